@@ -3,7 +3,7 @@
 use spdy_fuzz::choices::Choices;
 use spdy_fuzz::rewrite::rules;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::verdict::{ReferenceSource, Verdict};
+use spdy_rewrite::rules::verdict::{ReferenceSource, Verdict};
 use url::Url;
 
 use crate::Seeds;

@@ -9,17 +9,17 @@ use std::sync::{Arc, LazyLock};
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use spdy_rewrite::capability::{Key, Keys};
-use spdy_rewrite::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::moved_url::{Grant, ProxiedUrl};
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::PageReport;
-use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::reference::page_report::PageReport;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{ReferenceSource, Verdict};
+use spdy_rewrite::rules::capability::{Key, Keys};
+use spdy_rewrite::rules::config::{Config, HostConfig, Scheme};
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::rules::verdict::{ReferenceSource, Verdict};
+use spdy_rewrite::urls::proxied_url::{Grant, ProxiedUrl};
 use url::{Host, Url};
 
 use crate::choices::Choices;
@@ -142,7 +142,7 @@ fn check_opened(moved: &ProxiedUrl, target: &str) {
     for kind in moved.kinds().iter() {
         match RULES.verdict(moved.url(), kind, ReferenceSource::Site) {
             Verdict::Rewrite(again) => {
-                assert_eq!(without_key(&again), without_key(target), "{kind}")
+                assert_eq!(without_key(&again), without_key(target), "{kind}");
             }
             Verdict::Skip(why) => panic!("{target} was opened, and stays as {kind}: {why:?}"),
         }

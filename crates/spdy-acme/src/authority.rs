@@ -19,10 +19,10 @@ use rcgen::{CertificateParams, DistinguishedName, KeyPair};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_client::client::{Client, Config};
-use spdy_net::certificates::{Identity, certificates_from_pem};
 use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
+use spdy_net::tls::certificates::{Identity, certificates_from_pem};
 use url::Url;
 
 use crate::account::Accounts;

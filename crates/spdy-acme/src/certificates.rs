@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 use std::time::SystemTime;
 
 use parking_lot::{Mutex, MutexGuard};
-use spdy_net::certificates::Identity;
-use spdy_net::identities::{Identities, SigningIdentity};
+use spdy_net::tls::certificates::Identity;
+use spdy_net::tls::identities::{Identities, SigningIdentity};
 
 use crate::error::AcmeError;
 use crate::facts::CertificateInfo;
@@ -229,10 +229,10 @@ mod tests {
     use std::thread;
 
     use rustls::pki_types::CertificateDer;
-    use spdy_net::certificates::{KeyKind, LocalCa};
     use spdy_net::protocol::Protocol;
+    use spdy_net::tls::certificates::{KeyKind, LocalCa};
+    use spdy_net::tls::verify::Trust;
     use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
-    use spdy_net::verify::Trust;
 
     use super::*;
 

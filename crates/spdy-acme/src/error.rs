@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use spdy_dns::zones::TextError;
-use spdy_net::tls_error::TlsSetupError;
+use spdy_net::tls::error::TlsSetupError;
 
 /// Why there is no certificate yet, or why it cannot be kept.
 #[derive(Debug, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
-use spdy_net::certificates::Identity;
+use spdy_net::tls::certificates::Identity;
 use x509_parser::extensions::GeneralName;
 
 use crate::error::AcmeError;
@@ -121,7 +121,7 @@ fn format_validity(validity: &Range<SystemTime>) -> String {
 
 #[cfg(test)]
 mod tests {
-    use spdy_net::certificates::{KeyKind, LocalCa};
+    use spdy_net::tls::certificates::{KeyKind, LocalCa};
 
     use super::*;
 

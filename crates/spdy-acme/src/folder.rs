@@ -14,7 +14,7 @@ use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
-use spdy_net::certificates::Identity;
+use spdy_net::tls::certificates::Identity;
 use url::Url;
 
 use crate::error::AcmeError;
@@ -157,7 +157,7 @@ fn at(path: &Path, source: io::Error) -> AcmeError {
 
 #[cfg(test)]
 mod tests {
-    use spdy_net::certificates::{KeyKind, LocalCa};
+    use spdy_net::tls::certificates::{KeyKind, LocalCa};
 
     use super::*;
 

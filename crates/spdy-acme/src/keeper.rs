@@ -12,9 +12,9 @@ use std::time::{Duration, SystemTime};
 use futures_util::FutureExt;
 use futures_util::future::select;
 use spdy::runtime::SharedRuntime;
-use spdy_net::calendar::WallClock;
-use spdy_net::certificates::Identity;
 use spdy_net::latch::Latch;
+use spdy_net::tls::certificates::Identity;
+use spdy_net::wall_clock::WallClock;
 use tokio::sync::Semaphore;
 
 use crate::authority::{Authority, OrderFailure};
@@ -370,7 +370,7 @@ impl RenewalTask {
         match advice {
             Ok(Some(advice)) => {
                 self.schedule
-                    .record_renewal_info(now, &advice.window, advice.again)
+                    .record_renewal_info(now, &advice.window, advice.again);
             }
             Ok(None) => self.schedule.record_no_renewal_info(now),
             Err(error) => {

@@ -19,8 +19,8 @@ use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
 use rustls::pki_types::PrivateKeyDer;
 use sha2::{Digest, Sha256};
 use spdy_dns::zones::SharedZones;
-use spdy_net::certificates::Identity;
-use spdy_net::identities::{AcmeChallenge, Identities};
+use spdy_net::tls::certificates::Identity;
+use spdy_net::tls::identities::{AcmeChallenge, Identities};
 
 use crate::error::AcmeError;
 

@@ -33,9 +33,9 @@ use spdy::body::Body;
 use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
-use spdy_net::byte_count::HeaderBytes;
 use spdy_net::connection::Connection;
 use spdy_net::network::SharedNetwork;
+use spdy_net::shims::wire_observer::HeaderBytes;
 use spdy_net::tls::PeerCertificates;
 use tokio::sync::oneshot;
 
@@ -425,7 +425,7 @@ impl Inner {
                 };
                 match reached {
                     Ok(ConnectOutcome::New(connected)) => {
-                        inner.handle_connected(id, origin, *connected)
+                        inner.handle_connected(id, origin, *connected);
                     }
                     Ok(ConnectOutcome::Shared(other)) if inner.join(id, other) => {}
                     // It closed, or filled up, in between.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use http::{HeaderMap, Request, Response, StatusCode};
 use spdy::body::Body;
+use spdy_net::http1::upgrade::{self, UpgradeResponse};
 use spdy_net::network::BoxIo;
-use spdy_net::switch::{self, UpgradeResponse};
 
 use crate::client::Client;
 use crate::connect::Connector;
@@ -72,7 +72,7 @@ impl Client {
             connecting,
         )
         .await??;
-        let asking = switch::ask(io, request, &config.connection, runtime);
+        let asking = upgrade::ask(io, request, &config.connection, runtime);
         let after = config.head_timeout;
         let answer = with_timeout(
             connector,

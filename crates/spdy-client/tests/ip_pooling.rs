@@ -12,13 +12,13 @@ use spdy_client::route::Route;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
-use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
-use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::tls::pins::Pin;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
-use spdy_net::verify::Trust;
 use support::{World, get, read, runtime};
 
 const SPDY: Protocol = Protocol::Spdy(Version::V31);

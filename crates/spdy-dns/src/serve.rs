@@ -21,9 +21,9 @@ use spdy::runtime::SharedRuntime;
 use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
+use spdy_net::listen::sockets::Sockets;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::{BoxIo, DatagramSocket, SystemNetwork};
-use spdy_net::sockets::Sockets;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::answers::{self, Answer, MAX_REQUEST, Transport};

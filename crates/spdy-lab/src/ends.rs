@@ -7,11 +7,11 @@ use std::time::{Duration, SystemTime};
 
 use spdy::client::PushLimits;
 use spdy_client::config::Config;
-use spdy_net::calendar::WallClock;
 use spdy_net::connection::ClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{Congestion, QuicOptions};
 use spdy_net::serve::ServerOptions;
+use spdy_net::wall_clock::WallClock;
 use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use spdy_server::serve::ServeConfig;
 

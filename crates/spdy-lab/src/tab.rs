@@ -27,7 +27,7 @@ use spdy_client::error::Error;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
-use spdy_net::interim::InterimResponses;
+use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::body::content_coding::{Coding, Decoder};
 

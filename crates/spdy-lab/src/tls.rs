@@ -16,10 +16,10 @@ use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
-use spdy_net::certificates::Identity;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::Identity;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions, TlsVersion};
-use spdy_net::verify::Trust;
 
 use crate::options::{Options, RaceProtocol};
 

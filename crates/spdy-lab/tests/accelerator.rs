@@ -15,7 +15,7 @@ use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
+use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
 use url::Url;
 
 const BACKHAUL: Duration = Duration::from_millis(20);

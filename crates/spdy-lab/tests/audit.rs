@@ -13,8 +13,8 @@ use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_proxy::config::learn::LearnConfig;
-use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::kind::Kind as Use;
+use spdy_rewrite::rules::config::{Config, HostConfig};
 use url::Url;
 
 fn exchange(url: &str, kind: Kind, body: impl Into<Vec<u8>>) -> Exchange {

@@ -16,11 +16,11 @@ use spdy_lab::sim::dns::NameLookups;
 use spdy_lab::sim::executor::Executor;
 use spdy_lab::sim::network::{NetworkConfig, SimNetwork};
 use spdy_lab::sim::runtime::SimRuntime;
-use spdy_net::calendar::WallClock;
 use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_net::wall_clock::WallClock;
 use spdy_netem::path::PathConfig;
 use spdy_netem::tcp::TcpConfig;
 use spdy_proxy::config::Config;
@@ -32,7 +32,7 @@ use spdy_proxy::telemetry::spans::{
 };
 use spdy_proxy::telemetry::trace_context::{SpanId, TraceId};
 use spdy_proxy::upstream::client::Upstream;
-use spdy_rewrite::capability::Keys;
+use spdy_rewrite::rules::capability::Keys;
 
 const ORIGIN: SocketAddr = SocketAddr::new(
     std::net::IpAddr::V4(std::net::Ipv4Addr::new(8, 0, 0, 1)),

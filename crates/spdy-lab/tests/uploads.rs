@@ -24,8 +24,6 @@ use spdy_lab::race::RaceNetwork;
 use spdy_lab::sim::executor::{Executor, ExecutorLimits};
 use spdy_lab::sim::network::SimNetwork;
 use spdy_lab::sim::runtime::SimRuntime;
-use spdy_net::calendar::WallClock;
-use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
@@ -33,13 +31,15 @@ use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, QuicEndpoint};
 use spdy_net::serve::{ServerOptions, serve_connection, serve_quic};
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
-use spdy_net::verify::Trust;
+use spdy_net::wall_clock::WallClock;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::upstream::client::Upstream;
-use spdy_rewrite::capability::Keys;
+use spdy_rewrite::rules::capability::Keys;
 
 /// Those with windows of their own.
 const WITH_WINDOWS: [Protocol; 4] = [

@@ -91,7 +91,7 @@ impl Plan {
 pub(crate) mod tests {
     use http::{HeaderMap, Method};
     use spdy_net::tls::TlsOptions;
-    use spdy_net::verify::Trust;
+    use spdy_net::tls::verify::Trust;
 
     use super::*;
 

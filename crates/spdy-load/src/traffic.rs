@@ -6,8 +6,8 @@ use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
-use spdy_net::byte_count::FrameScanner;
 use spdy_net::network::BoxIo;
+use spdy_net::shims::wire_observer::FrameScanner;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// What has passed so far, bytes. TLS is not in it: these are the bytes of the protocol.

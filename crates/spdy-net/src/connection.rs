@@ -23,7 +23,6 @@ use spdy_frame::priority::Priority;
 use spdy_frame::secrets::Secrets;
 use spdy_session::observe::Direction;
 
-use crate::byte_count::HeaderBytes;
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::http1::Http1Client;
 use crate::http2::client::Http2Client;
@@ -33,6 +32,7 @@ use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::quic::{QuicConnection, QuicOptions};
 use crate::request_head;
+use crate::shims::wire_observer::HeaderBytes;
 use crate::spdy_session::SpdyClient;
 use crate::tap::{ConnectionTap, Tap, TapEvent};
 

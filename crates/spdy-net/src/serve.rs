@@ -22,6 +22,7 @@ use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use tokio::io::AsyncWriteExt;
 
+use crate::connection_slot::ConnectionSlot;
 use crate::error::ConnectionError;
 use crate::handler::Handler;
 use crate::latch::Latch;
@@ -30,8 +31,7 @@ use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::quic::{QuicIncoming, QuicOptions};
 use crate::refusal::Refusal;
-use crate::seat::ConnectionSlot;
-use crate::stall::{ProgressTimeout, ReadTimeoutBody, WriteTimeoutIo};
+use crate::timing::progress_timeout::{ProgressTimeout, ReadTimeoutBody, WriteTimeoutIo};
 use crate::tls::ServerTls;
 use crate::{http1, http2, http3, negotiate, spdy_session};
 
@@ -84,12 +84,12 @@ pub struct ServerOptions {
     pub push_form: PushForm,
     /// Whether handlers find a [`Pusher`](crate::handler::Pusher) over HTTP/2. (Over SPDY there always is one.)
     pub http2_push: bool,
-    /// Whether HTTP/1.1 honours a [`LiteralHead`](crate::literal_head::LiteralHead): it then also decides over the
+    /// Whether HTTP/1.1 honours a [`LiteralHead`](crate::shims::literal_head::LiteralHead): it then also decides over the
     /// connection, and is written as it is, whatever it says.
     pub literal_heads: bool,
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
-    /// This one connection's client came over TLS, which ended in front: as [`Caller`](crate::in_front::Caller) has it. Default `false`.
+    /// This one connection's client came over TLS, which ended in front: as [`Caller`](crate::listen::trusted_proxies::Caller) has it. Default `false`.
     pub is_tls: bool,
     /// The place of this one connection, which it may have to give up for another when it has nothing to do.
     pub slot: ConnectionSlot,

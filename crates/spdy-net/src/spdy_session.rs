@@ -1,4 +1,4 @@
-//! SPDY on both sides, by the crate `spdy`: the same doors as `http1.rs` and `http2/`.
+//! SPDY on both sides, by the crate `spdy`: the same doors as `http1/exchange.rs` and `http2/`.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,6 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::limit::Limit;
 
-use crate::byte_count::HeaderBytes;
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::RequestInfo;
@@ -25,6 +24,7 @@ use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
 use crate::serve::{ServeContext, over};
+use crate::shims::wire_observer::HeaderBytes;
 use crate::tap::ConnectionTap;
 
 /// A client's SPDY session.

@@ -5,9 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
-use spdy_net::in_front::{ClientInfo, ProxyProtocolOptions, SharedTrustedProxies, TrustedProxies};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::listen::trusted_proxies::{
+    ClientInfo, ProxyProtocolOptions, SharedTrustedProxies, TrustedProxies,
+};
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::BoxIo;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};

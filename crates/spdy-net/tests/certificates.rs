@@ -5,11 +5,11 @@ mod support;
 use std::sync::Arc;
 
 use rustls::pki_types::CertificateDer;
-use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::identities::Identities;
-use spdy_net::local_certificates::LocalCertificates;
+use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::tls::identities::Identities;
+use spdy_net::tls::local_certificates::LocalCertificates;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, HandshakeInfo, PeerCertificates, ServerTls, TlsOptions};
-use spdy_net::verify::Trust;
 use support::{ALL, PIPE, quiet};
 
 fn no_tickets() -> TlsOptions {

@@ -6,10 +6,10 @@ use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
-use spdy_net::literal_head::LiteralHead;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
+use spdy_net::shims::literal_head::LiteralHead;
 use spdy_net::tls::ServerTls;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -5,12 +5,12 @@ mod support;
 use std::io;
 
 use rustls::ProtocolVersion;
-use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::network::BoxIo;
-use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::tls::pins::Pin;
+use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, HandshakeInfo, ServerTls, TlsOptions, TlsVersion};
-use spdy_net::verify::{Roots, Trust};
 use support::{ALL, PIPE, quiet, tls_pair};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

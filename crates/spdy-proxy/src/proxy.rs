@@ -12,9 +12,9 @@ use spdy::runtime::SharedRuntime;
 use spdy_cache::policy::{Policy, SetCookie};
 use spdy_cache::shared::SharedTier;
 use spdy_cache::store;
-use spdy_net::calendar::WallClock;
 use spdy_net::handler::RequestInfo;
-use spdy_net::in_front::TrustedProxies;
+use spdy_net::listen::trusted_proxies::TrustedProxies;
+use spdy_net::wall_clock::WallClock;
 use spdy_server::visit::DigestKey;
 
 use crate::body::body_memory::BodyMemory;
@@ -151,7 +151,7 @@ impl Proxy {
             range_fill_backoff: RangeFillBackoff::default(),
             range_fills: RangeFillCredits::new(config.range_fill_mib << 20),
             runtime,
-            calendar: calendar,
+            calendar,
         })
     }
 

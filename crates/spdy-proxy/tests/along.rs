@@ -14,7 +14,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
-use spdy_net::interim::InterimResponses;
+use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;

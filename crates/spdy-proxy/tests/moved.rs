@@ -4,7 +4,7 @@
 mod support;
 
 use http::StatusCode;
-use spdy_rewrite::integrity::{Digests, matches};
+use spdy_rewrite::reference::integrity::{Digests, matches};
 use support::{Answer, Origin, accelerator_of, answer, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");

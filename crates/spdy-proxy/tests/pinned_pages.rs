@@ -5,7 +5,7 @@ mod support;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy_proxy::cache::disk::store::DiskStore;
-use spdy_rewrite::integrity::{Digests, matches};
+use spdy_rewrite::reference::integrity::{Digests, matches};
 use support::{Answer, Origin, accelerator_of, answer, get, until, until_some};
 
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");

@@ -1,7 +1,7 @@
 //! Who hears of a page when something of it is asked for (Referrer Policy §3): what a browser's requests bear is decided by the page,
 //! and what is fetched ahead of them must be asked for likewise.
 //!
-//! Of the site's own name nothing ever leaves but the origin ([`Referrer`](crate::config::Referrer)), so policies differ here only by
+//! Of the site's own name nothing ever leaves but the origin ([`Referrer`](crate::rules::config::Referrer)), so policies differ here only by
 //! who hears of it at all.
 
 use http::header::{HeaderMap, REFERRER_POLICY};

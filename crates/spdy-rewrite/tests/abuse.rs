@@ -5,8 +5,8 @@ mod support;
 use std::collections::BTreeSet;
 
 use http::Request;
-use spdy_rewrite::anonymous;
-use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::request::anonymize;
+use spdy_rewrite::rules::refusal::Refusal;
 use support::corpus::{self, SITE, capability, cases};
 use support::{discovering, key, keys, rules, url};
 
@@ -28,7 +28,7 @@ fn each_abuse_is_refused_with_its_reason() {
         let request = request.body(()).unwrap();
         let outcome = rules
             .open(&case.target)
-            .and_then(|moved| anonymous::request(&rules, &moved, &request));
+            .and_then(|moved| anonymize::request(&rules, &moved, &request));
         match outcome {
             Ok(upstream) => panic!("{}: {} was opened: {upstream:?}", case.name, case.target),
             Err(refusal) => assert_eq!(refusal.name(), case.refusal, "{}: {refusal}", case.name),
@@ -53,7 +53,7 @@ fn unmodified_base_of_abuses_is_accepted() {
         let moved = rules
             .open(&target)
             .unwrap_or_else(|refusal| panic!("{target}: {refusal}"));
-        let upstream = anonymous::request(&rules, &moved, &Request::new(())).unwrap();
+        let upstream = anonymize::request(&rules, &moved, &Request::new(())).unwrap();
         assert_eq!(upstream.method, "GET");
         assert!(target.ends_with(moved.target()), "{target}");
         assert_eq!(moved.path(), target);
@@ -101,11 +101,11 @@ fn capability_of_previous_key_works_until_removed() {
         capability('o', 2, SITE, "s open.test 443", None)
     );
     assert!(discovering().open(&target).is_ok());
-    let config = spdy_rewrite::config::Config {
+    let config = spdy_rewrite::rules::config::Config {
         discover: true,
         ..support::config()
     };
-    let dropped = spdy_rewrite::capability::Keys::new(key('a', 1), None);
+    let dropped = spdy_rewrite::rules::capability::Keys::new(key('a', 1), None);
     let rules = support::compile(&config, dropped);
     assert_eq!(rules.open(&target), Err(Refusal::UnknownKey { kid: 'o' }));
     assert_eq!(keys().kids().collect::<String>(), "ao");
@@ -125,9 +125,9 @@ fn target_length_is_limited() {
     let verdict = rules().verdict(
         &long,
         spdy_rewrite::kind::Kind::Image,
-        spdy_rewrite::verdict::ReferenceSource::Site,
+        spdy_rewrite::rules::verdict::ReferenceSource::Site,
     );
     assert!(
-        matches!(verdict, spdy_rewrite::verdict::Verdict::Skip(reason) if reason.name() == "too-long")
+        matches!(verdict, spdy_rewrite::rules::verdict::Verdict::Skip(reason) if reason.name() == "too-long")
     );
 }

@@ -3,16 +3,16 @@
 mod support;
 
 use http::StatusCode;
-use spdy_rewrite::anonymous::{FetchMode, Load};
-use spdy_rewrite::hygiene::{self, SanitizedResponse};
 use spdy_rewrite::kind::Kind;
+use spdy_rewrite::request::anonymize::{FetchMode, Load};
+use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
 use support::discovering;
 use support::fields::{PAGE_LOADS_IMAGE, fields, told};
 
 fn judged(target: &str, load: Load, status: u16, lines: &[&str]) -> SanitizedResponse {
     let rules = discovering();
     let moved = rules.open(target).unwrap();
-    hygiene::sanitize(
+    sanitize_response::sanitize(
         &rules,
         &moved,
         load,

@@ -3,11 +3,11 @@
 mod support;
 
 use proptest::prelude::*;
+use spdy_rewrite::css::urls::{UrlUse, urls};
 use spdy_rewrite::css::{self, StylesheetContext};
-use spdy_rewrite::css_urls::{UrlUse, urls};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{ReferenceSource, Verdict};
+use spdy_rewrite::rules::verdict::{ReferenceSource, Verdict};
 use support::{discovering, rules, url};
 
 fn own(text: &str) -> String {
@@ -89,11 +89,11 @@ fn proxied_stylesheet_rewrites_root_relative_only() {
 #[test]
 fn proxied_stylesheet_has_absolute_urls_for_unproxied() {
     let rules = support::compile(
-        &spdy_rewrite::config::Config {
-            hosts: vec![spdy_rewrite::config::HostConfig {
+        &spdy_rewrite::rules::config::Config {
+            hosts: vec![spdy_rewrite::rules::config::HostConfig {
                 path: "/css/".to_owned(),
                 kinds: vec![Kind::Style, Kind::Image],
-                ..spdy_rewrite::config::HostConfig::passive("part.test")
+                ..spdy_rewrite::rules::config::HostConfig::passive("part.test")
             }],
             ..Default::default()
         },

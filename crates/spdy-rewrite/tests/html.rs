@@ -5,7 +5,7 @@ mod support;
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue, LINK};
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::html::page_head::PageHead;
 use support::page::{CDN, PAGE, becomes, html, rewrite_with, rewritten, stays};
 use support::{discovering, rules, url};
 

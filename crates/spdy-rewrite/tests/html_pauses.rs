@@ -6,8 +6,8 @@ use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use proptest::prelude::*;
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::{PageReport, PageSkipReason};
+use spdy_rewrite::html::page_head::PageHead;
+use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
 use support::{rules, url};
 
 /// A page in pieces, after each of which its origin pauses: what had gone out by then, all of it, and the report.

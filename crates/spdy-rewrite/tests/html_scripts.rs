@@ -5,8 +5,8 @@ mod support;
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::config::{Config, HostConfig};
 use support::page::{CDN, becomes, html, rewrite_with, rewritten, stays};
 use support::{rules, url};
 

@@ -4,8 +4,8 @@ mod support;
 
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, HeaderValue};
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::PageSkipReason;
+use spdy_rewrite::html::page_head::PageHead;
+use spdy_rewrite::reference::page_report::PageSkipReason;
 use support::page::{becomes, html, rewrite_with, stays};
 use support::{rules, url};
 

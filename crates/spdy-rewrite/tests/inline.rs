@@ -5,8 +5,8 @@ mod support;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::html::page_head::PageHead;
+use spdy_rewrite::reference::page_report::PageReport;
 use support::{rules, url};
 
 const POLICY: &str = "content-security-policy";

@@ -9,10 +9,10 @@ use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use proptest::prelude::*;
 use spdy_rewrite::csp;
 use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{ReferenceSource, Verdict};
+use spdy_rewrite::rules::verdict::{ReferenceSource, Verdict};
 use support::{discovering, rules, url};
 
 fn rewritten(rules: &Arc<Rules>, pieces: &[&[u8]]) -> Vec<u8> {
@@ -223,7 +223,7 @@ proptest! {
     /// A page that names nobody else's host is the same bytes.
     #[test]
     fn nothing_to_move_is_nothing_changed(page in any_page()) {
-        let rules = support::compile(&spdy_rewrite::config::Config::default(), support::keys());
+        let rules = support::compile(&spdy_rewrite::rules::config::Config::default(), support::keys());
         prop_assert_eq!(rewritten(&rules, &[&page]), page);
     }
 }

@@ -6,15 +6,15 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
-use spdy_rewrite::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::csp;
 use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::refusal::Refusal;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::rules_error::RulesError;
-use spdy_rewrite::verdict::{ReferenceSource, Verdict};
+use spdy_rewrite::rules::config::{Config, HostConfig, Scheme};
+use spdy_rewrite::rules::error::RulesError;
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::rules::verdict::{ReferenceSource, Verdict};
 use support::{config, discovering, keys, rules, url};
 
 const SITE: &str = "https://www.site.test";

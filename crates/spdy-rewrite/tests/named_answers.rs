@@ -4,8 +4,8 @@ mod support;
 
 use http::header::{HeaderMap, HeaderName};
 use http::{Method, Request, StatusCode};
-use spdy_rewrite::hygiene::{self, SanitizedResponse};
-use spdy_rewrite::named_request;
+use spdy_rewrite::request::alias_request;
+use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
 use support::fields::fields;
 use support::named::{name_of, opened, rules};
 
@@ -22,7 +22,7 @@ fn asked(method: Method, target: &str, lines: &[&str]) -> Result<Vec<String>, &'
     let mut request = Request::new(());
     *request.method_mut() = method;
     *request.headers_mut() = fields(&lines);
-    let upstream = named_request::request(&rules, named, &moved, &request);
+    let upstream = alias_request::request(&rules, named, &moved, &request);
     let upstream = upstream.map_err(|refusal| refusal.name())?;
     let told = upstream.headers.iter();
     let mut told: Vec<_> = told
@@ -126,7 +126,7 @@ fn script_headers_are_forwarded_up_to_a_limit() {
         let named = rules.alias_of(moved.url()).unwrap();
         let mut request = Request::new(());
         *request.headers_mut() = fields(lines);
-        let upstream = named_request::request(&rules, named, &moved, &request).unwrap();
+        let upstream = alias_request::request(&rules, named, &moved, &request).unwrap();
         let said = |name: &str| upstream.headers.get(name).cloned();
         (said("accept").unwrap(), said("x-requested-with"))
     };
@@ -184,9 +184,9 @@ fn answered(target: &str, load: &[&str], status: u16, lines: &[&str]) -> Result<
     let named = rules.alias_of(moved.url()).unwrap();
     let mut request = Request::new(());
     *request.headers_mut() = fields(load);
-    let upstream = named_request::request(&rules, named, &moved, &request).unwrap();
+    let upstream = alias_request::request(&rules, named, &moved, &request).unwrap();
     let status = StatusCode::from_u16(status).unwrap();
-    match hygiene::sanitize(&rules, &moved, upstream.load, status, &fields(lines)) {
+    match sanitize_response::sanitize(&rules, &moved, upstream.load, status, &fields(lines)) {
         SanitizedResponse::Serve(head) => Ok(head),
         SanitizedResponse::StatusOnly(status) => Err(status.as_str().to_owned()),
         SanitizedResponse::Redirect(location) => Err(location),

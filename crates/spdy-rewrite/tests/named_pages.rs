@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use http::StatusCode;
 use http::header::{CONTENT_SECURITY_POLICY, CONTENT_TYPE, HeaderMap, HeaderValue};
-use spdy_rewrite::config::{Config, HostConfig};
+use spdy_rewrite::csp::guard::CspGuard;
 use spdy_rewrite::css::{StylesheetContext, rewrite_bytes};
-use spdy_rewrite::guarded::CspGuard;
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::page_head::PageHead;
+use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::config::{Config, HostConfig};
 use support::named::{config, name_of, opened, rules};
 use support::page::html;
 use support::{compile, keys, url};

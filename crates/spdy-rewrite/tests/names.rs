@@ -2,12 +2,12 @@
 
 mod support;
 
-use spdy_rewrite::capability::{Key, Keys};
-use spdy_rewrite::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::rules_error::RulesError;
-use spdy_rewrite::verdict::{ReferenceSource, SkipReason, Verdict};
+use spdy_rewrite::rules::capability::{Key, Keys};
+use spdy_rewrite::rules::config::{Config, HostConfig, Scheme};
+use spdy_rewrite::rules::error::RulesError;
+use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 use support::named::{config, name_of, rules};
 use support::{key, keys, url};
 

@@ -4,11 +4,11 @@ mod support;
 
 use std::sync::Arc;
 
-use spdy_rewrite::config::Config;
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::html::page_head::PageHead;
+use spdy_rewrite::reference::page_report::PageReport;
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::config::Config;
 use support::page::html;
 use support::{compile, config, keys, url};
 

@@ -8,12 +8,12 @@ use http::header::{
     HeaderName, HeaderValue, LINK,
 };
 use spdy_rewrite::csp;
-use spdy_rewrite::integrity::IntegrityState;
+use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::seen::SiteFacts;
-use spdy_rewrite::verdict::SkipReason;
-use spdy_rewrite::{html, rewritten};
+use spdy_rewrite::reference::integrity::IntegrityState;
+use spdy_rewrite::reference::site_facts::SiteFacts;
+use spdy_rewrite::rules::verdict::SkipReason;
+use spdy_rewrite::{html, response::rewritten_head};
 use std::sync::Arc;
 use support::{discovering, rules, url};
 use url::Url;
@@ -344,12 +344,12 @@ fn rewritten_page_drops_headers_of_original_bytes() {
     let etag = headers["etag"].to_str().unwrap();
     assert_eq!(etag, format!("\"v1~{}\"", rules.tag()));
     assert_eq!(
-        rewritten::original_etag(&rules, etag).as_deref(),
+        rewritten_head::original_etag(&rules, etag).as_deref(),
         Some("\"v1\"")
     );
-    assert_eq!(rewritten::original_etag(&rules, "\"v1\""), None);
+    assert_eq!(rewritten_head::original_etag(&rules, "\"v1\""), None);
     assert_eq!(
-        rewritten::original_etag(&discovering(), etag),
+        rewritten_head::original_etag(&discovering(), etag),
         None,
         "other rules"
     );
@@ -357,7 +357,7 @@ fn rewritten_page_drops_headers_of_original_bytes() {
     rewrite(&mut weak);
     assert!(weak["etag"].to_str().unwrap().starts_with("W/\"v1~"));
     let mut by_sheets = head(&[("etag", "\"v1\"")]);
-    rewritten::mark_etag(&rules, &mut by_sheets, false);
+    rewritten_head::mark_etag(&rules, &mut by_sheets, false);
     assert!(by_sheets["etag"].to_str().unwrap().starts_with("W/\"v1~"));
 }
 

@@ -4,10 +4,10 @@ mod support;
 
 use http::StatusCode;
 use http::header::HeaderValue;
-use spdy_rewrite::anonymous::{FetchMode, Load};
-use spdy_rewrite::hygiene::{self, SanitizedResponse};
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::redirect::{Redirect, RedirectState};
+use spdy_rewrite::request::anonymize::{FetchMode, Load};
+use spdy_rewrite::response::redirect::{Redirect, RedirectState};
+use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
 use support::fields::{PAGE_LOADS_IMAGE, fields};
 use support::{discovering, rules};
 
@@ -29,9 +29,9 @@ fn redirects_within_rules_are_followed() {
         match rules.verdict(
             &url,
             Kind::Image,
-            spdy_rewrite::verdict::ReferenceSource::Site,
+            spdy_rewrite::rules::verdict::ReferenceSource::Site,
         ) {
-            spdy_rewrite::verdict::Verdict::Rewrite(path) => path,
+            spdy_rewrite::rules::verdict::Verdict::Rewrite(path) => path,
             leave => panic!("{leave:?}"),
         }
     };
@@ -261,7 +261,8 @@ fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
             assert_eq!(trail.origin(&rules), origin, "{hops:?}");
             head.insert("content-type", HeaderValue::from_static("font/woff2"));
             let font = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
-            let got = match hygiene::sanitize(&rules, &font, load, StatusCode::OK, &head) {
+            let got = match sanitize_response::sanitize(&rules, &font, load, StatusCode::OK, &head)
+            {
                 SanitizedResponse::Serve(_) => "yes",
                 _ => "no",
             };

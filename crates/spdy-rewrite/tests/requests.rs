@@ -3,16 +3,16 @@
 mod support;
 
 use http::Request;
-use spdy_rewrite::anonymous::{self, UpstreamRequest};
-use spdy_rewrite::config::{Config, HostConfig, Referrer};
+use spdy_rewrite::request::anonymize::{self, UpstreamRequest};
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::config::{Config, HostConfig, Referrer};
 use support::fields::{fields, told};
 use support::rules;
 
 fn upstream(rules: &Rules, target: &str, lines: &[&str]) -> UpstreamRequest {
     let mut request = Request::new(());
     *request.headers_mut() = fields(lines);
-    anonymous::request(rules, &rules.open(target).unwrap(), &request).unwrap()
+    anonymize::request(rules, &rules.open(target).unwrap(), &request).unwrap()
 }
 
 #[test]

@@ -4,17 +4,17 @@ mod support;
 
 use std::sync::Arc;
 
-use spdy_rewrite::capability::Keys;
-use spdy_rewrite::config::{Config, HostConfig};
+use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::limits::{
     MAX_EMBEDDED_BYTES, MAX_HTML_BUFFER_BYTES, MAX_REFERENCES, MAX_REPORTED_HOSTS,
 };
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::{PageReport, PageSkipReason};
-use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::verdict::{ReferenceSource, Verdict};
+use spdy_rewrite::rules::capability::Keys;
+use spdy_rewrite::rules::config::{Config, HostConfig};
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::rules::verdict::{ReferenceSource, Verdict};
 use support::{key, keys, rules, url};
 
 fn compiled(text: &str) -> Result<Rules, String> {

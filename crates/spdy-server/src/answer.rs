@@ -5,7 +5,7 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use spdy_net::literal_head::{BodyEnd, LiteralHead};
+use spdy_net::shims::literal_head::{BodyEnd, LiteralHead};
 use spdy_page::head::Head;
 use spdy_page::parts::{ContentRange, Parts};
 use spdy_page::replica::Exchange;

@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, Response, StatusCode};
 use spdy_net::handler::RequestInfo;
-use spdy_net::literal_head::LiteralHead;
+use spdy_net::shims::literal_head::LiteralHead;
 use spdy_page::parts::Parts;
 
 use crate::answer::{RecordedPart, StoredResponse};

@@ -9,7 +9,6 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_net::admission::Conduct;
-use spdy_net::calendar::WallClock;
 use spdy_net::error::ConnectionError;
 use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
@@ -18,6 +17,7 @@ use spdy_net::protocol::Protocol;
 use spdy_net::quic::QuicIncoming;
 pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
+use spdy_net::wall_clock::WallClock;
 
 use crate::pushing::{SessionPusher, SitePusher};
 use crate::respond::{Limits, respond};

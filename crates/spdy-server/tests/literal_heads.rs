@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use http::Request;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy_net::literal_head::LiteralHead;
 use spdy_net::protocol::Protocol;
+use spdy_net::shims::literal_head::LiteralHead;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::respond::{Limits, respond};
 use spdy_server::serve::{ServeConfig, serve_connection};

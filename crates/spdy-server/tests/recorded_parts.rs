@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 use http::{Request, Response};
-use spdy_net::literal_head::LiteralHead;
+use spdy_net::shims::literal_head::LiteralHead;
 use spdy_page::head::synthesize;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::respond::{Limits, respond};

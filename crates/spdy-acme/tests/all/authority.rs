@@ -14,14 +14,14 @@ use spdy_acme::authority::{AcmeClient, AcmeSettings, Authority, ORDER_TIMEOUT, O
 use spdy_acme::error::AcmeError;
 use spdy_acme::folder::StateDir;
 use spdy_acme::proofs::{ChallengeMethod, Http01Tokens};
-use spdy_net::certificates::Identity;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_net::tls::certificates::Identity;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
-use spdy_net::verify::Trust;
 use spdy_testkit::clock::Clock;
 use tokio::task::JoinHandle;
 

@@ -14,12 +14,12 @@ use spdy_acme::error::AcmeError;
 use spdy_acme::facts::{CLOCK_SKEW, CertificateInfo, MAX_LIFETIME, MIN_REMAINING};
 use spdy_acme::folder::StateDir;
 use spdy_acme::keeper::{EventHandler, RenewalConfig, RenewalEvent, Renewer};
-use spdy_net::calendar::WallClock;
-use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::identities::Identities;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::tls::identities::Identities;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
-use spdy_net::verify::Trust;
+use spdy_net::wall_clock::WallClock;
 use spdy_testkit::clock::{Clock, ORIGIN};
 
 const DIRECTORY: &str = "https://acme.test/directory";

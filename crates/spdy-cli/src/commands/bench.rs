@@ -11,8 +11,8 @@ use spdy_load::process::Processes;
 use spdy_load::run::Progress;
 use spdy_load::target::Target;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::bench_view::{self, ProgressPrinter};
 use crate::commands::count::at_least_one;

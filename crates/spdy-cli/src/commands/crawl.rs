@@ -28,8 +28,8 @@ use spdy_page::observed::Observation;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::html::page_head::PageHead;
 use spdy_rewrite::kind::Kind as Use;
-use spdy_rewrite::page_head::PageHead;
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
@@ -289,7 +289,8 @@ fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<
     root.set_path("/");
     root.set_query(None);
     // Rules that move nothing still say what everything is.
-    let Ok(rules) = Rules::compile(&root, &spdy_rewrite::config::Config::default(), None) else {
+    let Ok(rules) = Rules::compile(&root, &spdy_rewrite::rules::config::Config::default(), None)
+    else {
         return Vec::new();
     };
     let mut imported = Vec::new();

@@ -13,11 +13,11 @@ use spdy_client::origin::Origin;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
 use spdy_net::network::SystemNetwork;
-use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
 use spdy_net::tap::Tap;
+use spdy_net::tls::pins::Pin;
+use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions, TlsVersion};
-use spdy_net::verify::{Roots, Trust};
 
 use crate::commands::fetch_push;
 use crate::commands::fetch_transfer::{

@@ -4,9 +4,9 @@ use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
-use spdy_net::certificates::{KeyKind, LocalCa, certificates_from_pem};
+use spdy_net::tls::certificates::{KeyKind, LocalCa, certificates_from_pem};
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
-use spdy_net::verify::Trust;
 use spdy_testkit::patience::until;
 use tokio::net::TcpStream;
 

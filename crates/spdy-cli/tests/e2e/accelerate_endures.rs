@@ -15,11 +15,11 @@ use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
 use spdy_frame::priority::Priority;
 use spdy_frame::version;
-use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::Trust;
 use spdy_testkit::patience::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::Accelerator;

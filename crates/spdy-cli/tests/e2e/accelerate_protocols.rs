@@ -8,11 +8,11 @@ use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
 use spdy_frame::priority::Priority;
-use spdy_net::certificates::certificates_from_pem;
 use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::certificates_from_pem;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::Trust;
 use spdy_testkit::patience::WAIT_LIMIT;
 
 use crate::accelerate_abuse::{SITE, Setup, corpus, setup};

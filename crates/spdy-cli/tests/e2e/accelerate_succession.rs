@@ -13,8 +13,8 @@ use spdy_client::client::{Client, Config};
 use spdy_frame::priority::Priority;
 use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::{Roots, Trust};
 use spdy_testkit::patience::{WAIT_LIMIT, until};
 
 use crate::support::accelerator::Accelerator;

@@ -6,8 +6,8 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::Value;
-use spdy_net::certificates::certificates_from_pem;
-use spdy_net::pins::Pin;
+use spdy_net::tls::certificates::certificates_from_pem;
+use spdy_net::tls::pins::Pin;
 use spdy_page::builtin;
 
 use crate::support::certificate::CERTIFICATE;

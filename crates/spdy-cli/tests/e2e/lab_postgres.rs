@@ -346,8 +346,9 @@ fn database_errors_never_show_a_password() {
         &["postgres://lab@127.0.0.1:1/sweep: ", "refused"],
     );
     let roots = |path: &Path| format!("?sslmode=verify-full&sslrootcert={}", path.display());
-    let elsewhere =
-        spdy_net::certificates::LocalCa::generate(spdy_net::certificates::KeyKind::EcdsaP256);
+    let elsewhere = spdy_net::tls::certificates::LocalCa::generate(
+        spdy_net::tls::certificates::KeyKind::EcdsaP256,
+    );
     fs::write(
         lab.path("else.pem"),
         elsewhere.expect("an authority can be made").pem(),

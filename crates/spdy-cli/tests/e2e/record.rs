@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde_json::Value;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::Trust;
 use spdy_page::builtin;
 use spdy_page::head::{Head, authority, head_len, target};
 use spdy_page::open::open;

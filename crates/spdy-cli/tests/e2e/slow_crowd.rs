@@ -5,11 +5,11 @@ use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use spdy_frame::version::Version;
-use spdy_net::certificates::certificates_from_pem;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::certificates_from_pem;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::Trust;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 use tokio::task::JoinSet;

@@ -10,14 +10,14 @@ use bytes::Bytes;
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime, TokioRuntime};
-use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
-use spdy_net::verify::Trust;
 
 /// What takes a connection at an address.
 type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;

@@ -1,8 +1,8 @@
 //! What an accelerator makes of each resource of a page: the site's own, moved, or left and why.
 
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::refusal::Refusal;
-use spdy_rewrite::verdict::SkipReason;
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
 /// What becomes of a resource.

@@ -5,11 +5,11 @@ use std::sync::Arc;
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_client::client::Client;
-use spdy_net::calendar::WallClock;
 use spdy_net::latch::Latch;
 use spdy_net::quic::QuicEndpoint;
 use spdy_net::serve::{serve_connection, serve_quic};
 use spdy_net::tls::ServerTls;
+use spdy_net::wall_clock::WallClock;
 use spdy_netem::path::PathConfig;
 use spdy_proxy::config::cache::CacheConfig;
 use spdy_proxy::config::learn::LearnConfig;

@@ -23,10 +23,10 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_proxy::request::proxy_request::{ProxyRequest, RequestRejection};
 use spdy_proxy::rewrite::response_rewriter::{self, ResponseRewriter};
 use spdy_proxy::sites::site_table::{Site, Sites};
-use spdy_rewrite::hygiene::{self, SanitizedResponse};
-use spdy_rewrite::redirect::{Redirect, RedirectState};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::{ReferenceSource, SkipReason, Verdict};
+use spdy_rewrite::response::redirect::{Redirect, RedirectState};
+use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
+use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 use url::{Position, Url};
 
 use crate::accelerator::fate::{self, Delivery, DirectReason};
@@ -310,7 +310,13 @@ impl RewriteContext<'_> {
             return RedirectOutcome::Refused;
         };
         if moved.is_alias() {
-            return match hygiene::sanitize(&self.site.rules, moved, *load, status, &headers) {
+            return match sanitize_response::sanitize(
+                &self.site.rules,
+                moved,
+                *load,
+                status,
+                &headers,
+            ) {
                 SanitizedResponse::Serve(_) => RedirectOutcome::Passed,
                 SanitizedResponse::Redirect(_) => RedirectOutcome::Direct,
                 SanitizedResponse::StatusOnly(_) | SanitizedResponse::Refuse(_) => {
@@ -433,7 +439,7 @@ impl RewriteContext<'_> {
         let (Some((moved, load)), Some((status, headers))) = (&wanted.moved, answer) else {
             return here;
         };
-        match hygiene::sanitize(&self.site.rules, moved, *load, status, &headers) {
+        match sanitize_response::sanitize(&self.site.rules, moved, *load, status, &headers) {
             SanitizedResponse::Serve(_) | SanitizedResponse::StatusOnly(_) => here,
             SanitizedResponse::Redirect(_) => Delivery::Direct(DirectReason::RedirectedToHost),
             SanitizedResponse::Refuse(refusal) => Delivery::Direct(DirectReason::Refused(refusal)),

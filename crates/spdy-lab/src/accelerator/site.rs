@@ -14,8 +14,8 @@ use spdy_proxy::config::lab::LabConfig;
 use spdy_proxy::config::listen::ListenConfig;
 use spdy_proxy::config::site::SiteConfig;
 use spdy_proxy::sites::site_table::Sites;
-use spdy_rewrite::capability::{Key, Keys};
-use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
+use spdy_rewrite::rules::capability::{Key, Keys};
+use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
 use url::{Host, Url};
 
 use crate::tls;

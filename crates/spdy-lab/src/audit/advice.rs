@@ -8,11 +8,11 @@ use std::collections::BTreeSet;
 use serde::Serialize;
 use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
-use spdy_rewrite::config::{Config as Rewrite, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::refusal::Refusal;
-use spdy_rewrite::shared_hosts::is_public_cdn;
-use spdy_rewrite::verdict::SkipReason;
+use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
+use spdy_rewrite::rules::public_cdns::is_public_cdn;
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
 use crate::accelerator::fate::{Delivery, DirectReason, ResolvedReference};

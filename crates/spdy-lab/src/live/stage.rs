@@ -19,11 +19,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
-use spdy_net::certificates::{KeyKind, LocalCa};
-use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::error::TlsSetupError;
+use spdy_net::tls::pins::Pin;
 use spdy_net::tls::{ServerTls, TlsOptions};
-use spdy_net::tls_error::TlsSetupError;
 use spdy_page::graph::Trigger;
 use spdy_page::head;
 use spdy_page::observed::Failure;

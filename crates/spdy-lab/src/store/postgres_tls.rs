@@ -7,9 +7,9 @@ use std::task::{Context, Poll};
 
 use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use spdy_net::network::BoxIo;
+use spdy_net::tls::error::TlsSetupError;
+use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
-use spdy_net::tls_error::TlsSetupError;
-use spdy_net::verify::{Roots, Trust};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::store::postgres_url::{Encryption, Target};

@@ -12,8 +12,8 @@ use spdy_load::report::Report;
 use spdy_load::run::Progress;
 use spdy_load::target::Target;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::Trust;
 
 use crate::course::{Cell, TransportKind};
 use crate::servers::{Grid, Peer};

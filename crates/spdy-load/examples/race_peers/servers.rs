@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use spdy_frame::version::Version;
-use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use tempfile::TempDir;
 
 use crate::Args;

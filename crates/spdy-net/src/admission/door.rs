@@ -11,9 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use super::limits::AdmissionLimits;
 use super::places::SlotTable;
 use super::records::SourceTable;
+use crate::connection_slot::ConnectionSlot;
 use crate::limit::{ConnectionLimit, LimitHits};
-use crate::seat::ConnectionSlot;
-use crate::seldom::LogThrottle;
+use crate::log_throttle::LogThrottle;
 
 /// How long a connection that was asked to give way has, before another is asked.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use super::source::Source;
-use crate::seat::ConnectionSlot;
+use crate::connection_slot::ConnectionSlot;
 
 /// Seats by the widest source of each, in the order in which they were taken.
 #[derive(Debug, Default)]

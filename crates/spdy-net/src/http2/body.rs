@@ -11,8 +11,8 @@ use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
 use crate::latch::Latch;
-use crate::stall::StreamProgressTimeout;
-use crate::turns::ScheduledStream;
+use crate::shims::write_scheduler::ScheduledStream;
+use crate::timing::progress_timeout::StreamProgressTimeout;
 use crate::upload_windows::{Upload, UploadWindows};
 
 /// A body that arrives: credit goes back as it is read.

@@ -18,21 +18,25 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_session::observe::Direction;
 
-use crate::byte_count::{HeaderByteCounters, HeaderBytes, Http2HeaderCounter, ObservedIo};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
-use crate::expectation::Expectation;
-use crate::gathered::WriteCoalescer;
 use crate::http2::body::{Http2Body, send_body};
 use crate::http2::limits::{MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
 use crate::http2::parted_data::DataFrameSplitter;
-use crate::interim::InterimResponses;
+use crate::interim::expect_continue::Expectation;
+use crate::interim::interim_responses::InterimResponses;
 use crate::latch::{Latch, until};
 use crate::network::BoxIo;
-use crate::stall::{ProgressTimeout, StreamProgressTimeout, is_progress_timeout};
+use crate::shims::window_tracker::WindowTracker;
+use crate::shims::wire_observer::{
+    HeaderByteCounters, HeaderBytes, Http2HeaderCounter, ObservedIo,
+};
+use crate::shims::write_coalescer::WriteCoalescer;
+use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
 use crate::tap::{ConnectionTap, TapEvent};
-use crate::turns::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
-use crate::window_watch::WindowTracker;
+use crate::timing::progress_timeout::{
+    ProgressTimeout, StreamProgressTimeout, is_progress_timeout,
+};
 
 /// Streams a client opens before the server's SETTINGS say how many it may.
 const ASSUMED_STREAMS: usize = 100;

@@ -18,8 +18,8 @@ use crate::connection::drop_connection_headers;
 use crate::handler::PushError;
 use crate::http2::body::send_body;
 use crate::serve::ServerOptions;
-use crate::stall::{ProgressTimeout, StreamProgressTimeout};
-use crate::turns::{HttpPriority, WriteScheduler};
+use crate::shims::write_scheduler::{HttpPriority, WriteScheduler};
+use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 
 /// The response of one exchange, which its pushes and what is said before it are told beside.
 #[derive(Clone)]

@@ -15,29 +15,29 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 
-use crate::byte_count::ObservedIo;
 use crate::connection::drop_connection_headers;
-use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
-use crate::gathered::WriteCoalescer;
 use crate::handler::{Handler, RequestInfo};
-use crate::held_back;
 use crate::http2::body::{Http2Body, send_body};
 use crate::http2::limits::{
     MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
 };
 use crate::http2::push::{PusherFactory, ResponseSender};
-use crate::idle::IdleTracker;
+use crate::interim::continue_on_read;
+use crate::interim::early_hints::EarlyHints;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
 use crate::request_head::{self, Malformed};
 use crate::serve::ServeContext;
-use crate::stall::{ProgressTimeout, StreamProgressTimeout};
-use crate::turns::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
+use crate::shims::window_tracker::WindowTracker;
+use crate::shims::wire_observer::ObservedIo;
+use crate::shims::write_coalescer::WriteCoalescer;
+use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
+use crate::timing::idle::IdleTracker;
+use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
-use crate::window_watch::WindowTracker;
 
 /// Requests reset by the client before the server looked at them; one more ends the connection
 /// (rapid reset, CVE-2023-44487).
@@ -220,7 +220,7 @@ async fn answer(
         false => {
             let received = Http2Body::new(stream, &head.headers);
             let body = Body::wrap(received.with_window_growth(&arrived.windows));
-            held_back::send_continue_on_read(
+            continue_on_read::send_continue_on_read(
                 body,
                 &head.headers,
                 &EarlyHints::over_http2(respond.clone()),

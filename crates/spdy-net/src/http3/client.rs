@@ -26,15 +26,15 @@ use super::qpack;
 use super::receiving::{Http3Body, head as read_head};
 use super::room::SendBudget;
 use super::sending::{SendingStream, stream_observer};
-use crate::byte_count::{HeaderByteCounters, HeaderBytes};
 use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ExchangeError, Retry};
-use crate::interim::InterimResponses;
+use crate::interim::interim_responses::InterimResponses;
 use crate::latch::{Latch, until};
 use crate::quic::{QuicConnection, SEND_WINDOW_BYTES};
-use crate::stall::ProgressTimeout;
+use crate::shims::wire_observer::{HeaderByteCounters, HeaderBytes};
+use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER};
 use crate::tap::ConnectionTap;
-use crate::turns::{HttpPriority, PRIORITY_HEADER};
+use crate::timing::progress_timeout::ProgressTimeout;
 
 /// Between two looks whether the last packet is on its way.
 const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);

@@ -4,14 +4,14 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 
-use crate::certificates::{KeyKind, LocalCa};
 use crate::connection::ClientOptions;
 use crate::network::{Network, SystemNetwork};
 use crate::protocol::Protocol;
 use crate::quic::{QuicConnection, QuicEndpoint, connect};
 use crate::serve::ServerOptions;
+use crate::tls::certificates::{KeyKind, LocalCa};
+use crate::tls::verify::Trust;
 use crate::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
-use crate::verify::Trust;
 
 /// A client's end, and a server's.
 pub(super) async fn pair() -> (QuicConnection, quinn::Connection) {

@@ -23,7 +23,7 @@ use std::task::{Context, Poll, Waker};
 use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 
-use crate::turns::HttpPriority;
+use crate::shims::write_scheduler::HttpPriority;
 
 /// The most that becomes free at once, bytes: a peer that takes less than `min_rate` is told from one that takes more
 /// by what becomes free in `write_timeout`, so it is a fraction of that (14,400 bytes by default).

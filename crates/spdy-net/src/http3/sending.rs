@@ -19,8 +19,8 @@ use super::frame::{frame, kind, put_head};
 use super::qpack::{self, Field};
 use super::room::{BudgetedPiece, SendBudget};
 use super::watch::StreamObserver;
-use crate::stall::ProgressTimeout;
-use crate::turns::HttpPriority;
+use crate::shims::write_scheduler::HttpPriority;
+use crate::timing::progress_timeout::ProgressTimeout;
 
 /// The most of a body that is handed to QUIC at once, bytes; a frame each.
 const PIECE_BYTES: usize = 32 * 1024;
@@ -357,7 +357,7 @@ impl Drop for SendingStream {
 /// The watch of a stream, where there is one.
 pub(super) fn stream_observer(
     stream: &quinn::SendStream,
-    counters: &Arc<crate::byte_count::HeaderByteCounters>,
+    counters: &Arc<crate::shims::wire_observer::HeaderByteCounters>,
     tap: Option<crate::tap::ConnectionTap>,
 ) -> StreamObserver {
     StreamObserver {

@@ -38,17 +38,17 @@ use super::receiving::{Http3Body, head};
 use super::room::SendBudget;
 use super::sending::SendingStream;
 use crate::connection::drop_connection_headers;
-use crate::early_hints::EarlyHints;
 use crate::error::ConnectionError;
 use crate::handler::{Handler, RequestInfo};
-use crate::held_back;
-use crate::idle::IdleTracker;
+use crate::interim::continue_on_read;
+use crate::interim::early_hints::EarlyHints;
 use crate::limit::ConnectionLimit;
 use crate::protocol::Protocol;
 use crate::quic::SEND_WINDOW_BYTES;
 use crate::serve::{ServeContext, ServerOptions};
-use crate::stall::ProgressTimeout;
-use crate::turns::{HttpPriority, PRIORITY_HEADER};
+use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER};
+use crate::timing::idle::IdleTracker;
+use crate::timing::progress_timeout::ProgressTimeout;
 
 /// Priorities that are told before the streams they are for; past it those of the last streams go.
 const MAX_EARLY_PRIORITIES: usize = 256;
@@ -373,7 +373,7 @@ impl ExchangeContext {
         let received = Http3Body::new(frames, self.closer.clone(), max_head_bytes, len, ());
         let body = Body::wrap(received.check_empty());
         let (early, mut interim) = EarlyHints::over_http3();
-        let body = held_back::send_continue_on_read(body, &head.headers, &early);
+        let body = continue_on_read::send_continue_on_read(body, &head.headers, &early);
         head.extensions.insert(early);
         let mut answered = self.handler.answer(Request::from_parts(head, body));
         let mut response = None;

@@ -7,7 +7,7 @@ use spdy_session::observe::Direction;
 
 use super::frame::kind;
 use super::qpack::Field;
-use crate::byte_count::HeaderByteCounters;
+use crate::shims::wire_observer::HeaderByteCounters;
 use crate::tap::{ConnectionTap, TapEvent};
 
 /// One stream under observation.

@@ -6,12 +6,12 @@ use std::sync::Arc;
 use rustls::pki_types::PrivateKeyDer;
 use rustls::pki_types::pem::PemObject;
 use spdy::runtime::SharedRuntime;
-use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::network::SystemNetwork;
 use spdy_net::quic;
 use spdy_net::tls::ClientTls;
-use spdy_net::verify::Trust;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Trust;
 
 use super::h3::CONTROL;
 use super::{quiet, runtime};

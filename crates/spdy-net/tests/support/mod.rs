@@ -11,15 +11,15 @@ use http::{Request, Response, header};
 use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::version::Version;
-use spdy_net::certificates::{KeyKind, LocalCa};
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
-use spdy_net::verify::Trust;
 
 /// Every protocol.
 pub(crate) const ALL: [Protocol; 5] = Protocol::ALL;

@@ -21,8 +21,8 @@ use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
-use spdy_net::allowed_hosts::AllowedHosts;
 use spdy_net::handler::Handler;
+use spdy_net::listen::allowed_hosts::AllowedHosts;
 use tokio::sync::oneshot;
 use url::{Position, Url};
 

@@ -12,8 +12,8 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::key::Key;
 use spdy_cache::lookup::Failure;
-use spdy_rewrite::hygiene::{self, CROSS_ORIGIN_RESOURCE_POLICY};
-use spdy_rewrite::moved_url::ProxiedUrl;
+use spdy_rewrite::response::sanitize_response::{self, CROSS_ORIGIN_RESOURCE_POLICY};
+use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::expiring_map::ExpiringMap;
 use crate::fetch::origin_exchange::{Fetch, FetchOutcome};
@@ -104,8 +104,14 @@ impl Fetch {
                 at,
                 status,
                 headers,
-            } => match hygiene::sanitize(&self.wanted.site.rules, at, *load, *status, headers) {
-                hygiene::SanitizedResponse::Serve(_) => return None,
+            } => match sanitize_response::sanitize(
+                &self.wanted.site.rules,
+                at,
+                *load,
+                *status,
+                headers,
+            ) {
+                sanitize_response::SanitizedResponse::Serve(_) => return None,
                 instead => (
                     Failure::Status(*status),
                     respond::from_sanitized(moved, instead),

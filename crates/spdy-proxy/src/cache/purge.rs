@@ -11,7 +11,7 @@ use spdy_cache::key::{Key, KeyParts, Scope};
 use spdy_cache::shared::{PurgeTarget, PurgeVersion};
 use spdy_cache::store::PurgeMode;
 use spdy_cache::tags::{PurgeTag, invalidated_groups};
-use spdy_rewrite::integrity;
+use spdy_rewrite::reference::integrity;
 
 use crate::admin::handler;
 use crate::cache::shared_response::CoalesceKey;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use http::HeaderValue;
 use serde::Deserialize;
-use spdy_net::in_front::{ProxyProtocolOptions, TrustedProxies};
+use spdy_net::listen::trusted_proxies::{ProxyProtocolOptions, TrustedProxies};
 use spdy_server::alt_svc;
 use url::Url;
 

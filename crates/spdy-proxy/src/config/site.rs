@@ -39,7 +39,7 @@ pub struct SiteConfig {
     pub disk_mib: Option<usize>,
     /// What is moved under the site's name.
     #[serde(default)]
-    pub rewrite: spdy_rewrite::config::Config,
+    pub rewrite: spdy_rewrite::rules::config::Config,
 }
 
 fn yes() -> bool {

@@ -23,9 +23,9 @@ use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::Failure;
 use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share};
 use spdy_cache::stored::Stored;
-use spdy_rewrite::hygiene;
-use spdy_rewrite::moved_url::ProxiedUrl;
-use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::response::sanitize_response;
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::body_memory::MemoryReservation;
 use crate::body::shared_body::{self, SharedBody};
@@ -272,8 +272,8 @@ impl Fetch {
         let rules = &at.site.rules;
         let mut served = match &at.moved {
             Some((moved, load)) => {
-                match hygiene::sanitize(rules, moved, *load, head.status, &head.headers) {
-                    hygiene::SanitizedResponse::Serve(served)
+                match sanitize_response::sanitize(rules, moved, *load, head.status, &head.headers) {
+                    sanitize_response::SanitizedResponse::Serve(served)
                         if !moved.is_alias()
                             && response_rewriter::is_unrewritable_stylesheet(
                                 head.status,
@@ -281,14 +281,16 @@ impl Fetch {
                             ) =>
                     {
                         let to = match load.is_subresource {
-                            true => hygiene::SanitizedResponse::Redirect(moved.url().to_string()),
-                            false => {
-                                hygiene::SanitizedResponse::Refuse(Refusal::UnrewritableStylesheet)
-                            }
+                            true => sanitize_response::SanitizedResponse::Redirect(
+                                moved.url().to_string(),
+                            ),
+                            false => sanitize_response::SanitizedResponse::Refuse(
+                                Refusal::UnrewritableStylesheet,
+                            ),
                         };
                         return Err(self.reject(moved, to));
                     }
-                    hygiene::SanitizedResponse::Serve(served) => served,
+                    sanitize_response::SanitizedResponse::Serve(served) => served,
                     other => return Err(self.reject(moved, other)),
                 }
             }
@@ -322,8 +324,11 @@ impl Fetch {
                     .counters
                     .count(CounterFamily::Limits, "limits.max_mib");
                 let instead = match load.is_subresource {
-                    true => hygiene::SanitizedResponse::Redirect(moved.url().to_string()),
-                    false => hygiene::SanitizedResponse::Refuse(Refusal::TooLarge { most, got }),
+                    true => sanitize_response::SanitizedResponse::Redirect(moved.url().to_string()),
+                    false => sanitize_response::SanitizedResponse::Refuse(Refusal::TooLarge {
+                        most,
+                        got,
+                    }),
                 };
                 Err(self.reject(moved, instead))
             }
@@ -357,9 +362,9 @@ impl Fetch {
     fn reject(
         &self,
         moved: &ProxiedUrl,
-        answer: hygiene::SanitizedResponse,
+        answer: sanitize_response::SanitizedResponse,
     ) -> Box<Response<Body>> {
-        if let hygiene::SanitizedResponse::Refuse(why) = &answer {
+        if let sanitize_response::SanitizedResponse::Refuse(why) = &answer {
             tracing::debug!(%why, url = %moved.url(), "an answer was refused");
             self.proxy
                 .counters

@@ -10,10 +10,10 @@ use http_body::Body as _;
 use spdy::body::{Body, BoxError};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::stored::Stored;
-use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_report::PageReport;
 use spdy_rewrite::referrer::ReferrerScope;
-use spdy_rewrite::rewritten;
+use spdy_rewrite::response::rewritten_head;
 
 use crate::body::shared_body::SharedBodyWriter;
 use crate::cache::memory_store::body_from_pieces;
@@ -361,7 +361,7 @@ fn with_validators(
 ) -> Arc<Stored> {
     let mut served = stored.served().clone();
     let pieces = body.chunks().map(|piece| &piece[..]);
-    rewritten::tag_body(&wanted.site.rules, &mut served, pieces);
+    rewritten_head::tag_body(&wanted.site.rules, &mut served, pieces);
     if is_untouched && let Some(modified) = stored.headers().get(header::LAST_MODIFIED) {
         served.insert(header::LAST_MODIFIED, modified.clone());
     }

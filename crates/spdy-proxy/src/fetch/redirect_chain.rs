@@ -6,7 +6,7 @@ use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
 use spdy_cache::redirected::RedirectLimits;
 use spdy_cache::storable::Uncacheable;
-use spdy_rewrite::redirect::{Redirect, RedirectState};
+use spdy_rewrite::response::redirect::{Redirect, RedirectState};
 use spdy_rewrite::rules::Rules;
 use url::Url;
 

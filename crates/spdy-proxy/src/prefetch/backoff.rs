@@ -51,7 +51,7 @@ impl PrefetchBackoff {
         match got {
             FetchOutcome::Background(PrefetchResult::Stored) => {}
             FetchOutcome::Background(PrefetchResult::None) => {
-                things.not_reusable.insert_key(key, now)
+                things.not_reusable.insert_key(key, now);
             }
             FetchOutcome::Background(PrefetchResult::Failed) | FetchOutcome::Response(_) => {
                 things.failed.insert_key(key, now);

@@ -24,7 +24,7 @@ use spdy_clock::Instant;
 use spdy_page::replica::Kind;
 use spdy_rewrite::kind;
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::SkipReason;
+use spdy_rewrite::rules::verdict::SkipReason;
 use spdy_server::learned::{LearnedResources, LearningLimits, ResourceLoad};
 use spdy_server::push_plan::PushCandidate;
 

@@ -16,11 +16,11 @@ use spdy_cache::stored::Stored;
 use spdy_net::handler::RequestInfo;
 use spdy_page::replica::Kind as PageKind;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::named_host::HostAlias;
-use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::referrer::ReferrerScope;
-use spdy_rewrite::verdict::{ReferenceSource, SkipReason, Verdict};
+use spdy_rewrite::rules::host_aliases::HostAlias;
+use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 use spdy_server::push_plan::{CandidateState, PlannedPush};
 
 use crate::cache::coalescer::CoalesceRole;
@@ -343,7 +343,7 @@ impl Proxy {
             match self.start_prefetch(next, steps + 1, budget) {
                 PrefetchAttempt::Started => begun.push(path),
                 PrefetchAttempt::AlreadyStored { varies } => {
-                    self.prefetcher.seen.record(numbers, varies, now)
+                    self.prefetcher.seen.record(numbers, varies, now);
                 }
                 PrefetchAttempt::Skipped => {}
             }

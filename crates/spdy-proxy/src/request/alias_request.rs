@@ -9,12 +9,12 @@ use std::sync::Arc;
 use http::header::ORIGIN;
 use http::{Request, Uri, request};
 use spdy_cache::key::{Key, KeyParts};
-use spdy_rewrite::anonymous::{Load, UpstreamRequest};
-use spdy_rewrite::integrity;
-use spdy_rewrite::moved_url::ProxiedUrl;
-use spdy_rewrite::named_host::HostAlias;
-use spdy_rewrite::named_request;
-use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::reference::integrity;
+use spdy_rewrite::request::alias_request;
+use spdy_rewrite::request::anonymize::{Load, UpstreamRequest};
+use spdy_rewrite::rules::host_aliases::HostAlias;
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
 use crate::request::proxy_request::{
@@ -90,11 +90,11 @@ fn open_alias(
     asked: &Request<()>,
 ) -> Result<(ProxiedUrl, UpstreamRequest), RequestRejection> {
     let opened = site.rules.open_alias(named, target).and_then(|moved| {
-        let upstream = named_request::request(&site.rules, named, &moved, asked)?;
+        let upstream = alias_request::request(&site.rules, named, &moved, asked)?;
         Ok((moved, upstream))
     });
     opened.map_err(
-        |why| match named_request::is_sent_on(&why, target, asked.headers()) {
+        |why| match alias_request::is_sent_on(&why, target, asked.headers()) {
             true => RequestRejection::Redirect {
                 why,
                 to: format!("{}{target}", named.original_origin()),
@@ -120,7 +120,7 @@ fn cache_key(
         Some(origin) => format!("{off}{tag} named cors {origin}"),
         None => format!("{off}{tag} named"),
     };
-    for name in named_request::script_headers(moved, load) {
+    for name in alias_request::script_headers(moved, load) {
         let said = ask.headers.get(name).and_then(|said| said.to_str().ok());
         if let Some(said) = said.filter(|said| *said != "*/*") {
             rules.extend([" ", name.as_str(), "=", said]);

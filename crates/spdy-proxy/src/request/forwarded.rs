@@ -11,7 +11,7 @@
 use std::net::IpAddr;
 
 use http::HeaderMap;
-use spdy_net::in_front::TrustedProxies;
+use spdy_net::listen::trusted_proxies::TrustedProxies;
 
 use crate::request::forward_headers::{FORWARDED_FOR, FORWARDED_PROTO};
 

@@ -9,14 +9,14 @@ use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
 use spdy::body::Body;
 use spdy_cache::key::{Key, KeyParts};
 use spdy_cache::stored::Stored;
-use spdy_net::expectation::expects_continue;
 use spdy_net::handler::RequestInfo;
-use spdy_rewrite::anonymous::{self, Load};
-use spdy_rewrite::guarded;
-use spdy_rewrite::integrity;
+use spdy_net::interim::expect_continue::expects_continue;
+use spdy_rewrite::csp::guard;
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::moved_url::ProxiedUrl;
-use spdy_rewrite::refusal::Refusal;
+use spdy_rewrite::reference::integrity;
+use spdy_rewrite::request::anonymize::{self, Load};
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
 use crate::config::websocket::WebSocketConfig;
@@ -339,11 +339,11 @@ impl ProxyRequest {
         mut asked: request::Parts,
     ) -> Result<Self, RequestRejection> {
         let target = request_target(&asked);
-        let is_script = anonymous::is_script(&asked.headers);
+        let is_script = anonymize::is_script(&asked.headers);
         let opened = site.rules.open(target);
         let opened = opened.map_err(|why| match why.place(is_script) {
             // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
-            Some(to) if anonymous::is_subresource_load(&asked.headers) => {
+            Some(to) if anonymize::is_subresource_load(&asked.headers) => {
                 let to = to.to_owned();
                 RequestRejection::Redirect { why, to }
             }
@@ -361,7 +361,7 @@ impl ProxyRequest {
         let arrival = asked.extensions.get().copied();
         asked.extensions.clear();
         let asked = Request::from_parts(asked, ());
-        let upstream = anonymous::request(&site.rules, &moved, &asked).map_err(|why| {
+        let upstream = anonymize::request(&site.rules, &moved, &asked).map_err(|why| {
             let why = match why {
                 Refusal::KindNotListed { kind, host } if guarded.has(kind) => {
                     Refusal::CspGuarded { host }
@@ -369,7 +369,7 @@ impl ProxyRequest {
                 why => why,
             };
             let is_sent_on = match why {
-                Refusal::CrossSite => anonymous::is_sent_on(&opened, asked.headers()),
+                Refusal::CrossSite => anonymize::is_sent_on(&opened, asked.headers()),
                 Refusal::CspGuarded { .. } => true,
                 // It stands beside something that is moved, which loads it relative to its own URL.
                 Refusal::KindNotListed { kind, .. } => kind != Kind::Script && opened.is_listed(),
@@ -496,7 +496,7 @@ impl ProxyRequest {
 
     /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.
     pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<PagePolicy> {
-        if self.moved.is_some() || !guarded::may_run_scripts(headers) {
+        if self.moved.is_some() || !guard::may_run_scripts(headers) {
             return None; // most answers
         }
         Some(PagePolicy::from_head(

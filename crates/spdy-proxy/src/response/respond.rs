@@ -13,10 +13,10 @@ use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
-use spdy_rewrite::hygiene;
-use spdy_rewrite::moved_url::ProxiedUrl;
-use spdy_rewrite::refusal::Refusal;
-use spdy_rewrite::rewritten;
+use spdy_rewrite::response::rewritten_head;
+use spdy_rewrite::response::sanitize_response;
+use spdy_rewrite::rules::refusal::Refusal;
+use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 use url::Url;
 
 use crate::body::content_coding::Coding;
@@ -61,13 +61,13 @@ pub(crate) fn check_stored(wanted: &ProxyRequest, stored: &Stored) -> StoredChec
     };
     let Some(led) = led else {
         let answer = match load.is_subresource {
-            true => hygiene::SanitizedResponse::Redirect(moved.url().to_string()),
-            false => hygiene::SanitizedResponse::Refuse(Refusal::Location),
+            true => sanitize_response::SanitizedResponse::Redirect(moved.url().to_string()),
+            false => sanitize_response::SanitizedResponse::Refuse(Refusal::Location),
         };
         return StoredCheck::Replaced(Box::new(from_sanitized(moved, answer)));
     };
-    match hygiene::sanitize(rules, &led, load, stored.status(), stored.headers()) {
-        hygiene::SanitizedResponse::Serve(_) => StoredCheck::Allowed,
+    match sanitize_response::sanitize(rules, &led, load, stored.status(), stored.headers()) {
+        sanitize_response::SanitizedResponse::Serve(_) => StoredCheck::Allowed,
         other => StoredCheck::Replaced(Box::new(from_sanitized(moved, other))),
     }
 }
@@ -75,23 +75,23 @@ pub(crate) fn check_stored(wanted: &ProxyRequest, stored: &Stored) -> StoredChec
 /// The answer that says why a moved resource is not served.
 pub(crate) fn from_sanitized(
     moved: &ProxiedUrl,
-    answer: hygiene::SanitizedResponse,
+    answer: sanitize_response::SanitizedResponse,
 ) -> Response<Body> {
     match answer {
-        hygiene::SanitizedResponse::Serve(headers) => {
+        sanitize_response::SanitizedResponse::Serve(headers) => {
             let mut response = plain(StatusCode::OK, "");
             *response.headers_mut() = headers;
             response
         }
-        hygiene::SanitizedResponse::StatusOnly(status) => plain(status, ""),
+        sanitize_response::SanitizedResponse::StatusOnly(status) => plain(status, ""),
         // To the page a name is of another origin.
-        hygiene::SanitizedResponse::Redirect(location) if moved.is_alias() => {
+        sanitize_response::SanitizedResponse::Redirect(location) if moved.is_alias() => {
             with_outcome(redirect_cross_origin(&location), Outcome::REDIRECTED)
         }
-        hygiene::SanitizedResponse::Redirect(location) => {
+        sanitize_response::SanitizedResponse::Redirect(location) => {
             with_outcome(redirect_to_host(&location), Outcome::REDIRECTED)
         }
-        hygiene::SanitizedResponse::Refuse(refusal) => {
+        sanitize_response::SanitizedResponse::Refuse(refusal) => {
             with_outcome(refused(&refusal.into()), Outcome::REFUSED)
         }
     }
@@ -160,7 +160,7 @@ fn redirect_cross_origin(location: &str) -> Response<Body> {
     let everyone = HeaderValue::from_static("*");
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, everyone);
     let shared = HeaderValue::from_static("cross-origin");
-    headers.insert(hygiene::CROSS_ORIGIN_RESOURCE_POLICY, shared);
+    headers.insert(sanitize_response::CROSS_ORIGIN_RESOURCE_POLICY, shared);
     response
 }
 
@@ -170,7 +170,7 @@ pub(crate) fn for_upstream_error(wanted: &ProxyRequest, error: &UpstreamError) -
     let moved = wanted.moved.as_ref();
     match moved.filter(|(_, load)| error.allows_redirect(*load)) {
         Some((moved, _)) => {
-            let to = hygiene::SanitizedResponse::Redirect(moved.url().to_string());
+            let to = sanitize_response::SanitizedResponse::Redirect(moved.url().to_string());
             let mut response = from_sanitized(moved, to);
             let headers = response.headers_mut();
             headers.insert(PROXY_STATUS, error.proxy_status());
@@ -394,7 +394,7 @@ fn may_encode(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool
     response_rewriter::is_displayed(status)
         && status != StatusCode::PARTIAL_CONTENT
         && is_compressible(headers, len)
-        && !rewritten::has_no_transform(headers)
+        && !rewritten_head::has_no_transform(headers)
 }
 
 fn set_content_encoding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {

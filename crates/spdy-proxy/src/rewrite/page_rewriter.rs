@@ -1,10 +1,10 @@
-//! A page's text as it comes: rewritten; or only judged, where its rules are tried ([`dry_run`](spdy_rewrite::config::Config::dry_run)), and
+//! A page's text as it comes: rewritten; or only judged, where its rules are tried ([`dry_run`](spdy_rewrite::rules::config::Config::dry_run)), and
 //! every byte goes on as it came.
 
 use bytes::Bytes;
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::page_report::PageReport;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_report::PageReport;
 
 use crate::body::content_coding::{CodingError, Decoder};
 

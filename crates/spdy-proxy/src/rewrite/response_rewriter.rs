@@ -12,15 +12,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Method, StatusCode, header};
 use spdy_rewrite::csp::Policies;
+use spdy_rewrite::csp::guard;
 use spdy_rewrite::css::StylesheetContext;
-use spdy_rewrite::guarded;
 use spdy_rewrite::html::HtmlRewriter;
+use spdy_rewrite::html::page_head::{self, PageHead};
 use spdy_rewrite::kind::Kind as MovedKind;
-use spdy_rewrite::page_head::{self, PageHead};
-use spdy_rewrite::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::rewritten;
-use spdy_rewrite::seen::SiteFacts;
+use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
+use spdy_rewrite::reference::site_facts::SiteFacts;
+use spdy_rewrite::response::rewritten_head;
 
 use crate::body::content_coding::{Coding, CodingError, Decoder};
 use crate::request::forward_headers;
@@ -66,7 +66,7 @@ pub fn plan_rewrite(
     if matches!(work, RewritePlan::Pass | RewritePlan::SkipPage(_))
         && is_touched
         && asked.moved.is_none()
-        && guarded::may_run_scripts(served)
+        && guard::may_run_scripts(served)
         && let Some(url) = at.client_url()
     {
         Policies::rewrite_head(&asked.site.rules, &url, served);
@@ -126,12 +126,12 @@ fn plan_body(
         ("text/css", ..) if status != StatusCode::OK => RewritePlan::Pass,
         ("text/css", None, None) if !rules.is_dry_run() => {
             remove_content_coding(served);
-            rewritten::mark_etag(rules, served, true);
+            rewritten_head::mark_etag(rules, served, true);
             RewritePlan::Sheet(Box::new(StylesheetContext::own(&url)))
         }
         ("text/css", Some((moved, _)), Some((last, _))) => {
             remove_content_coding(served);
-            rewritten::mark_etag(rules, served, true);
+            rewritten_head::mark_etag(rules, served, true);
             RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, moved, last)))
         }
         _ => RewritePlan::Pass,
@@ -157,7 +157,7 @@ pub fn is_unrewritable_stylesheet(status: StatusCode, served: &HeaderMap) -> boo
 fn left(headers: &HeaderMap) -> Option<PageSkipReason> {
     if headers.contains_key(header::CONTENT_RANGE) {
         Some(PageSkipReason::Partial)
-    } else if rewritten::has_no_transform(headers) {
+    } else if rewritten_head::has_no_transform(headers) {
         Some(PageSkipReason::NoTransform)
     } else if Coding::of(headers).is_none() {
         Some(PageSkipReason::Coded)

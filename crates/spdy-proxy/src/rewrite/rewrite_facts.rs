@@ -20,13 +20,13 @@ use spdy_cache::key::Key;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_clock::Instant;
-use spdy_rewrite::integrity::IntegrityState;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::integrity::IntegrityState;
+use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::referrer::ReferrerScope;
-use spdy_rewrite::rewritten;
-use spdy_rewrite::seen::SiteFacts;
-use spdy_rewrite::verdict::SkipReason;
+use spdy_rewrite::response::rewritten_head;
+use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
 use crate::expiring_map::ExpiringMap;
@@ -180,7 +180,7 @@ impl RewriteFacts {
             .map(PinnedStylesheet::line)
             .collect();
         if !known.is_empty() {
-            rewritten::add_facts_to_etag(headers, known.join("\n").as_bytes());
+            rewritten_head::add_facts_to_etag(headers, known.join("\n").as_bytes());
         }
     }
 

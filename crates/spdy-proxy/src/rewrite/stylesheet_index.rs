@@ -17,10 +17,10 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use spdy_cache::stored::Stored;
-use spdy_rewrite::integrity::{self, Digests, IntegrityState};
 use spdy_rewrite::kind::{Kind, Kinds};
+use spdy_rewrite::reference::integrity::{self, Digests, IntegrityState};
+use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::seen::SiteFacts;
 use url::Url;
 
 use crate::proxy::Proxy;
@@ -216,7 +216,8 @@ mod tests {
     fn latest_stylesheets_are_kept_per_rules() {
         let site = Url::parse("https://www.site.test/").expect("a URL");
         let other = Url::parse("https://www.other.test/").expect("a URL");
-        let rules = |site| Rules::compile(site, &spdy_rewrite::config::Config::default(), None);
+        let rules =
+            |site| Rules::compile(site, &spdy_rewrite::rules::config::Config::default(), None);
         let (rules, others) = (rules(&site).expect("rules"), rules(&other).expect("rules"));
         let sheets = StylesheetIndex::default();
         let url =

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use spdy_rewrite::css::{self, StylesheetContext};
-use spdy_rewrite::integrity::Digests;
 use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::integrity::Digests;
 use spdy_rewrite::rules::Rules;
 
 use crate::body::content_coding::{CodingError, Decoder};
@@ -176,7 +176,7 @@ impl StylesheetRewriter {
 
 #[cfg(test)]
 mod tests {
-    use spdy_rewrite::config::Config;
+    use spdy_rewrite::rules::config::Config;
     use url::Url;
 
     use super::*;

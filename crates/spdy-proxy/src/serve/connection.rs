@@ -17,12 +17,12 @@ use spdy::runtime::BoxFuture;
 use spdy_cache::cache_status::CACHE_STATUS;
 use spdy_cache::lookup;
 use spdy_clock::Instant;
-use spdy_net::early_hints::EarlyHints;
 use spdy_net::handler::{Handler, Pusher, RequestInfo};
+use spdy_net::interim::early_hints::EarlyHints;
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
-use spdy_rewrite::integrity::strip_unrewritten_mark;
+use spdy_rewrite::reference::integrity::strip_unrewritten_mark;
 use spdy_server::learned::ResourceLoad;
 use spdy_server::push_plan::{
     Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, early_link_value,

@@ -96,7 +96,7 @@ fn whole(apex: &str, name: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use spdy_rewrite::capability::Keys;
+    use spdy_rewrite::rules::capability::Keys;
 
     use super::*;
     use spdy_dns::zones::Zones;

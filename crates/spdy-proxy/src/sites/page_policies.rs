@@ -15,7 +15,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 
 use http::HeaderMap;
 use parking_lot::{Mutex, MutexGuard};
-use spdy_rewrite::guarded::CspGuard;
+use spdy_rewrite::csp::guard::CspGuard;
 use spdy_rewrite::kind::Kinds;
 use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rules::Rules;

@@ -5,14 +5,14 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::{HeaderMap, HeaderValue, Uri, header};
-use spdy_net::in_front::TrustedProxies;
-use spdy_rewrite::capability::Keys;
-use spdy_rewrite::config::Config as Rewrite;
-use spdy_rewrite::integrity;
-use spdy_rewrite::named_host::{self, HostAlias};
-use spdy_rewrite::refusal::Refusal;
+use spdy_net::listen::trusted_proxies::TrustedProxies;
+use spdy_rewrite::reference::integrity;
 use spdy_rewrite::rules::Rules;
-use spdy_rewrite::rules_error::RulesError;
+use spdy_rewrite::rules::capability::Keys;
+use spdy_rewrite::rules::config::Config as Rewrite;
+use spdy_rewrite::rules::error::RulesError;
+use spdy_rewrite::rules::host_aliases::{self, HostAlias};
+use spdy_rewrite::rules::refusal::Refusal;
 use url::Url;
 
 use crate::config::Config;
@@ -379,7 +379,7 @@ fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), Site
         return Ok(());
     };
     for name in config.site.iter().flat_map(|site| &site.names) {
-        named_host::check_cookie_isolation(zone, name).map_err(|why| SiteError::Zone {
+        host_aliases::check_cookie_isolation(zone, name).map_err(|why| SiteError::Zone {
             site: site.names.first().cloned().unwrap_or_default(),
             zone: zone.clone(),
             why,

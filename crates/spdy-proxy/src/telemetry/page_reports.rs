@@ -14,9 +14,9 @@ use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
 use serde::Serialize;
-use spdy_rewrite::page_report::{HostCount, PageReport, PageSkipReason};
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::verdict::SkipReason;
+use spdy_rewrite::reference::page_report::{HostCount, PageReport, PageSkipReason};
+use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
 /// Pages of which it is remembered what became.

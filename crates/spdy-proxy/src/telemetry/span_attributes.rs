@@ -11,7 +11,7 @@ use spdy::body::Body;
 use spdy_cache::cache_status::{CACHE_STATUS, Forward};
 use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
-use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::reference::page_report::PageReport;
 
 use crate::proxy::request_authority;
 use crate::request::forward_headers::scheme_of;

@@ -3,7 +3,7 @@
 use http::{HeaderValue, StatusCode};
 use spdy_client::error::{ConnectFailure, Error, TimeoutPhase};
 use spdy_client::origin::Origin;
-use spdy_rewrite::anonymous::Load;
+use spdy_rewrite::request::anonymize::Load;
 
 /// Why there is no answer.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -51,7 +51,7 @@ pub(crate) fn origin_addresses(
 
 #[cfg(test)]
 mod tests {
-    use spdy_rewrite::capability::Keys;
+    use spdy_rewrite::rules::capability::Keys;
 
     use super::*;
     use crate::config::Config;

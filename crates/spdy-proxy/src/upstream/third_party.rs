@@ -6,7 +6,7 @@ use spdy::body::Body;
 use spdy_client::error::{Error, TimeoutPhase};
 use spdy_client::origin::Origin;
 use spdy_frame::priority::Priority;
-use spdy_rewrite::host_limits::HostLimits;
+use spdy_rewrite::rules::host_limits::HostLimits;
 
 use crate::body::limited_body::limit_body;
 use crate::proxy::Proxy;

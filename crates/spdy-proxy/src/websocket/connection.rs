@@ -20,9 +20,9 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_client::switch::UpgradeOutcome;
+use spdy_net::http1::upgrade::UpgradeHandler;
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;
-use spdy_net::switch::UpgradeHandler;
 
 use crate::body::guarded_body::with_guard;
 use crate::config::websocket::WebSocketConfig;

@@ -15,17 +15,17 @@ use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_dns::guard::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
-use spdy_net::calendar::WallClock;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
+use spdy_net::wall_clock::WallClock;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::upstream::client::Upstream;
-use spdy_rewrite::capability::Keys;
+use spdy_rewrite::rules::capability::Keys;
 use tokio::sync::Semaphore;
 
 /// An origin: what it was asked, and where it is.

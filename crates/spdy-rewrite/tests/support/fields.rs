@@ -1,8 +1,8 @@
 //! What requests and answers say.
 
 use http::header::{HeaderMap, HeaderName};
-use spdy_rewrite::anonymous::{FetchMode, Load};
 use spdy_rewrite::kind::Kind;
+use spdy_rewrite::request::anonymize::{FetchMode, Load};
 
 /// An image of a page of the site.
 pub(crate) const PAGE_LOADS_IMAGE: Load = Load {

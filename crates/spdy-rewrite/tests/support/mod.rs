@@ -8,10 +8,10 @@ pub(crate) mod page;
 
 use std::sync::Arc;
 
-use spdy_rewrite::capability::{Key, Keys};
-use spdy_rewrite::config::{Config, HostConfig, Scheme};
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::capability::{Key, Keys};
+use spdy_rewrite::rules::config::{Config, HostConfig, Scheme};
 use url::Url;
 
 pub(crate) fn key(kid: char, fill: u8) -> Key {

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
-use spdy_rewrite::config::{Config, HostConfig};
 use spdy_rewrite::kind::Kind;
-use spdy_rewrite::moved_url::ProxiedUrl;
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::config::{Config, HostConfig};
+use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use super::{compile, keys, url};
 

@@ -5,8 +5,8 @@ use std::sync::Arc;
 use http::StatusCode;
 use http::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use spdy_rewrite::html::HtmlRewriter;
-use spdy_rewrite::page_head::PageHead;
-use spdy_rewrite::page_report::PageReport;
+use spdy_rewrite::html::page_head::PageHead;
+use spdy_rewrite::reference::page_report::PageReport;
 use spdy_rewrite::rules::Rules;
 
 use super::{rules, url};

@@ -5,8 +5,8 @@ use std::sync::Arc;
 
 use spdy::runtime::SharedRuntime;
 use spdy_dns::zones::{SharedZones, Zones};
-use spdy_net::certificates::LocalCa;
-use spdy_net::in_front::SharedTrustedProxies;
+use spdy_net::listen::trusted_proxies::SharedTrustedProxies;
+use spdy_net::tls::certificates::LocalCa;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::response::server_timing::{SharedTiming, Timing};

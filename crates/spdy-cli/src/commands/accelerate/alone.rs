@@ -3,9 +3,9 @@
 use std::convert::Infallible;
 use std::sync::Arc;
 
-use spdy_net::handed::InheritedSockets;
 use spdy_net::latch::Latch;
-use spdy_net::sockets::Sockets;
+use spdy_net::listen::inherited_sockets::InheritedSockets;
+use spdy_net::listen::sockets::Sockets;
 use spdy_proxy::proxy::Proxy;
 
 use crate::printer::Printer;

@@ -14,7 +14,7 @@ use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config::learn::LearnConfig;
 use spdy_proxy::config::upstream::UpstreamConfig;
-use spdy_rewrite::config::Config as Rewrite;
+use spdy_rewrite::rules::config::Config as Rewrite;
 
 use crate::commands::accelerate::audit_page::{LiveArgs, PageSource, page};
 use crate::commands::accelerate::audit_view;

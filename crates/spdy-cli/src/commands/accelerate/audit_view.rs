@@ -6,8 +6,8 @@ use std::fmt::Write as _;
 use spdy_lab::audit::advice::{Advice, HostAdvice};
 use spdy_lab::audit::case::{Audit, ProxiedLoads};
 use spdy_lab::doctor::told::short;
-use spdy_rewrite::config::Scheme;
 use spdy_rewrite::kind::Kind;
+use spdy_rewrite::rules::config::Scheme;
 
 use crate::commands::accelerate::audit_page::PageSource;
 use crate::commands::accelerate::upstream_needs::UpstreamNeeds;

@@ -4,8 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_acme::facts::CertificateInfo;
-use spdy_net::certificates::Identity;
 use spdy_net::tls::TlsOptions;
+use spdy_net::tls::certificates::Identity;
 use spdy_proxy::config::Config;
 
 use crate::commands::accelerate::acme::format_time;
@@ -123,7 +123,7 @@ impl InvalidPair {
 
 #[cfg(test)]
 mod tests {
-    use spdy_net::certificates::{KeyKind, LocalCa};
+    use spdy_net::tls::certificates::{KeyKind, LocalCa};
 
     use super::*;
 

@@ -6,10 +6,10 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use spdy_net::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::identities::Identities;
-use spdy_net::local_certificates::LocalCertificates;
 use spdy_net::tls::TlsOptions;
+use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::tls::identities::Identities;
+use spdy_net::tls::local_certificates::LocalCertificates;
 use spdy_proxy::config::Config;
 use spdy_proxy::sites::site_table::Sites;
 

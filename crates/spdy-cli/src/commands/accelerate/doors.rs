@@ -17,8 +17,8 @@ use spdy_dns::serve::{DnsServer, ServeLimits};
 use spdy_dns::zones::SharedZones;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::Listener;
+use spdy_net::listen::sockets::Sockets;
 use spdy_net::protocol::Protocol;
-use spdy_net::sockets::Sockets;
 use spdy_proxy::config::Config;
 
 use crate::commands::serve_listen::{self, BoundListener, ListenerInfo};

@@ -2,7 +2,7 @@
 //! is to be done before browsers come to them over the site's session.
 
 use serde::Serialize;
-use spdy_net::certificates::Identity;
+use spdy_net::tls::certificates::Identity;
 use spdy_proxy::config::Config;
 use spdy_proxy::sites::alias_dns_records;
 use spdy_proxy::sites::site_table::Sites;

@@ -15,10 +15,10 @@ use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::resolver::config::{ResolverConfig, system_servers};
 use spdy_dns::resolver::{MismatchedReplies, Resolver};
 use spdy_dns::zones::SharedZones;
-use spdy_net::certificates::certificates_from_pem;
 use spdy_net::network::{SharedNetwork, SystemNetwork};
+use spdy_net::tls::certificates::certificates_from_pem;
+use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, TlsOptions};
-use spdy_net::verify::{Roots, Trust};
 use spdy_proxy::config::Config;
 use spdy_proxy::config::upstream::UpstreamConfig;
 use spdy_proxy::sites::site_table::Sites;
@@ -180,7 +180,7 @@ fn machine(_: &Printer) -> Vec<IpAddr> {
 
 #[cfg(test)]
 mod tests {
-    use spdy_rewrite::capability::Keys;
+    use spdy_rewrite::rules::capability::Keys;
 
     use super::*;
 

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::Context;
 use spdy_proxy::config::Config;
-use spdy_rewrite::capability::{Key, Keys};
+use spdy_rewrite::rules::capability::{Key, Keys};
 
 use crate::commands::Usage;
 

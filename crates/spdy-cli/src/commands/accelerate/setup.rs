@@ -5,8 +5,8 @@ use std::path::Path;
 
 use anyhow::Context;
 use spdy_dns::zones::Zones;
-use spdy_net::identities::Identities;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::identities::Identities;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_proxy::config::{Config, TimingConfig};

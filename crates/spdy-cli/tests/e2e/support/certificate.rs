@@ -5,7 +5,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use std::path::PathBuf;
 use std::sync::LazyLock;
 
-use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
 
 /// Files in PEM.
 pub(crate) struct Certificate {

@@ -4,7 +4,7 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use spdy_net::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
 use spdy_testkit::patience::POLL_INTERVAL;
 
 use super::peers::{is_installed, require};

@@ -9,10 +9,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use spdy_net::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::network::BoxIo;
-use spdy_net::pins::Pin;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net::tls::pins::Pin;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
@@ -97,7 +97,8 @@ impl TestCertificates {
         let (of_site, identity) = (issue(site), issue(names));
         let pin = |identity: &Identity| {
             let pem = identity.chain_pem();
-            let chain = spdy_net::certificates::certificates_from_pem(pem.as_bytes(), "a test's");
+            let chain =
+                spdy_net::tls::certificates::certificates_from_pem(pem.as_bytes(), "a test's");
             let pin = Pin::of(&chain.expect("it is PEM")[0]).expect("it is a certificate");
             pin.to_string().trim_start_matches("sha256//").to_owned()
         };

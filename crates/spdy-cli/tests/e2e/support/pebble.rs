@@ -4,8 +4,8 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use spdy_net::certificates::{KeyKind, LocalCa};
-use spdy_net::verify::Roots;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Roots;
 use spdy_testkit::patience::{POLL_INTERVAL, WAIT_LIMIT};
 
 use super::peers::require;

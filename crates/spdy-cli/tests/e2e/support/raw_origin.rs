@@ -10,8 +10,8 @@
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
 
-use spdy_net::certificates::Identity;
 use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::Identity;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_page::coding;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};

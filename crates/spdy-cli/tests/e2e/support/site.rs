@@ -11,11 +11,11 @@ use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy::server::{PushForm, Pusher};
 use spdy_frame::priority::Priority;
-use spdy_net::certificates::Identity;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
+use spdy_net::tls::certificates::Identity;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use tokio::runtime::Runtime;
 

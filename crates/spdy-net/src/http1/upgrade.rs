@@ -1,0 +1,198 @@
+//! Another protocol on a connection of HTTP/1.1, from its 101 on (RFC 9110 §7.8).
+//!
+//! ```text
+//!  served   request with Upgrade --> handler --> 101 with a Takeover --> hyper writes it --> Takeover: all bytes from there on
+//!  asked    request with Upgrade --> ask ------> 101: bytes behind it, or another answer and its body
+//! ```
+//!
+//! Which protocols may be switched to, and whether a 101 is what was asked for, is the business of who uses this.
+
+use std::sync::Arc;
+
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::upgrade::OnUpgrade;
+use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::{Body, BoxError};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use tokio::io::AsyncWriteExt;
+
+use crate::connection::ClientOptions;
+use crate::connection_slot::SlotExchange;
+use crate::error::{ExchangeError, Retry, error_chain};
+use crate::http1::{MIN_BUFFER_BYTES, check_size, exchange_error, in_origin_form};
+use crate::latch::Latch;
+use crate::network::BoxIo;
+use crate::timing::progress_timeout::with_write_timeout;
+
+type UpgradeFn = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
+
+/// What is done with a served connection once 101 is written to it; in the extensions of that answer, over HTTP/1.1 alone.
+#[derive(Clone)]
+pub struct UpgradeHandler(Arc<Mutex<Option<UpgradeFn>>>);
+
+impl std::fmt::Debug for UpgradeHandler {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Takeover")
+    }
+}
+
+impl UpgradeHandler {
+    /// `begin` gets the connection, with what the client sent behind its request, and the latch that is set when the server
+    /// stops: what it gives is to end then, and the connection with it. If the client leaves before, it is dropped.
+    pub fn new<F>(begin: impl FnOnce(BoxIo, Latch) -> F + Send + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let begin: UpgradeFn = Box::new(|io, stop| Box::pin(begin(io, stop)));
+        Self(Arc::new(Mutex::new(Some(begin))))
+    }
+
+    fn take(&self) -> Option<UpgradeFn> {
+        self.0.lock().take()
+    }
+}
+
+/// What becomes of a served connection behind its last answer. Clones are of the same connection.
+#[derive(Clone, Default)]
+pub(crate) struct PendingUpgrade(Arc<Mutex<Option<AfterHttp>>>);
+
+enum AfterHttp {
+    /// Another protocol.
+    Switch(AcceptedUpgrade),
+    /// Its end, since the offer was not taken up: hyper keeps that until then, and leaves the ending to who takes it up.
+    End(OnUpgrade),
+}
+
+struct AcceptedUpgrade {
+    upgrade: OnUpgrade,
+    begin: UpgradeFn,
+    /// As long as the other protocol is spoken there is something to do.
+    exchange: SlotExchange,
+}
+
+/// A request's offer to speak another protocol.
+pub(crate) struct UpgradeOffer {
+    upgrade: OnUpgrade,
+    pending: PendingUpgrade,
+}
+
+impl UpgradeOffer {
+    /// Notes that `response` hands the connection over; gives `exchange` back if it does not.
+    pub(crate) fn accept(
+        self,
+        exchange: SlotExchange,
+        response: &mut Response<Body>,
+    ) -> Option<SlotExchange> {
+        let takeover = response.extensions_mut().remove::<UpgradeHandler>();
+        let begin = takeover.and_then(|takeover| takeover.take());
+        let is_101 = response.status() == StatusCode::SWITCHING_PROTOCOLS;
+        let Some(begin) = begin.filter(|_| is_101) else {
+            *self.pending.lock() = Some(AfterHttp::End(self.upgrade));
+            return Some(exchange);
+        };
+        *self.pending.lock() = Some(AfterHttp::Switch(AcceptedUpgrade {
+            upgrade: self.upgrade,
+            begin,
+            exchange,
+        }));
+        None
+    }
+}
+
+impl PendingUpgrade {
+    /// The offer of `request`, if hyper sees one: an `Upgrade`, though not over HTTP/1.0 (RFC 9110 §7.8), or CONNECT.
+    pub(crate) fn offer<B>(&self, request: &mut Request<B>) -> Option<UpgradeOffer> {
+        let upgrade = request.extensions_mut().remove();
+        upgrade.map(|upgrade| UpgradeOffer {
+            upgrade,
+            pending: self.clone(),
+        })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<AfterHttp>> {
+        self.0.lock()
+    }
+
+    /// Speaks the other protocol to its end, if one was agreed on. HTTP is over, and the connection with it if there is no other.
+    pub(crate) async fn run(self, stop: &Latch) {
+        let next = self.lock().take();
+        let switching = match next {
+            None => return,
+            Some(AfterHttp::End(upgrade)) => return end(upgrade).await,
+            Some(AfterHttp::Switch(switching)) => switching,
+        };
+        match switching.upgrade.await {
+            Ok(upgraded) => {
+                let io: BoxIo = Box::new(TokioIo::new(upgraded));
+                (switching.begin)(io, stop.clone()).await;
+            }
+            Err(error) => {
+                tracing::debug!(error = error_chain(&error), "no other protocol after all");
+            }
+        }
+        drop(switching.exchange);
+    }
+}
+
+/// Ends a connection in order, where hyper has not done so.
+async fn end(upgrade: OnUpgrade) {
+    if let Ok(mut io) = upgrade.await.map(TokioIo::new)
+        && let Err(error) = io.shutdown().await
+    {
+        tracing::debug!(%error, "http/1.1 connection ended");
+    }
+}
+
+/// What a server says that is asked for another protocol.
+pub enum UpgradeResponse {
+    /// 101, and the bytes behind it.
+    Upgraded(Response<()>, BoxIo),
+    /// Anything else; the connection ends with it.
+    Declined(Response<Body>),
+}
+
+/// Sends `request`, which asks for another protocol and whose URI is absolute, as the one request on `io`. Nothing follows it until
+/// the answer is there.
+///
+/// # Errors
+///
+/// The connection broke, the server took nothing of the request for [`write_timeout`](ClientOptions::write_timeout), or what came
+/// is no answer. Writes to what a 101 gives fail in the same way.
+pub async fn ask(
+    io: BoxIo,
+    request: Request<Body>,
+    options: &ClientOptions,
+    runtime: &SharedRuntime,
+) -> Result<UpgradeResponse, ExchangeError> {
+    let request = in_origin_form(request)?;
+    let broken = |error: hyper::Error| ExchangeError::new(Retry::Never, error_chain(&error));
+    let mut builder = hyper::client::conn::http1::Builder::new();
+    let max_head_bytes = options.max_head_bytes;
+    builder.max_buf_size(max_head_bytes.max(MIN_BUFFER_BYTES));
+    let io = TokioIo::new(with_write_timeout(io, options, runtime));
+    let (mut sender, connection) = builder.handshake(io).await.map_err(broken)?;
+    runtime.spawn(Box::pin(async move {
+        if let Err(error) = connection.with_upgrades().await {
+            tracing::debug!(error = error_chain(&error), "http/1.1 connection ended");
+        }
+    }));
+    let response = sender.send_request(request).await;
+    let mut response = response.map_err(|error| exchange_error(false, &error, max_head_bytes))?;
+    check_size(&response, max_head_bytes)?;
+    if response.status() != StatusCode::SWITCHING_PROTOCOLS {
+        // hyper's own words leave out the cause.
+        let boxed = |error: hyper::Error| BoxError::from(error_chain(&error));
+        let response = response.map(|body| Body::wrap(body.map_err(boxed)));
+        return Ok(UpgradeResponse::Declined(response));
+    }
+    let upgraded = hyper::upgrade::on(&mut response).await.map_err(broken)?;
+    let (mut head, _) = response.into_parts();
+    head.extensions.clear();
+    let io = Box::new(TokioIo::new(upgraded));
+    Ok(UpgradeResponse::Upgraded(
+        Response::from_parts(head, ()),
+        io,
+    ))
+}

@@ -1,0 +1,181 @@
+//! What becomes of a connection between its place and its serving: it is let in, or closed unheard, by whose it is.
+//!
+//! ```text
+//!  accepted, with a place ──▶ a client's ─────────────────────────────▶ its address's limits ─▶ served
+//!                         ├─▶ of a proxy that forwards requests ──────▶ no limits ────────────▶ served
+//!                         └─▶ of one that announces ──▶ its header ───▶ its client's limits ──▶ served
+//!                                                       listen/proxy_protocol.rs; until then it gives way as any that does nothing
+//! ```
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use tokio::net::TcpStream;
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::admission::{Admission, AdmissionPermit, Conduct};
+use crate::connection_slot::ConnectionSlot;
+use crate::latch::Latch;
+use crate::limit::ConnectionLimit;
+use crate::listen::open_connections::OpenConnections;
+use crate::listen::proxy_protocol::{self, ProxyHeaderError, ProxyHeaderInfo};
+use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies, TrustedProxies};
+use crate::log_throttle::LogThrottle;
+use crate::network::BoxIo;
+use crate::serve::FIRST_REQUEST_GRACE;
+
+/// Who lets in what a listener accepts.
+pub(crate) struct ConnectionAcceptor<F> {
+    admission: Admission,
+    trusted_proxies: SharedTrustedProxies,
+    serve: Arc<F>,
+    stop: Latch,
+    /// That proxies do not announce.
+    told: Arc<LogThrottle>,
+}
+
+impl<F, S> ConnectionAcceptor<F>
+where
+    F: Fn(BoxIo, ClientInfo, ConnectionSlot) -> S + Send + Sync + 'static,
+    S: Future<Output: Into<Conduct>> + Send + 'static,
+{
+    pub(crate) fn new(
+        door: Admission,
+        in_front: SharedTrustedProxies,
+        serve: F,
+        stop: Latch,
+    ) -> Self {
+        Self {
+            admission: door,
+            trusted_proxies: in_front,
+            serve: Arc::new(serve),
+            stop,
+            told: Arc::default(),
+        }
+    }
+
+    /// Serves what was accepted from `from` among those that are `open`, unless its client may have no more.
+    pub(crate) fn accept(
+        &self,
+        open: &mut OpenConnections,
+        (stream, from): (TcpStream, SocketAddr),
+        permit: OwnedSemaphorePermit,
+    ) {
+        let (door, in_front) = (&self.admission, self.trusted_proxies.now());
+        if !in_front.uses_proxy_protocol(from.ip()) {
+            let caller = ClientInfo::from(from);
+            let Ok(admitted) = admit(door, &in_front, caller) else {
+                return;
+            };
+            let serving = (self.serve)(Box::new(stream), caller, admitted.slot());
+            open.serve(admitted, permit, serving);
+            return;
+        }
+        let (door, serve, stop) = (door.clone(), self.serve.clone(), self.stop.clone());
+        let told = self.told.clone();
+        open.spawn(permit, async move {
+            let waiting = door.admit_trusted_proxy(from.ip());
+            let (io, announced) =
+                match read_proxy_header(Box::new(stream), waiting.slot(), stop).await {
+                    Ok(heard) => heard,
+                    Err(why) => return log_proxy_header_error(&door, &told, from, &why),
+                };
+            drop(waiting);
+            let caller = in_front.client(from, announced);
+            if let Ok(admitted) = admit(&door, &in_front, caller) {
+                let conduct = serve(io, caller, admitted.slot()).await;
+                admitted.ended(conduct.into());
+            }
+        });
+    }
+}
+
+/// Lets in a connection of `caller`.
+pub(crate) fn admit(
+    door: &Admission,
+    in_front: &TrustedProxies,
+    caller: ClientInfo,
+) -> Result<AdmissionPermit, ConnectionLimit> {
+    let address = caller.address.ip();
+    if in_front.forwards_requests(address) {
+        return Ok(door.admit_trusted_proxy(address));
+    }
+    door.admit(door.now(), address).inspect_err(|limit| {
+        let from = caller.address;
+        tracing::debug!(%limit, %from, "a connection was closed unheard");
+    })
+}
+
+/// What is announced on `io`, if it comes in time, and nobody else wants its place before.
+async fn read_proxy_header(
+    io: BoxIo,
+    seat: ConnectionSlot,
+    stop: Latch,
+) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
+    let too_late = async {
+        stop.wait().await;
+        tokio::time::sleep(FIRST_REQUEST_GRACE).await;
+    };
+    tokio::select! {
+        heard = proxy_protocol::read(io) => heard,
+        () = too_late => Err(ProxyHeaderError::NoBytes),
+        () = seat.wanted() => Err(ProxyHeaderError::NoBytes),
+    }
+}
+
+/// Tells why a proxy's connection was closed: it is set up otherwise than this door, or the other way round.
+fn log_proxy_header_error(
+    door: &Admission,
+    told: &LogThrottle,
+    from: SocketAddr,
+    why: &ProxyHeaderError,
+) {
+    if matches!(why, ProxyHeaderError::TimedOut(_)) {
+        door.count(ConnectionLimit::HandshakeTimeout);
+    }
+    // Some announce a client when he has said something, and many a client says nothing.
+    let is_well_set_up = matches!(
+        why,
+        ProxyHeaderError::NoBytes | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)
+    );
+    if !is_well_set_up && told.is_due(door.now()) {
+        tracing::warn!(%from, %why, "a trusted proxy does not announce its clients: its connections are closed");
+    } else {
+        tracing::debug!(%from, %why, "a connection was not announced");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::admission::AdmissionLimits;
+    use crate::limit::LimitHits;
+
+    #[test]
+    fn slow_proxy_header_is_counted_and_a_wrong_one_is_logged() {
+        let from = SocketAddr::from(([192, 0, 2, 1], 1));
+        let is_told = |why: ProxyHeaderError| {
+            let (hits, told) = (LimitHits::default(), LogThrottle::default());
+            let door = Admission::new(AdmissionLimits::default(), hits.clone());
+            log_proxy_header_error(&door, &told, from, &why);
+            let is_told = !told.is_due(door.now());
+            (is_told, hits.of(ConnectionLimit::HandshakeTimeout))
+        };
+        let broken = std::io::Error::from(std::io::ErrorKind::ConnectionReset);
+        for (why, want) in [
+            (ProxyHeaderError::NoBytes, (false, 0)),
+            (ProxyHeaderError::Io(broken), (false, 0)),
+            (ProxyHeaderError::TimedOut(0), (false, 1)),
+            (ProxyHeaderError::TimedOut(6), (true, 1)),
+            (ProxyHeaderError::Truncated(6), (true, 0)),
+            (ProxyHeaderError::TooLong, (true, 0)),
+            (
+                ProxyHeaderError::NotAHeader(b"GET".as_slice().into()),
+                (true, 0),
+            ),
+        ] {
+            let named = why.to_string();
+            assert_eq!(is_told(why), want, "{named}");
+        }
+    }
+}

@@ -1,0 +1,115 @@
+//! A real UDP socket that takes HTTP/3: who is let in, and an end in order. As `listen/tcp.rs` for TCP.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+
+use spdy::runtime::SharedRuntime;
+
+use crate::admission::Conduct;
+use crate::connection_slot::ConnectionSlot;
+use crate::latch::Latch;
+use crate::listen::ListenOptions;
+use crate::listen::connection_acceptor::admit;
+use crate::listen::open_connections::OpenConnections;
+use crate::listen::trusted_proxies::ClientInfo;
+use crate::network::{DatagramSocket, Network, SystemNetwork};
+use crate::quic::{QuicEndpoint, QuicIncoming};
+use crate::serve::ServerOptions;
+use crate::tls::ServerTls;
+
+/// Connections of a listener up to which a client is believed its address, where there is room and the address has
+/// half of its own left. Past it each must show first that it receives there what is sent: addresses that are made up else
+/// fill the house, and are counted for others.
+const MAX_UNVALIDATED: usize = 128;
+
+/// A bound socket that takes QUIC connections.
+#[derive(Debug)]
+pub struct QuicListener {
+    endpoint: QuicEndpoint,
+    address: SocketAddr,
+}
+
+impl QuicListener {
+    /// Binds `address`; port 0 lets the system choose. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not ours, or not permitted; or TLS without what QUIC needs (version 1.3).
+    pub fn bind(
+        address: SocketAddr,
+        tls: &ServerTls,
+        options: &ServerOptions,
+        runtime: &SharedRuntime,
+    ) -> io::Result<Self> {
+        Self::over(SystemNetwork.datagrams(address)?, tls, options, runtime)
+    }
+
+    /// Over a socket that is bound already, likewise.
+    ///
+    /// # Errors
+    ///
+    /// TLS without what QUIC needs (version 1.3).
+    pub fn over(
+        socket: DatagramSocket,
+        tls: &ServerTls,
+        options: &ServerOptions,
+        runtime: &SharedRuntime,
+    ) -> io::Result<Self> {
+        let endpoint = QuicEndpoint::new(socket, tls, options, runtime)?;
+        let address = endpoint.address()?;
+        Ok(Self { endpoint, address })
+    }
+
+    /// Where it listens, port included.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last drops them, as
+    /// [`Listener::run`](crate::listen::Listener::run) does.
+    pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
+    where
+        F: Fn(QuicIncoming, ClientInfo, ConnectionSlot) -> S,
+        S: Future<Output: Into<Conduct>> + Send + 'static,
+    {
+        let door = &options.admission;
+        let mut open = OpenConnections::default();
+        loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.wait() => break,
+                accepted = self.endpoint.accept() => accepted,
+            };
+            open.reap();
+            let Some(incoming) = accepted else {
+                tracing::warn!(address = %self.address, "the socket is gone");
+                break;
+            };
+            let from = incoming.address();
+            let is_calm = open.len() < MAX_UNVALIDATED && door.has_headroom(door.now(), from.ip());
+            if !is_calm && !incoming.is_address_validated() {
+                incoming.retry();
+                continue;
+            }
+            let permit = tokio::select! {
+                biased;
+                () = stop.wait() => break,
+                permit = door.room() => permit,
+            };
+            let caller = ClientInfo::from(from);
+            match admit(door, &options.trusted_proxies.now(), caller) {
+                Ok(admitted) => {
+                    let serving = serve(incoming, caller, admitted.slot());
+                    open.serve(admitted, permit, serving);
+                }
+                Err(_) => incoming.refuse(),
+            }
+        }
+        self.endpoint.stop_accepting();
+        let drained = self.endpoint.drained();
+        open.drain(options.drain_timeout, &options.drain_timed_out, drained)
+            .await;
+    }
+}

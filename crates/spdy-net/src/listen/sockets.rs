@@ -1,0 +1,154 @@
+//! The sockets that a program listens at: those that were handed to it, others where there is none, and a copy of each for whoever comes
+//! after it (`LISTEN_FDS` once more, sd_listen_fds(3)).
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+#[cfg(unix)]
+use std::os::fd::OwnedFd;
+
+use crate::listen::Listener;
+use crate::listen::inherited_sockets::InheritedSockets;
+use crate::network::SystemNetwork;
+
+/// How often the system is asked for a port of TCP until it has one that is free for datagrams, too.
+const PORT_TRIES: usize = 20;
+
+/// What is handed over is taken from here, what is not is bound. As long as this lives all of them stay open.
+#[derive(Debug, Default)]
+pub struct Sockets {
+    inherited: InheritedSockets,
+    #[cfg(unix)]
+    copies: Vec<OwnedFd>,
+}
+
+impl Sockets {
+    /// Those that were `handed` over first.
+    #[must_use]
+    pub fn new(handed: InheritedSockets) -> Self {
+        Self {
+            inherited: handed,
+            ..Self::default()
+        }
+    }
+
+    /// One that takes connections at `address`; port 0 lets the system choose. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not ours, or not permitted.
+    pub fn tcp(&mut self, address: SocketAddr) -> io::Result<Listener> {
+        let listener = match self.inherited.tcp(address) {
+            None => Listener::bind(address)?,
+            Some(socket) => Listener::over(socket)?,
+        };
+        #[cfg(unix)]
+        self.copies.push(listener.try_clone_fd()?);
+        Ok(listener)
+    }
+
+    /// One for datagrams to `address`, likewise.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp`](Self::tcp).
+    pub fn udp(&mut self, address: SocketAddr) -> io::Result<UdpSocket> {
+        let socket = match self.inherited.udp(address) {
+            None => SystemNetwork::bind_datagrams(address)?,
+            Some(socket) => socket,
+        };
+        #[cfg(unix)]
+        self.copies.push(socket.try_clone()?.into());
+        Ok(socket)
+    }
+
+    /// One of each at the same `address`; port 0 lets the system choose one that is free for both. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// As [`tcp`](Self::tcp).
+    pub fn tcp_and_udp(&mut self, address: SocketAddr) -> io::Result<(Listener, UdpSocket)> {
+        let mut tries = if address.port() == 0 { PORT_TRIES } else { 1 };
+        loop {
+            #[cfg(unix)]
+            let before = self.copies.len();
+            let listener = self.tcp(address)?;
+            match self.udp(listener.address()) {
+                Ok(socket) => return Ok((listener, socket)),
+                Err(error) => {
+                    // Its copy would go on taking connections that nobody serves.
+                    #[cfg(unix)]
+                    self.copies.truncate(before);
+                    tries -= 1;
+                    if tries == 0 {
+                        return Err(error);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Lets go of those that were handed over and nobody wanted, and says where they are. Kept, they would take connections that nobody
+    /// serves.
+    pub fn close_unused(&mut self) -> Vec<SocketAddr> {
+        std::mem::take(&mut self.inherited).left().collect()
+    }
+
+    /// A copy of each that was taken or bound.
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptors left.
+    #[cfg(unix)]
+    pub fn copies(&self) -> io::Result<Vec<OwnedFd>> {
+        self.copies.iter().map(OwnedFd::try_clone).collect()
+    }
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use std::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn if_udp_cannot_bind_the_tcp_socket_is_closed() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let taken = UdpSocket::bind(here).expect("loopback has a free port");
+        let at = taken.local_addr().expect("it is bound");
+        let mut sockets = Sockets::default();
+        sockets
+            .tcp_and_udp(at)
+            .expect_err("its datagrams are another's");
+        TcpListener::bind(at).expect("nobody listens there");
+        drop(taken);
+        let (listener, datagrams) = sockets.tcp_and_udp(at).expect("both are free");
+        assert_eq!(listener.address(), at);
+        assert_eq!(datagrams.local_addr().ok(), Some(at));
+        assert_eq!(
+            sockets.copies().expect("descriptors are to be had").len(),
+            2
+        );
+    }
+
+    #[tokio::test]
+    async fn the_copy_of_a_socket_stays_open() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let mut sockets = Sockets::default();
+        let listener = sockets.tcp(here).expect("loopback has a free port");
+        let datagrams = sockets.udp(here).expect("loopback has a free port");
+        let at = (listener.address(), datagrams.local_addr());
+        drop((listener, datagrams));
+        let copies = sockets.copies().expect("descriptors are to be had");
+        drop(sockets);
+        let mut copies = copies.into_iter();
+        let copied = copies.next().map(TcpListener::from);
+        assert!(TcpListener::bind(at.0).is_err(), "it is still there");
+        assert_eq!(copied.and_then(|it| it.local_addr().ok()), Some(at.0));
+        let copied = copies.next().map(UdpSocket::from);
+        assert_eq!(
+            copied.and_then(|it| it.local_addr().ok()),
+            at.1.ok(),
+            "the second is that of datagrams"
+        );
+    }
+}

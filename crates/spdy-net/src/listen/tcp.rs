@@ -1,0 +1,189 @@
+//! Real TCP listeners: who is let in, and an end in order.
+
+use std::future::Future;
+use std::io;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpSocket, TcpStream};
+
+use crate::admission::{Admission, Conduct};
+use crate::connection_slot::ConnectionSlot;
+use crate::latch::Latch;
+use crate::listen::connection_acceptor::ConnectionAcceptor;
+use crate::listen::open_connections::OpenConnections;
+use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies};
+use crate::network::BoxIo;
+
+/// Connections the kernel may hold before they are accepted.
+const BACKLOG: u32 = 1024;
+/// Bytes that the kernel holds unsent of a connection before it takes no more (TCP_NOTSENT_LOWAT); with half of
+/// them sent it takes more. Without that it takes megabytes, and tells nothing until a third of them is gone: a
+/// client that takes 5 kB/s looks for minutes as if it took nothing. And what lies there can no longer be
+/// overtaken by what is more urgent.
+#[cfg(target_os = "linux")]
+const UNSENT_BYTES: u32 = 128 * 1024;
+/// Rest after an `accept` that failed for want of file descriptors or memory.
+const ACCEPT_RETRY_DELAY: Duration = Duration::from_millis(50);
+
+/// How a listener listens.
+#[derive(Clone, Debug)]
+pub struct ListenOptions {
+    /// Who is let in. Listeners that share it share its limits.
+    pub admission: Admission,
+    /// How long open connections have to end after the stop.
+    pub drain_timeout: Duration,
+    /// Set when connections are still open after `drain_timeout`, before they are dropped: what ends then, no peer has ended. Listeners may
+    /// share it.
+    pub drain_timed_out: Latch,
+    /// Proxies that are believed of clients. Default none.
+    pub trusted_proxies: SharedTrustedProxies,
+}
+
+impl Default for ListenOptions {
+    fn default() -> Self {
+        Self {
+            admission: Admission::default(),
+            drain_timeout: Duration::from_secs(5),
+            drain_timed_out: Latch::new(),
+            trusted_proxies: SharedTrustedProxies::default(),
+        }
+    }
+}
+
+/// A bound socket that takes connections.
+#[derive(Debug)]
+pub struct Listener {
+    socket: TcpListener,
+    address: SocketAddr,
+}
+
+impl Listener {
+    /// Binds `address`; port 0 lets the system choose. SO_REUSEADDR is set, so that a server can be
+    /// started again while old connections linger.
+    ///
+    /// # Errors
+    ///
+    /// The address is in use, not ours, or not permitted.
+    pub fn bind(address: SocketAddr) -> io::Result<Self> {
+        let socket = if address.is_ipv4() {
+            TcpSocket::new_v4()?
+        } else {
+            TcpSocket::new_v6()?
+        };
+        socket.set_reuseaddr(true)?;
+        socket.bind(address)?;
+        Self::of(socket.listen(BACKLOG)?)
+    }
+
+    /// One that is bound and listens already. To be called in a tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The system cannot wait for it.
+    pub fn over(socket: std::net::TcpListener) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        Self::of(TcpListener::from_std(socket)?)
+    }
+
+    fn of(socket: TcpListener) -> io::Result<Self> {
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address })
+    }
+
+    /// Another descriptor of the same socket.
+    ///
+    /// # Errors
+    ///
+    /// The system has none left.
+    #[cfg(unix)]
+    pub(crate) fn try_clone_fd(&self) -> io::Result<std::os::fd::OwnedFd> {
+        std::os::fd::AsFd::as_fd(&self.socket).try_clone_to_owned()
+    }
+
+    /// Where it listens, port included.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
+    /// drops them. One that waits for a place then has the first that is free. What `serve` says of its peer is
+    /// remembered of the caller's address; the [`ConnectionSlot`] is for [`ServerOptions::seat`](crate::serve::ServerOptions::seat), and what the
+    /// [`Caller`] came over for [`ServerOptions::came_over_tls`](crate::serve::ServerOptions::came_over_tls).
+    pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
+    where
+        F: Fn(BoxIo, ClientInfo, ConnectionSlot) -> S + Send + Sync + 'static,
+        S: Future<Output: Into<Conduct>> + Send + 'static,
+    {
+        let door = &options.admission;
+        let keeper = ConnectionAcceptor::new(
+            door.clone(),
+            options.trusted_proxies.clone(),
+            serve,
+            stop.clone(),
+        );
+        let mut open = OpenConnections::default();
+        let waits = loop {
+            let accepted = tokio::select! {
+                biased;
+                () = stop.wait() => break None,
+                accepted = self.accept() => accepted,
+            };
+            open.reap();
+            let accepted = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, address = %self.address, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_RETRY_DELAY).await;
+                    continue;
+                }
+            };
+            // Not before there is somebody: a listener that waits would keep the place from others that share the door.
+            let permit = tokio::select! {
+                permit = door.room() => permit,
+                () = stop.wait() => break Some(accepted),
+            };
+            keeper.accept(&mut open, accepted, permit);
+        };
+        drop(self.socket);
+        let stopped = tokio::time::Instant::now();
+        if let Some(accepted) = waits {
+            // Nobody else takes it: it is ours since it was accepted.
+            match tokio::time::timeout(options.drain_timeout, door.room()).await {
+                Ok(permit) => keeper.accept(&mut open, accepted, permit),
+                Err(_) => tracing::warn!("a connection waited for a place until the end"),
+            }
+        }
+        let left = options.drain_timeout.saturating_sub(stopped.elapsed());
+        open.drain(left, &options.drain_timed_out, std::future::ready(()))
+            .await;
+    }
+
+    async fn accept(&self) -> io::Result<(TcpStream, SocketAddr)> {
+        let (stream, from) = self.socket.accept().await?;
+        // It fails only on a connection that is gone already, which its first read will tell.
+        let _ = stream.set_nodelay(true);
+        #[cfg(target_os = "linux")]
+        let _ = socket2::SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_BYTES);
+        Ok((stream, from))
+    }
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn listener_sets_a_small_not_sent_low_water_mark() {
+        let here = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = Listener::bind(here).expect("loopback has a free port");
+        let _client = TcpStream::connect(listener.address())
+            .await
+            .expect("a port");
+        let accepted = listener.accept().await;
+        let (stream, ..) = accepted.expect("a connection");
+        let unsent = socket2::SockRef::from(&stream).tcp_notsent_lowat();
+        assert_eq!(unsent.expect("Linux has it"), UNSENT_BYTES);
+    }
+}

@@ -1,0 +1,200 @@
+//! Proxies in front of a door whose word its operator believes: where they stand, and whether they announce whom they connect for.
+//!
+//! ```text
+//!  client 203.0.113.7 ──▶ balancer 10.0.0.5 ──▶ here     is 10.0.0.5 in front?
+//!                                                          no   ─▶ it is the client; a door's limits are for it
+//!                                                          yes  ─▶ it says who is, by one of two:
+//!                                                                  with each request, in HTTP: many clients come by one connection,
+//!                                                                  and no limit of an address is for it
+//!                                                                  with each connection (listen/proxy_protocol.rs): the limits are for
+//!                                                                  whom it names, and what that one says of himself is not believed
+//! ```
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+
+use ipnet::IpNet;
+use parking_lot::RwLock;
+
+use crate::listen::proxy_protocol::ProxyHeaderInfo;
+
+/// Who stands in front.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct TrustedProxies {
+    ranges: Vec<IpNet>,
+    /// How they announce a connection's client, if they do.
+    proxy_protocol: Option<ProxyProtocolOptions>,
+}
+
+/// What is known of those who announce clients.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct ProxyProtocolOptions {
+    /// Where TLS ends at them: the port that clients reach it at. Who is announced to have come there came over TLS, where the
+    /// announcement does not say.
+    pub tls_port: Option<u16>,
+}
+
+impl TrustedProxies {
+    /// Those at `texts`: addresses and ranges.
+    ///
+    /// # Errors
+    ///
+    /// The first text that is neither.
+    pub fn read(texts: &[String]) -> Result<Self, &String> {
+        let range = |text: &String| {
+            let address = || text.parse::<IpAddr>().map(IpNet::from);
+            text.parse().or_else(|_| address())
+        };
+        let ranges = texts.iter().map(|text| range(text).map_err(|_| text));
+        Ok(Self {
+            ranges: ranges.collect::<Result<_, _>>()?,
+            proxy_protocol: None,
+        })
+    }
+
+    /// The same, who announce each connection's client by the PROXY protocol.
+    #[must_use]
+    pub fn with_proxy_protocol(self, announcing: ProxyProtocolOptions) -> Self {
+        Self {
+            proxy_protocol: Some(announcing),
+            ..self
+        }
+    }
+
+    /// Whether one of them is at `address`.
+    #[must_use]
+    pub fn has(&self, address: IpAddr) -> bool {
+        let address = address.to_canonical();
+        self.ranges.iter().any(|range| range.contains(&address))
+    }
+
+    /// Whether one of them is at `address`, and says with each request whose it is.
+    #[must_use]
+    pub fn forwards_requests(&self, address: IpAddr) -> bool {
+        self.proxy_protocol.is_none() && self.has(address)
+    }
+
+    /// Whether whoever connects from `address` has to announce first for whom.
+    pub(crate) fn uses_proxy_protocol(&self, address: IpAddr) -> bool {
+        self.proxy_protocol.is_some() && self.has(address)
+    }
+
+    /// For whom the one of them at `from` connects, by what it has `announced`.
+    pub(crate) fn client(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> ClientInfo {
+        let Some(client) = announced.client else {
+            return ClientInfo::from(from); // for itself
+        };
+        let tls_port = self.proxy_protocol.unwrap_or_default().tls_port;
+        let came_to_it = || announced.port.is_some() && announced.port == tls_port;
+        ClientInfo {
+            address: client,
+            is_tls: announced.is_secure.unwrap_or_else(came_to_it),
+        }
+    }
+}
+
+/// Who is at the other end of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ClientInfo {
+    /// The client's address: that of the connection, or of whom a proxy in front makes it for.
+    pub address: SocketAddr,
+    /// It came over TLS, which ended in front.
+    pub is_tls: bool,
+}
+
+impl From<SocketAddr> for ClientInfo {
+    fn from(address: SocketAddr) -> Self {
+        Self {
+            address,
+            is_tls: false,
+        }
+    }
+}
+
+/// Who stands in front by now; clones have the same.
+#[derive(Clone, Debug, Default)]
+pub struct SharedTrustedProxies(Arc<RwLock<Arc<TrustedProxies>>>);
+
+impl SharedTrustedProxies {
+    /// At first these.
+    #[must_use]
+    pub fn new(in_front: Arc<TrustedProxies>) -> Self {
+        Self(Arc::new(RwLock::new(in_front)))
+    }
+
+    /// From now on these. Connections that are open stay whose they are.
+    pub fn replace(&self, in_front: Arc<TrustedProxies>) {
+        *self.0.write() = in_front;
+    }
+
+    pub(crate) fn now(&self) -> Arc<TrustedProxies> {
+        let now = self.0.read();
+        now.clone()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    #[test]
+    fn they_stand_at_addresses_and_in_ranges() {
+        let texts = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"].map(str::to_owned);
+        let in_front = TrustedProxies::read(&texts).expect("they are good");
+        for (address, stands) in [
+            ("10.1.2.3", true),
+            ("::ffff:10.0.0.5", true),
+            ("2001:db8::1", true),
+            ("192.0.2.1", true),
+            ("192.0.2.2", false),
+            ("11.0.0.1", false),
+        ] {
+            assert_eq!(in_front.has(ip(address)), stands, "{address}");
+            assert_eq!(in_front.forwards_requests(ip(address)), stands, "{address}");
+            assert!(!in_front.uses_proxy_protocol(ip(address)), "{address}");
+        }
+        let in_front = in_front.with_proxy_protocol(ProxyProtocolOptions::default());
+        assert!(
+            in_front.uses_proxy_protocol(ip("10.1.2.3"))
+                && !in_front.forwards_requests(ip("10.1.2.3"))
+        );
+        assert!(!in_front.uses_proxy_protocol(ip("192.0.2.2")));
+        let texts = ["10.0.0.0/8", "proxy.test"].map(str::to_owned);
+        let wrong = TrustedProxies::read(&texts).expect_err("no name is believed");
+        assert_eq!(wrong, "proxy.test");
+    }
+
+    #[test]
+    fn tls_of_a_client_follows_from_the_header_or_the_port() {
+        let balancer = SocketAddr::from(([10, 0, 0, 5], 1));
+        let client = SocketAddr::from(([203, 0, 113, 7], 2));
+        for (tls_port, port, is_secure, want) in [
+            (None, 443, None, false),
+            (None, 443, Some(true), true),
+            (Some(443), 443, None, true),
+            (Some(443), 443, Some(false), false),
+            (Some(443), 80, None, false),
+            (Some(443), 80, Some(true), true),
+        ] {
+            let in_front =
+                TrustedProxies::default().with_proxy_protocol(ProxyProtocolOptions { tls_port });
+            let announced = ProxyHeaderInfo {
+                client: Some(client),
+                port: Some(port),
+                is_secure,
+            };
+            let caller = in_front.client(balancer, announced);
+            assert_eq!(caller.address, client);
+            let told = format!("{tls_port:?} {port} {is_secure:?}");
+            assert_eq!(caller.is_tls, want, "{told}");
+        }
+        let in_front =
+            TrustedProxies::default().with_proxy_protocol(ProxyProtocolOptions::default());
+        let for_itself = in_front.client(balancer, ProxyHeaderInfo::default());
+        assert_eq!(for_itself, ClientInfo::from(balancer));
+    }
+}

@@ -1,0 +1,383 @@
+//! Whose turn it is to write on an HTTP/2 connection: priority among bodies, and what each of them waits for.
+//!
+//! h2 writes what it is given, stream by stream in turn. So that urgent bytes are not queued behind
+//! others, a response hands its next chunk to h2 only when no more urgent one could use the room:
+//!
+//! ```text
+//! response --chunk ready--> wants --the most urgent that could send--> h2 --> socket
+//!     ^                       |
+//!     `---- body not ready: rests; stream window closed: does not hold up the others ----'
+//! ```
+//!
+//! Urgency is RFC 9218's `u`, 0 to 7, the same scale as SPDY's. Of equals the older goes first, as
+//! RFC 9218 §10 has it for responses that are of no use in part; incremental ones share.
+//! h2 does not tell how wide a stream's window is, so that is kept here too (RFC 9113 §6.9), as `shims/window_tracker.rs` sees it on the
+//! wire. By that a stream whose window the peer keeps closed is told from one that only waits until others have had theirs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use http::HeaderName;
+use parking_lot::{Mutex, MutexGuard};
+use spdy_clock::Instant;
+
+/// Window of a stream before SETTINGS say otherwise (RFC 9113 §6.9.2).
+const INITIAL_WINDOW: i64 = 65_535;
+/// Credits kept for streams that nobody answers yet, or that were answered: clients grant what they have
+/// read to the end. Past it the oldest go.
+const MAX_EARLY_CREDITS: usize = 1024;
+
+/// Field in which a request says its precedence (RFC 9218 §5).
+pub(crate) const PRIORITY_HEADER: HeaderName = HeaderName::from_static("priority");
+
+/// Precedence of a response (RFC 9218 §4).
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct HttpPriority {
+    /// 0 the most urgent, 7 the least.
+    pub(crate) urgency: u8,
+    /// Useful in part, so it may share.
+    pub(crate) incremental: bool,
+}
+
+impl Default for HttpPriority {
+    fn default() -> Self {
+        Self {
+            urgency: 3,
+            incremental: false,
+        }
+    }
+}
+
+impl HttpPriority {
+    /// Reads a `priority` header field: `u=N`, `i`, `i=?1`, in any order; what is odd is skipped.
+    pub(crate) fn parse(field: &str) -> Self {
+        let mut precedence = Self::default();
+        for item in field.split(',') {
+            match item.trim().split_once('=') {
+                Some(("u", level)) => {
+                    if let Ok(urgency @ 0..=7) = level.trim().parse() {
+                        precedence.urgency = urgency;
+                    }
+                }
+                Some(("i", flag)) => precedence.incremental = flag.trim() == "?1",
+                None if item.trim() == "i" => precedence.incremental = true,
+                _ => {}
+            }
+        }
+        precedence
+    }
+}
+
+impl HttpPriority {
+    /// Of an upload, which goes beside others.
+    pub(crate) const SHARED: Self = Self {
+        urgency: 3,
+        incremental: true,
+    };
+}
+
+/// What a body that finds no room waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum BlockReason {
+    /// The peer, to open the stream's window.
+    Window,
+    /// The connection, whose room others have.
+    Connection(SendProgress),
+}
+
+/// What went out over a connection of all bodies.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub(crate) struct SendProgress {
+    /// Bytes.
+    pub(crate) bytes: u64,
+    /// When the last of them did.
+    pub(crate) at: Instant,
+}
+
+/// The bodies that one side of a connection sends. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteScheduler(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    initial_window: i64,
+    /// WINDOW_UPDATEs for streams without a response yet.
+    early: BTreeMap<u32, i64>,
+    open: BTreeMap<u32, StreamState>,
+    progress: SendProgress,
+}
+
+#[derive(Debug)]
+struct StreamState {
+    precedence: HttpPriority,
+    /// Sum of WINDOW_UPDATEs less bytes handed to h2; with `initial_window` this is the window.
+    credit: i64,
+    /// Bytes handed to h2 that are not on the wire.
+    held: i64,
+    /// It has a chunk to hand over.
+    has_chunk: bool,
+    waker: Option<Waker>,
+}
+
+impl WriteScheduler {
+    pub(crate) fn new() -> Self {
+        let (early, open) = (BTreeMap::new(), BTreeMap::new());
+        Self(Arc::new(Mutex::new(State {
+            initial_window: INITIAL_WINDOW,
+            early,
+            open,
+            progress: SendProgress::default(),
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+
+    /// A response on stream `id` is about to be written.
+    pub(crate) fn open(&self, id: u32, precedence: HttpPriority) -> ScheduledStream {
+        let mut state = self.lock();
+        let credit = state.early.remove(&id).unwrap_or(0);
+        state.open.insert(
+            id,
+            StreamState {
+                precedence,
+                credit,
+                held: 0,
+                has_chunk: false,
+                waker: None,
+            },
+        );
+        ScheduledStream {
+            scheduler: self.clone(),
+            id,
+        }
+    }
+
+    /// The peer set the window that streams begin with, bytes.
+    pub(crate) fn set_initial_window(&self, initial_window: u32) {
+        let mut state = self.lock();
+        state.initial_window = initial_window.into();
+        // A window that this closed holds up nobody any more.
+        state.wake_all();
+    }
+
+    /// The peer opened the window of stream `id` by so many bytes.
+    pub(crate) fn add_credit(&self, id: u32, bytes: u32) {
+        let mut state = self.lock();
+        let initial = state.initial_window;
+        if let Some(open) = state.open.get_mut(&id) {
+            let was_closed = open.is_closed(initial);
+            open.credit += i64::from(bytes);
+            open.wake_if(was_closed != open.is_closed(initial));
+            return;
+        }
+        *state.early.entry(id).or_default() += i64::from(bytes);
+        if state.early.len() > MAX_EARLY_CREDITS {
+            state.early.pop_first();
+        }
+    }
+
+    /// So many bytes of the body on stream `id` are on the wire.
+    pub(crate) fn record_sent(&self, id: u32, bytes: usize, now: Instant) {
+        let mut state = self.lock();
+        state.progress.bytes += bytes as u64;
+        state.progress.at = now;
+        let initial = state.initial_window;
+        if let Some(open) = state.open.get_mut(&id) {
+            let was_closed = open.is_closed(initial);
+            open.held -= i64::try_from(bytes).unwrap_or(i64::MAX);
+            open.wake_if(was_closed != open.is_closed(initial));
+        }
+    }
+
+    /// Stream `id` ended: what was kept for it is of no use.
+    pub(crate) fn remove(&self, id: u32) {
+        self.lock().early.remove(&id);
+    }
+}
+
+impl StreamState {
+    /// Whether the peer has had all that its window for the stream allows.
+    fn is_closed(&self, initial_window: i64) -> bool {
+        initial_window + self.credit + self.held <= 0
+    }
+
+    /// What it waits for is something else, if it `is`.
+    fn wake_if(&mut self, is: bool) {
+        if let Some(waker) = self.waker.take_if(|_| is) {
+            waker.wake();
+        }
+    }
+}
+
+impl State {
+    fn may_send(&self, id: u32) -> bool {
+        let Some(mine) = self.open.get(&id) else {
+            return true;
+        };
+        self.open.iter().all(|(other_id, other)| {
+            let closed = self.initial_window + other.credit <= 0;
+            let first = match other.precedence.urgency.cmp(&mine.precedence.urgency) {
+                std::cmp::Ordering::Less => true,
+                std::cmp::Ordering::Equal => *other_id < id && !mine.precedence.incremental,
+                std::cmp::Ordering::Greater => false,
+            };
+            *other_id == id || !other.has_chunk || closed || !first
+        })
+    }
+
+    /// Lets those that wait look again, the oldest first.
+    fn wake_all(&mut self) {
+        for open in self.open.values_mut() {
+            if let Some(waker) = open.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// One response's place. Dropped, it holds up nobody.
+#[derive(Debug)]
+pub(crate) struct ScheduledStream {
+    scheduler: WriteScheduler,
+    id: u32,
+}
+
+impl ScheduledStream {
+    /// There is a chunk to send; ready when no more urgent response could send instead.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.scheduler.lock();
+        let may_send = state.may_send(self.id);
+        if let Some(mine) = state.open.get_mut(&self.id) {
+            mine.has_chunk = true;
+            mine.waker = if may_send {
+                None
+            } else {
+                Some(cx.waker().clone())
+            };
+        }
+        if may_send {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// There is a chunk to send, and no room for it: what is waited for. Wakes when it is something else.
+    pub(crate) fn block_reason(&self, cx: &mut Context<'_>) -> BlockReason {
+        let mut state = self.scheduler.lock();
+        let (initial, outflow) = (state.initial_window, state.progress);
+        let Some(mine) = state.open.get_mut(&self.id) else {
+            return BlockReason::Connection(outflow);
+        };
+        mine.waker = Some(cx.waker().clone());
+        match mine.is_closed(initial) {
+            true => BlockReason::Window,
+            false => BlockReason::Connection(outflow),
+        }
+    }
+
+    /// There is nothing to send for now.
+    pub(crate) fn rest(&self) {
+        let mut state = self.scheduler.lock();
+        if let Some(mine) = state.open.get_mut(&self.id)
+            && mine.has_chunk
+        {
+            mine.has_chunk = false;
+            state.wake_all();
+        }
+    }
+
+    /// `bytes` were handed to h2.
+    pub(crate) fn sent(&self, bytes: usize) {
+        let mut state = self.scheduler.lock();
+        let initial = state.initial_window;
+        if let Some(mine) = state.open.get_mut(&self.id) {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            mine.credit -= bytes;
+            mine.held += bytes;
+            if initial + mine.credit <= 0 {
+                state.wake_all();
+            }
+        }
+    }
+}
+
+impl Drop for ScheduledStream {
+    fn drop(&mut self) {
+        let mut state = self.scheduler.lock();
+        state.open.remove(&self.id);
+        state.wake_all();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Whether it may send.
+    pub(crate) fn ready(turn: &ScheduledStream) -> bool {
+        turn.poll_ready(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
+    }
+
+    /// Of a response that is of no use in part.
+    pub(crate) fn of(urgency: u8) -> HttpPriority {
+        HttpPriority {
+            urgency,
+            incremental: false,
+        }
+    }
+
+    #[test]
+    fn the_more_urgent_goes_first_and_of_equals_the_older() {
+        let turns = WriteScheduler::new();
+        let (image, style, late) = (
+            turns.open(1, of(4)),
+            turns.open(3, of(1)),
+            turns.open(5, of(4)),
+        );
+        assert!(ready(&image), "alone it may send");
+        assert!(ready(&style));
+        assert!(!ready(&image), "a style sheet is waiting");
+        style.rest();
+        assert!(ready(&image));
+        assert!(!ready(&late), "an older image is waiting");
+        drop(image);
+        assert!(ready(&late));
+    }
+
+    #[test]
+    fn incremental_responses_share() {
+        let turns = WriteScheduler::new();
+        let share = HttpPriority {
+            urgency: 4,
+            incremental: true,
+        };
+        let (one, two) = (turns.open(1, share), turns.open(3, share));
+        assert!(ready(&one) && ready(&two));
+    }
+
+    #[test]
+    fn a_priority_field_is_read_and_what_is_odd_is_skipped() {
+        for (field, urgency, incremental) in [
+            ("", 3, false),
+            ("u=0", 0, false),
+            ("u=5, i", 5, true),
+            ("i=?1,u=1", 1, true),
+            ("u=8", 3, false),
+            ("u=x, q=7", 3, false),
+        ] {
+            assert_eq!(
+                HttpPriority::parse(field),
+                HttpPriority {
+                    urgency,
+                    incremental
+                },
+                "{field:?}"
+            );
+        }
+    }
+}

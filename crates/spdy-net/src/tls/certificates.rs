@@ -1,0 +1,375 @@
+//! Certificates: read from PEM, or issued by a local authority.
+//!
+//! ```text
+//! LocalCa (CA:TRUE, self-signed)  --signs-->  leaf (CA:FALSE, serverAuth, every host and IP as SAN)
+//!    `- its PEM goes to --cacert of whoever connects
+//! ```
+//!
+//! A leaf is never a CA: webpki refuses such a certificate from a server.
+
+use std::net::IpAddr;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{
+    BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
+    Issuer, KeyPair, KeyUsagePurpose, SanType,
+};
+use rustls::client::verify_server_name;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls::server::ParsedCertificate;
+use rustls::sign::CertifiedKey;
+
+use crate::tls::error::TlsSetupError;
+
+/// The kind of key a certificate is made with.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum KeyKind {
+    /// ECDSA over P-256: small and fast. The length of a signature varies by a byte or two.
+    #[default]
+    EcdsaP256,
+    /// RSA of 2048 bits, as the servers of 2012 had. Takes up to a second to make.
+    Rsa2048,
+    /// Ed25519: all lengths fixed, which repeatable simulations want. Browsers refuse it.
+    Ed25519,
+}
+
+impl KeyKind {
+    fn generate(self) -> Result<KeyPair, rcgen::Error> {
+        KeyPair::generate_for(match self {
+            Self::EcdsaP256 => &rcgen::PKCS_ECDSA_P256_SHA256,
+            Self::Rsa2048 => &rcgen::PKCS_RSA_SHA256,
+            Self::Ed25519 => &rcgen::PKCS_ED25519,
+        })
+    }
+}
+
+/// A certificate chain, leaf first, and the key of the leaf.
+#[derive(Debug)]
+pub struct Identity {
+    /// Leaf first.
+    pub chain: Vec<CertificateDer<'static>>,
+    /// Private key of the leaf.
+    pub key: PrivateKeyDer<'static>,
+}
+
+impl Clone for Identity {
+    fn clone(&self) -> Self {
+        Self {
+            chain: self.chain.clone(),
+            key: self.key.clone_key(),
+        }
+    }
+}
+
+impl Identity {
+    /// Reads a chain and a key (PKCS #8, PKCS #1 or SEC 1) from PEM text. `what` names them in errors.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not PEM, or that holds no certificate or no key.
+    pub fn from_pem(chain: &[u8], key: &[u8], what: &str) -> Result<Self, TlsSetupError> {
+        let chain = certificates_from_pem(chain, what)?;
+        let key = PrivateKeyDer::from_pem_slice(key).map_err(|error| match error {
+            rustls::pki_types::pem::Error::NoItemsFound => TlsSetupError::EmptyPem {
+                want: "private key",
+                what: what.to_owned(),
+            },
+            other => TlsSetupError::Pem {
+                what: what.to_owned(),
+                why: other.to_string(),
+            },
+        })?;
+        Ok(Self { chain, key })
+    }
+
+    /// Reads a chain and a key from two PEM files.
+    ///
+    /// # Errors
+    ///
+    /// As [`from_pem`](Self::from_pem), and files that cannot be read.
+    pub fn from_files(chain: &Path, key: &Path) -> Result<Self, TlsSetupError> {
+        let what = format!("{} and {}", chain.display(), key.display());
+        Self::from_pem(&read(chain)?, &read(key)?, &what)
+    }
+
+    /// Whether the leaf is for `name`, a host's.
+    ///
+    /// # Errors
+    ///
+    /// A leaf that cannot be read.
+    pub fn covers(&self, name: &str) -> Result<bool, TlsSetupError> {
+        let Some(leaf) = self.chain.first() else {
+            return Ok(false);
+        };
+        let leaf = ParsedCertificate::try_from(leaf)?;
+        let is_for = |name| verify_server_name(&leaf, &name).is_ok();
+        Ok(ServerName::try_from(name).is_ok_and(is_for))
+    }
+
+    /// The chain as PEM text.
+    #[must_use]
+    pub fn chain_pem(&self) -> String {
+        let certificates = self.chain.iter();
+        certificates
+            .map(|certificate| pem("CERTIFICATE", certificate))
+            .collect()
+    }
+
+    /// The key as PEM text.
+    #[must_use]
+    pub fn key_pem(&self) -> String {
+        let label = match self.key {
+            PrivateKeyDer::Pkcs1(_) => "RSA PRIVATE KEY",
+            PrivateKeyDer::Sec1(_) => "EC PRIVATE KEY",
+            _ => "PRIVATE KEY",
+        };
+        pem(label, self.key.secret_der())
+    }
+
+    /// The chain and its key, ready to sign with.
+    ///
+    /// # Errors
+    ///
+    /// A key that the provider cannot use, or that is not the leaf's.
+    pub fn certified(&self, provider: &CryptoProvider) -> Result<Arc<CertifiedKey>, TlsSetupError> {
+        let key = self.key.clone_key();
+        Ok(Arc::new(CertifiedKey::from_der(
+            self.chain.clone(),
+            key,
+            provider,
+        )?))
+    }
+}
+
+/// DER as text (RFC 7468).
+fn pem(label: &str, der: &[u8]) -> String {
+    let text = STANDARD.encode(der);
+    let mut lines = String::new();
+    for line in text.as_bytes().chunks(64) {
+        lines.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));
+        lines.push('\n');
+    }
+    format!("-----BEGIN {label}-----\n{lines}-----END {label}-----\n")
+}
+
+/// Every certificate in `pem`. `what` names the text in errors.
+///
+/// # Errors
+///
+/// Text that is not PEM, or without a certificate.
+pub fn certificates_from_pem(
+    pem: &[u8],
+    what: &str,
+) -> Result<Vec<CertificateDer<'static>>, TlsSetupError> {
+    let found = CertificateDer::pem_slice_iter(pem)
+        .collect::<Result<Vec<_>, _>>()
+        .map_err(|error| TlsSetupError::Pem {
+            what: what.to_owned(),
+            why: error.to_string(),
+        })?;
+    if found.is_empty() {
+        return Err(TlsSetupError::EmptyPem {
+            want: "certificate",
+            what: what.to_owned(),
+        });
+    }
+    Ok(found)
+}
+
+/// Reads a file for TLS.
+pub(crate) fn read(path: &Path) -> Result<Vec<u8>, TlsSetupError> {
+    std::fs::read(path).map_err(|source| TlsSetupError::File {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// A certificate authority that signs what a local server needs. It lives as long as the process, or is
+/// [kept in files](LocalCa::load_or_create).
+pub struct LocalCa {
+    issuer: Issuer<'static, KeyPair>,
+    certificate: CertificateDer<'static>,
+    pem: String,
+    kind: KeyKind,
+}
+
+impl std::fmt::Debug for LocalCa {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("LocalCa")
+            .field("kind", &self.kind)
+            .finish_non_exhaustive()
+    }
+}
+
+impl LocalCa {
+    /// Makes an authority with keys of `kind`, its own and its leaves'.
+    ///
+    /// # Errors
+    ///
+    /// The machine has no entropy, or the provider no such key.
+    pub fn generate(kind: KeyKind) -> Result<Self, TlsSetupError> {
+        let params = authority_params();
+        let key = kind.generate()?;
+        let certificate = params.self_signed(&key)?;
+        Ok(Self {
+            pem: certificate.pem(),
+            certificate: certificate.der().clone(),
+            issuer: Issuer::new(params, key),
+            kind,
+        })
+    }
+
+    /// The authority that was written as the PEM of its key and of its certificate; `what` names the text in errors.
+    ///
+    /// # Errors
+    ///
+    /// Text that is not PEM, or without a key or a certificate, or with a certificate of another key.
+    pub(crate) fn from_pem(text: &[u8], what: &str, kind: KeyKind) -> Result<Self, TlsSetupError> {
+        let identity = Identity::from_pem(text, text, what)?;
+        // The certificate must be of the key; who signs with another is believed by nobody.
+        identity.certified(&rustls::crypto::aws_lc_rs::default_provider())?;
+        let key = KeyPair::from_pem(&identity.key_pem())?;
+        let pem = identity.chain_pem();
+        let Some(certificate) = identity.chain.into_iter().next() else {
+            unreachable!("a chain that was read has a certificate")
+        };
+        Ok(Self {
+            issuer: Issuer::new(authority_params(), key),
+            certificate,
+            pem,
+            kind,
+        })
+    }
+
+    /// The key as PEM text.
+    pub(crate) fn key_pem(&self) -> String {
+        self.issuer.key().serialize_pem()
+    }
+
+    /// Signs a certificate for `names` (hosts, wildcards, or addresses as text) and `addresses`. It is valid at any time.
+    ///
+    /// # Errors
+    ///
+    /// A name that no certificate can carry.
+    pub fn issue(&self, names: &[String], addresses: &[IpAddr]) -> Result<Identity, TlsSetupError> {
+        self.sign(params(common_name(names)), names, addresses)
+    }
+
+    /// The same, valid for no longer than `during`: a server that people visit needs that, for clients refuse what is valid for
+    /// years. (Apple's: 825 days, whoever signed.)
+    ///
+    /// # Errors
+    ///
+    /// As [`issue`](Self::issue).
+    pub fn issue_for(
+        &self,
+        names: &[String],
+        addresses: &[IpAddr],
+        during: Range<SystemTime>,
+    ) -> Result<Identity, TlsSetupError> {
+        let mut params = params(common_name(names));
+        params.not_before = during.start.into();
+        params.not_after = during.end.into();
+        self.sign(params, names, addresses)
+    }
+
+    /// Whether a certificate can carry `name`.
+    ///
+    /// # Errors
+    ///
+    /// It cannot.
+    pub(crate) fn check_name(name: &str) -> Result<(), TlsSetupError> {
+        subject_names(&[name.to_owned()], &[]).map(|_| ())
+    }
+
+    fn sign(
+        &self,
+        mut params: CertificateParams,
+        names: &[String],
+        addresses: &[IpAddr],
+    ) -> Result<Identity, TlsSetupError> {
+        params.subject_alt_names = subject_names(names, addresses)?;
+        params.key_usages = vec![
+            KeyUsagePurpose::DigitalSignature,
+            KeyUsagePurpose::KeyEncipherment,
+        ];
+        params.extended_key_usages = vec![ExtendedKeyUsagePurpose::ServerAuth];
+        params.use_authority_key_identifier_extension = true;
+        // CA:FALSE in so many words: some clients want to read it.
+        params.is_ca = IsCa::ExplicitNoCa;
+        let key = self.kind.generate()?;
+        let leaf = params.signed_by(&key, &self.issuer)?;
+        let key = PrivateKeyDer::try_from(key.serialize_der())
+            .expect("a key we made is a key that can be read");
+        Ok(Identity {
+            chain: vec![leaf.der().clone(), self.certificate.clone()],
+            key,
+        })
+    }
+
+    /// The authority's own certificate, for whoever shall trust it.
+    #[must_use]
+    pub fn certificate(&self) -> &CertificateDer<'static> {
+        &self.certificate
+    }
+
+    /// The same as PEM text.
+    #[must_use]
+    pub fn pem(&self) -> &str {
+        &self.pem
+    }
+}
+
+/// What an authority says of itself; of one that is read again only the key is new to us.
+fn authority_params() -> CertificateParams {
+    let mut params = params("spdy local authority");
+    params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
+    params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::CrlSign];
+    params
+}
+
+fn common_name(names: &[String]) -> &str {
+    names.first().map_or("localhost", String::as_str)
+}
+
+/// Valid since 1975 and until 4096: a local certificate that expires teaches nobody anything.
+fn params(common_name: &str) -> CertificateParams {
+    let mut params = CertificateParams::default();
+    let mut name = DistinguishedName::new();
+    // X.520 gives a common name 64 characters.
+    name.push(
+        DnType::CommonName,
+        common_name.chars().take(64).collect::<String>(),
+    );
+    params.distinguished_name = name;
+    params
+}
+
+/// Every name once, in the order given.
+fn subject_names(names: &[String], addresses: &[IpAddr]) -> Result<Vec<SanType>, TlsSetupError> {
+    let mut all = Vec::with_capacity(names.len() + addresses.len());
+    for name in names {
+        let name = name.trim_start_matches('[').trim_end_matches(']');
+        let san = match name.parse::<IpAddr>() {
+            Ok(address) => SanType::IpAddress(address),
+            Err(_) => SanType::DnsName(name.to_ascii_lowercase().try_into()?),
+        };
+        if !all.contains(&san) {
+            all.push(san);
+        }
+    }
+    for &address in addresses {
+        let san = SanType::IpAddress(address);
+        if !all.contains(&san) {
+            all.push(san);
+        }
+    }
+    Ok(all)
+}

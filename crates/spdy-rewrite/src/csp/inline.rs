@@ -1,0 +1,108 @@
+//! What a page's policies say of the page itself: what may stand in it, where its base may be, whether it has an origin.
+//!
+//! A hash names the very text that it admits (CSP §6.7.3.3): what it admits is never rewritten, for nothing would admit the other
+//! text. A nonce, or `'unsafe-inline'` where neither hash nor nonce takes its force away, admits whatever stands there.
+
+use http::header::{CONTENT_SECURITY_POLICY, HeaderMap};
+use url::Url;
+
+use crate::csp::source::Source;
+use crate::csp::{Policies, Policy, has, has_nonce, is_hash, is_nonce, parse_all};
+
+/// What stands in a page and is not fetched.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Inline<'a> {
+    /// The text of a script element or an import map that bears this nonce.
+    Script(Option<&'a str>),
+    /// The text of a `style` element that bears this nonce.
+    Style(Option<&'a str>),
+    /// A `style` attribute.
+    StyleAttribute,
+}
+
+impl Inline<'_> {
+    /// The directives that speak of it, the first that is there counts.
+    fn governing(self) -> &'static [&'static str] {
+        match self {
+            Self::Script(_) => &["script-src-elem", "script-src", "default-src"],
+            Self::Style(_) => &["style-src-elem", "style-src", "default-src"],
+            Self::StyleAttribute => &["style-src-attr", "style-src", "default-src"],
+        }
+    }
+
+    /// Whether it is admitted whatever its text is (CSP §6.7.3.2).
+    fn is_admitted_by(self, sources: &[String]) -> bool {
+        let (nonce, is_script) = match self {
+            Self::Script(nonce) => (nonce, true),
+            Self::Style(nonce) => (nonce, false),
+            Self::StyleAttribute => (None, false),
+        };
+        let is_strict = is_script && has(sources, "'strict-dynamic'")
+            || sources
+                .iter()
+                .any(|source| is_hash(source) || is_nonce(source));
+        has_nonce(sources, nonce) || has(sources, "'unsafe-inline'") && !is_strict
+    }
+}
+
+impl Policies {
+    /// Whether `inline` may be put in: no policy blocks it, and none that only reports tells of it.
+    pub(crate) fn allow_inline(&self, inline: Inline<'_>) -> bool {
+        let mut all = self.original.iter().chain(&self.reported);
+        all.all(|policy| admits(policy, inline))
+    }
+
+    /// Whether whatever stands in the page as `inline` takes effect: what only reports blocks nothing.
+    pub(crate) fn allows_effect(&self, inline: Inline<'_>) -> bool {
+        self.original.iter().all(|policy| admits(policy, inline))
+    }
+
+    /// Whether the text of `inline`, which stands in the page, may be another: what is enforced admits it all the same, and
+    /// what only reports tells of it no more than before.
+    pub(crate) fn allow_rewriting(&self, inline: Inline<'_>) -> bool {
+        let is_named = |policy: &Policy| {
+            let sources = policy.first_of(inline.governing()).unwrap_or_default();
+            sources.iter().any(|source| is_hash(source))
+        };
+        let mut reported = self.reported.iter();
+        self.allows_effect(inline)
+            && reported.all(|policy| admits(policy, inline) || !is_named(policy))
+    }
+
+    /// Whether a `base` element might name `url` on the page's own host (CSP §6.3.1): browsers take no notice of another one.
+    pub(crate) fn allow_base(&self, url: &Url) -> bool {
+        self.allow_base_from(&self.at.original, url)
+    }
+
+    /// The same for the browser that has the page.
+    pub(crate) fn allow_browser_base(&self, url: &Url) -> bool {
+        self.allow_base_from(&self.at.seen, url)
+    }
+
+    fn allow_base_from(&self, page: &Url, url: &Url) -> bool {
+        self.original.iter().all(|policy| {
+            policy.first_of(&["base-uri"]).is_none_or(|sources| {
+                let mut sources = sources.iter().filter_map(|source| Source::parse(source));
+                sources.any(|source| source.matches(page, url))
+            })
+        })
+    }
+}
+
+fn admits(policy: &Policy, inline: Inline<'_>) -> bool {
+    let sources = policy.first_of(inline.governing());
+    sources.is_none_or(|sources| inline.is_admitted_by(sources))
+}
+
+/// Whether these fields take a page's origin from it (HTML §7.6, `sandbox`): it is then of another origin than all that is
+/// moved to the site's name.
+pub(crate) fn has_csp_sandbox(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(CONTENT_SECURITY_POLICY).iter();
+    let texts = values.map(|value| String::from_utf8_lossy(value.as_bytes()));
+    texts.into_iter().any(|text| {
+        parse_all(&text).any(|policy| {
+            let flags = policy.first_of(&["sandbox"]);
+            flags.is_some_and(|flags| !has(flags, "allow-same-origin"))
+        })
+    })
+}

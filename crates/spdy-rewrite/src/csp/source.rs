@@ -1,0 +1,316 @@
+//! One source of a policy's directive: what it matches (CSP §6.7.2), and what stands for it where its host is moved.
+
+use url::Url;
+
+use crate::csp::page_location::PageLocation;
+use crate::kind::{Kind, Kinds};
+use crate::rules::capability::Subject;
+use crate::rules::config::Scheme;
+use crate::rules::host_name::{self, HostPattern};
+use crate::rules::host_rule::HostRule;
+use crate::rules::path_normalization::is_in;
+use crate::rules::url_form::LISTED;
+use crate::rules::verdict::{ReferenceSource, Verdict};
+use crate::rules::{RuleMatch, Rules};
+
+/// A source that speaks of URLs.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Source {
+    /// `'self'`.
+    SelfKeyword,
+    /// `*`.
+    Any,
+    /// `https:`.
+    Scheme(String),
+    /// `[scheme://]host[:port][/path]`; the host `*` is every one, by whatever name (CSP §6.7.2.9).
+    Host {
+        scheme: Option<String>,
+        host: String,
+        /// Whether it is every name below `host`.
+        is_wild: bool,
+        port: Port,
+        path: String,
+    },
+}
+
+/// The port of a source.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Port {
+    Default,
+    Any,
+    Of(u16),
+}
+
+impl Source {
+    /// The source of that text; keywords other than `'self'`, nonces and hashes speak of no URL, and neither does what
+    /// has characters that no source has (CSP §2.3.1).
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if !text.bytes().all(|byte| byte.is_ascii_graphic()) {
+            return None;
+        }
+        if text.eq_ignore_ascii_case("'self'") {
+            return Some(Self::SelfKeyword);
+        }
+        if text.starts_with('\'') {
+            return None;
+        }
+        if text == "*" {
+            return Some(Self::Any);
+        }
+        let text_lower = text.to_ascii_lowercase();
+        if let Some(scheme) = text_lower.strip_suffix(':')
+            && scheme
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || b"+-.".contains(&byte))
+        {
+            return Some(Self::Scheme(scheme.to_owned()));
+        }
+        let (scheme, rest) = match text.split_once("://") {
+            Some((scheme, rest)) => (Some(scheme.to_ascii_lowercase()), rest),
+            None => (None, text),
+        };
+        let (authority, path) = rest.find('/').map_or((rest, ""), |at| rest.split_at(at));
+        let (host, port) = match authority.rsplit_once(':') {
+            None => (authority, Port::Default),
+            Some((host, "*")) => (host, Port::Any),
+            Some((host, port)) => (host, Port::Of(port.parse().ok()?)),
+        };
+        let host = host.to_ascii_lowercase();
+        let (is_wild, host) = match host.strip_prefix("*.") {
+            Some(below) => (true, below.to_owned()),
+            None => (false, host),
+        };
+        (!host.is_empty()).then(|| Self::Host {
+            scheme,
+            host,
+            is_wild,
+            port,
+            path: path.to_owned(),
+        })
+    }
+
+    /// Whether `page` may load `url` by it.
+    pub(crate) fn matches(&self, page: &Url, url: &Url) -> bool {
+        let is_path = match self {
+            Self::Host { path, .. } => path_matches(path, url.path()),
+            Self::SelfKeyword | Self::Any | Self::Scheme(_) => true,
+        };
+        is_path && self.matches_host(page, url)
+    }
+
+    /// Whether `page` may load anything from there by it, be it of another path.
+    pub(crate) fn matches_host(&self, page: &Url, url: &Url) -> bool {
+        match self {
+            Self::SelfKeyword => {
+                let is_upgrade =
+                    page.scheme() == "http" && url.scheme() == "https" && page.host() == url.host();
+                page.origin() == url.origin()
+                    || is_upgrade && page.port().is_none() && url.port().is_none()
+            }
+            Self::Any => matches!(url.scheme(), "http" | "https" | "ws" | "wss"),
+            Self::Scheme(scheme) => scheme_matches(scheme, url.scheme()),
+            Self::Host {
+                scheme,
+                host,
+                is_wild,
+                port,
+                path: _,
+            } => {
+                let named = url.host_str().unwrap_or_default();
+                let is_host = if *is_wild {
+                    named != host && host_name::is_in_zone(named, host)
+                } else {
+                    host == "*" || named == host
+                };
+                let is_port = match port {
+                    Port::Any => true,
+                    Port::Default => url.port().is_none(),
+                    Port::Of(port) => {
+                        let got = url.port_or_known_default();
+                        got == Some(*port) || *port == 80 && got == Some(443)
+                    }
+                };
+                scheme_matches(scheme.as_deref().unwrap_or(page.scheme()), url.scheme())
+                    && is_host
+                    && is_port
+            }
+        }
+    }
+}
+
+fn scheme_matches(wanted: &str, got: &str) -> bool {
+    wanted == got || wanted == "http" && got == "https"
+}
+
+fn path_matches(wanted: &str, got: &str) -> bool {
+    wanted.is_empty() || is_in(&percent_decoded(got), &percent_decoded(wanted))
+}
+
+/// Percent-encoding undone, as bytes that are compared and nothing else.
+fn percent_decoded(path: &str) -> String {
+    let mut out = Vec::with_capacity(path.len());
+    let bytes = path.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        let hex = path
+            .get(at + 1..at + 3)
+            .and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        match (bytes[at], hex) {
+            (b'%', Some(byte)) => {
+                out.push(byte);
+                at += 3;
+            }
+            (byte, _) => {
+                out.push(byte);
+                at += 1;
+            }
+        }
+    }
+    String::from_utf8_lossy(&out).into_owned()
+}
+
+/// What to add to a directive of the page there for `kinds` beside `source`: where that is moved to, in full.
+pub(crate) fn additions(
+    rules: &Rules,
+    at: &PageLocation,
+    source: &Source,
+    kinds: Kinds,
+) -> Vec<String> {
+    if *source == Source::SelfKeyword && at.is_named() {
+        return vec![at.original.origin().ascii_serialization()];
+    }
+    let Source::Host {
+        scheme,
+        host,
+        is_wild,
+        port,
+        path,
+    } = source
+    else {
+        return Vec::new();
+    };
+    let wanted = scheme.as_deref().unwrap_or(at.original.scheme());
+    let home = at.seen.origin().ascii_serialization();
+    let mut out = Vec::new();
+    for entry in &rules.entries {
+        let is_port = match port {
+            Port::Any => true,
+            Port::Default => entry.port == entry.scheme.default_port(),
+            Port::Of(port) => entry.port == *port,
+        };
+        let name = match &entry.pattern {
+            HostPattern::Exact(name)
+                if *is_wild && name != host && host_name::is_in_zone(name, host) =>
+            {
+                name
+            }
+            pattern if !is_wild && pattern.matches(host) => host,
+            _ => continue,
+        };
+        if is_port && scheme_matches(wanted, entry.scheme.name()) {
+            out.extend(match entry.is_alias() {
+                true => alias_source(rules, entry, path),
+                // Under the site's name nothing is moved for it.
+                false if at.is_named() => None,
+                false => host_rule_source(rules, &home, entry, name, path, kinds),
+            });
+        }
+    }
+    if at.is_named() {
+        return out;
+    }
+    let is_plain = wanted == "https" && *port == Port::Default && !is_wild;
+    let passive = kinds.and(Kinds::PASSIVE);
+    if is_plain
+        && !passive.is_empty()
+        && host_name::check(host).is_ok()
+        && let Ok(RuleMatch::Discovered) = rules.match_host(Scheme::Https, host, 443, "/")
+        && let Some(keys) = &rules.keys
+    {
+        let capability = keys.sign(Subject {
+            site: rules.site_origin(),
+            scheme: 's',
+            host,
+            port: 443,
+            target: None,
+        });
+        let path = if path.is_empty() { "/" } else { path };
+        let head = rules.head(&capability, Scheme::Https, host, 443);
+        out.extend(head.map(|head| written(format!("{home}{head}{path}"))));
+    }
+    out
+}
+
+/// What stands for a named host; of whatever kind, since what its scripts load and ask for hangs on its name.
+fn alias_source(rules: &Rules, entry: &HostRule, path: &str) -> Option<String> {
+    let path = narrower(&entry.path, path)?;
+    let host = entry.pattern.name();
+    rules
+        .match_host(entry.scheme, host, entry.port, path)
+        .ok()?;
+    let own = format!("{}://{host}:{}", entry.scheme.name(), entry.port);
+    let named = rules.alias_of(&Url::parse(&own).ok()?)?;
+    Some(written(format!("{}{path}", named.origin())))
+}
+
+/// The same for one entry, under the page's origin, `home`.
+fn host_rule_source(
+    rules: &Rules,
+    home: &str,
+    entry: &HostRule,
+    host: &str,
+    path: &str,
+    kinds: Kinds,
+) -> Option<String> {
+    let path = narrower(&entry.path, path)?;
+    // A host that is denied or merged has entries that nobody can use.
+    rules
+        .match_host(entry.scheme, host, entry.port, path)
+        .ok()?;
+    if !kinds.and(kinds_without_capability(entry)).is_empty() {
+        let head = rules.head(LISTED, entry.scheme, host, entry.port)?;
+        return Some(written(format!("{home}{head}{path}")));
+    }
+    // Scripts of a host that many share have a URL each: one that is named in full can be said.
+    let is_exact =
+        kinds.has(Kind::Script) && entry.needs_url_capability(Kind::Script) && !path.ends_with('/');
+    let url = Url::parse(&format!(
+        "{}://{host}:{}{path}",
+        entry.scheme.name(),
+        entry.port
+    ))
+    .ok()?;
+    match rules.verdict(&url, Kind::Script, ReferenceSource::Site) {
+        Verdict::Rewrite(path) if is_exact => Some(written(format!("{home}{path}"))),
+        _ => None,
+    }
+}
+
+/// The kinds that are moved without a capability for each URL.
+fn kinds_without_capability(entry: &HostRule) -> Kinds {
+    entry
+        .kinds
+        .iter()
+        .filter(|kind| !entry.needs_url_capability(*kind))
+        .collect()
+}
+
+/// The narrower of two paths of a host, if one is in the other; an empty one is all.
+fn narrower<'p>(listed: &'p str, source: &'p str) -> Option<&'p str> {
+    if source.is_empty() || is_in(listed, source) {
+        Some(listed)
+    } else if is_in(source, listed) {
+        Some(source)
+    } else {
+        None
+    }
+}
+
+/// A source may hold neither what parts directives nor what parts policies.
+fn written(source: String) -> String {
+    if source.contains([';', ',']) {
+        source.replace(';', "%3B").replace(',', "%2C")
+    } else {
+        source
+    }
+}

@@ -1,0 +1,304 @@
+//! A style sheet with its references moved: the tokens that name URLs are replaced, every other byte stays.
+//!
+//! In a moved sheet what is relative is right as it stands, since a moved path keeps its form. What starts at the
+//! root (`/x.png`) or climbs past it would now mean the site's, so it is written anew; what must not be moved is
+//! written out in full. Where that cannot be done, since the sheet's bytes cannot be read for certain, it is not served
+//! under the site's name: in its place stands one line, which imports it from its host.
+
+use std::borrow::Cow;
+
+use url::Url;
+
+use crate::charset::{Charset, encoding_of_sheet};
+use crate::csp::CspCredentials;
+use crate::css::urls::{CssUrl, TokenForm, UrlUse, end_of_rules, urls};
+use crate::kind::Kind;
+use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
+use crate::referrer::ReferrerScope;
+use crate::rules::Rules;
+use crate::rules::verdict::{ReferenceSource, SkipReason};
+use crate::urls::proxied_url::ProxiedUrl;
+
+/// A sheet that is a resource of its own.
+#[derive(Clone, Debug)]
+pub struct StylesheetContext {
+    base: Url,
+    /// Where it is served, if that is not where it is from.
+    browser_base: Option<Url>,
+    /// Where it is in its own place, if it was moved.
+    original_url: Option<Url>,
+    finder: ReferenceSource,
+}
+
+impl StylesheetContext {
+    /// A sheet at `url`, which is served as it was asked for: the site's own.
+    pub fn own(url: &Url) -> Self {
+        Self {
+            base: url.clone(),
+            browser_base: None,
+            original_url: None,
+            finder: ReferenceSource::Site,
+        }
+    }
+
+    /// A sheet that was asked for as `moved`, and came from `last` (the same, unless redirects were followed).
+    pub fn moved(rules: &Rules, moved: &ProxiedUrl, last: &ProxiedUrl) -> Self {
+        Self {
+            base: last.url().clone(),
+            browser_base: rules.site().join(&moved.path()).ok(),
+            original_url: Some(moved.url().clone()),
+            finder: last.reference_source(),
+        }
+    }
+
+    /// What is served of a moved sheet that must stay where it is: a sheet that imports it from there. `None` for the site's own.
+    ///
+    /// It begins with a BOM, which counts before whatever the head says of its encoding (CSS Syntax §3.2).
+    pub fn import_only_body(&self) -> Option<Vec<u8>> {
+        let mut text = "\u{feff}@import ".to_owned();
+        write(
+            &mut text,
+            "\"",
+            TokenForm::Quoted,
+            self.original_url.as_ref()?.as_str(),
+        );
+        text.push_str(";\n");
+        Some(text.into_bytes())
+    }
+
+    fn place<'a>(&'a self, rules: &'a Rules) -> ReferenceContext<'a> {
+        let page = match self.browser_base {
+            Some(_) => rules.site(),
+            None => &self.base,
+        };
+        ReferenceContext {
+            rules,
+            page,
+            base: &self.base,
+            browser_base: self.browser_base.as_ref(),
+            absolute_urls: false,
+            source: self.finder,
+            ascii_only: false,
+            policies: None,
+            seen: None,
+            origin_cache: None,
+        }
+    }
+}
+
+/// A sheet that was rewritten.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct RewrittenStylesheet<'t> {
+    /// Its bytes: those that came, if nothing was to be moved; those of [`StylesheetContext::elsewhere`], if it must stay where it is.
+    pub body: Cow<'t, [u8]>,
+    /// What it names, in order.
+    pub references: Vec<Reference>,
+    /// Why it was not looked at, if so.
+    pub left: Option<SkipReason>,
+}
+
+/// Rewrites the bytes of a sheet; `declared` is the charset of its Content-Type.
+///
+/// A sheet in an encoding that is not ASCII's superset is left as it is, and one in several bytes a character that
+/// is not UTF-8, too: there, a byte that looks like a quote may be half a letter. A moved one in which something would then lead
+/// elsewhere than where it is from stays there.
+pub fn rewrite_bytes<'t>(
+    rules: &Rules,
+    sheet: &StylesheetContext,
+    bytes: &'t [u8],
+    declared: Option<&str>,
+) -> RewrittenStylesheet<'t> {
+    let left = |body| RewrittenStylesheet {
+        body,
+        references: Vec::new(),
+        left: Some(SkipReason::UnknownEncoding),
+    };
+    let charset = match Charset::of_stylesheet(bytes, declared) {
+        // No letter of it has a byte of ASCII in it, well-formed or not (Encoding §8.1.1).
+        Charset::Utf8 if std::str::from_utf8(bytes).is_err() => Charset::SingleByte,
+        charset => charset,
+    };
+    let Some(text) = charset.read(bytes) else {
+        let astray = import_only_if_unsafe(rules, sheet, bytes, declared, |_| true);
+        return left(astray.map_or(Cow::Borrowed(bytes), Cow::Owned));
+    };
+    let mut references = Vec::new();
+    let place = ReferenceContext {
+        ascii_only: charset != Charset::Utf8,
+        ..sheet.place(rules)
+    };
+    if place.ascii_only
+        && let Some(elsewhere) =
+            import_only_if_unsafe(rules, sheet, bytes, declared, |text| !text.is_ascii())
+    {
+        return left(Cow::Owned(elsewhere));
+    }
+    let rewritten = match rewrite_at(&place, &text, &mut |found| references.push(found)) {
+        Cow::Borrowed(_) => Cow::Borrowed(bytes),
+        Cow::Owned(rewritten) => Cow::Owned(charset.written(rewritten)),
+    };
+    RewrittenStylesheet {
+        body: rewritten,
+        references,
+        left: None,
+    }
+}
+
+/// What is served in place of a moved sheet in which something would lead elsewhere, of what `is_unread` says cannot be written anew.
+fn import_only_if_unsafe(
+    rules: &Rules,
+    sheet: &StylesheetContext,
+    bytes: &[u8],
+    declared: Option<&str>,
+    is_unread: fn(&str) -> bool,
+) -> Option<Vec<u8>> {
+    let elsewhere = sheet.import_only_body()?;
+    let (text, ..) = encoding_of_sheet(bytes, declared).decode(bytes);
+    let place = sheet.place(rules);
+    let mut named = urls(&text).into_iter();
+    named
+        .any(|named| {
+            is_unread(&named.url)
+                && place.resolves_elsewhere(&named.url, || rewrite_reference(&place, &named))
+        })
+        .then_some(elsewhere)
+}
+
+/// Rewrites the beginning of a sheet that is too long to be held whole: up to the last rule in `bytes` that is surely whole. Gives
+/// how many bytes those were; what follows is rewritten the same way, declared to be UTF-8.
+///
+/// `None` if there is no such place, or if it is not UTF-8: there, where a part ends is not certain.
+pub fn rewrite_prefix<'t>(
+    rules: &Rules,
+    sheet: &StylesheetContext,
+    bytes: &'t [u8],
+    declared: Option<&str>,
+) -> Option<(RewrittenStylesheet<'t>, usize)> {
+    if Charset::of_stylesheet(bytes, declared) != Charset::Utf8 {
+        return None;
+    }
+    let text = match std::str::from_utf8(bytes) {
+        Ok(text) => text,
+        // The end of a letter is yet to come.
+        Err(error) if error.error_len().is_none() => {
+            std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default()
+        }
+        Err(_) => return None,
+    };
+    let end = end_of_rules(text)?;
+    let rewritten = rewrite_bytes(rules, sheet, &bytes[..end], Some(UTF_8));
+    Some((rewritten, end))
+}
+
+/// What the rest of a sheet is declared to be whose beginning was rewritten.
+pub const UTF_8: &str = "utf-8";
+
+/// Rewrites the text of a sheet; `found` is told of each reference, in order.
+pub fn rewrite<'t>(
+    rules: &Rules,
+    sheet: &StylesheetContext,
+    text: &'t str,
+    found: &mut dyn FnMut(Reference),
+) -> Cow<'t, str> {
+    rewrite_at(&sheet.place(rules), text, found)
+}
+
+/// The same wherever CSS stands: in a sheet, a `style` element or attribute.
+pub(crate) fn rewrite_at<'t>(
+    place: &ReferenceContext<'_>,
+    text: &'t str,
+    found: &mut dyn FnMut(Reference),
+) -> Cow<'t, str> {
+    let mut out = String::new();
+    let mut copied = 0;
+    for named in urls(text) {
+        let mut judged = rewrite_reference(place, &named);
+        if let Some(reference) = &mut judged.reference {
+            reference.is_candidate = named.is_candidate;
+        }
+        judged.reference.into_iter().for_each(&mut *found);
+        let Some(written) = judged.written else {
+            continue;
+        };
+        out.push_str(&text[copied..named.span.start]);
+        write(&mut out, &text[named.span.clone()], named.form, &written);
+        copied = named.span.end;
+    }
+    if copied == 0 {
+        return Cow::Borrowed(text);
+    }
+    out.push_str(&text[copied..]);
+    Cow::Owned(out)
+}
+
+fn rewrite_reference(place: &ReferenceContext<'_>, named: &CssUrl) -> ReferenceRewrite {
+    let kind = match named.usage {
+        UrlUse::Import => Kind::Style,
+        UrlUse::Font => Kind::Font,
+        UrlUse::Image | UrlUse::Fragment | UrlUse::Custom => Kind::Image,
+    };
+    let text = named.url.as_str();
+    let leave = |reason| {
+        let url = place.base.join(text).ok();
+        let reference = url.as_ref().map(|url| Reference {
+            url: url.to_string(),
+            kind,
+            by_cors: kind == Kind::Font,
+            cannot_preload: false,
+            is_candidate: false,
+            referrer_scope: ReferrerScope::All,
+            outcome: Err(reason),
+        });
+        let written = url.and_then(|url| place.absolute_url(text, &url));
+        ReferenceRewrite { written, reference }
+    };
+    match named.usage {
+        // Relative to whatever uses it, in some browsers to this sheet: only what is absolute is sure, and that what starts at the
+        // root of a moved sheet's host does not mean the site's.
+        UrlUse::Custom if !is_absolute(text) && !leaves_host(place, text) => ReferenceRewrite {
+            written: None,
+            reference: None,
+        },
+        UrlUse::Fragment if text.contains('#') && !text.starts_with('#') => {
+            leave(SkipReason::Fragment)
+        }
+        _ => place.rewrite(text, kind, CspCredentials::default()),
+    }
+}
+
+fn is_absolute(text: &str) -> bool {
+    text.starts_with("//") || Url::parse(text).is_ok()
+}
+
+/// Whether `text` starts at the root, which is that of another host than where the sheet is from.
+fn leaves_host(place: &ReferenceContext<'_>, text: &str) -> bool {
+    place.browser_base.is_some() && text.trim_start().starts_with('/')
+}
+
+/// Writes `url` in the form of the token it stands for.
+fn write(out: &mut String, token: &str, form: TokenForm, url: &str) {
+    match form {
+        TokenForm::Quoted => {
+            let quote = if token.starts_with('\'') { '\'' } else { '"' };
+            out.push(quote);
+            for letter in url.chars() {
+                if letter == quote || letter == '\\' {
+                    out.push('\\');
+                }
+                out.push(letter);
+            }
+            out.push(quote);
+        }
+        TokenForm::Unquoted => {
+            let open = token.find('(').map_or(token.len(), |at| at + 1);
+            out.push_str(&token[..open]);
+            for letter in url.chars() {
+                if matches!(letter, '(' | ')' | '\'' | '"' | '\\') {
+                    out.push('\\');
+                }
+                out.push(letter);
+            }
+            out.push(')');
+        }
+    }
+}

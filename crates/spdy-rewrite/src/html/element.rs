@@ -1,0 +1,481 @@
+//! One element of a page: which of its attributes name what is fetched, as what, and what is written for them.
+
+use std::borrow::Cow;
+
+use lol_html::html_content::ContentType;
+use lol_html::send::Element;
+use url::Url;
+
+use crate::csp::CspCredentials;
+use crate::csp::inline::Inline;
+use crate::html::import_map_element::insert_import_map;
+use crate::html::link_use::{self, LinkUse};
+use crate::html::page_state::{Embedded, PageState};
+use crate::kind::{Kind, is_javascript};
+use crate::reference::ReferenceContext;
+use crate::reference::integrity;
+use crate::reference::stylesheet_integrity::{self, IntegrityRewrite};
+use crate::referrer::ReferrerScope;
+use crate::rules::OPT_OUT;
+use crate::rules::verdict::SkipReason;
+
+const HTML: &str = "http://www.w3.org/1999/xhtml";
+
+/// Rewrites the attributes of `element`, and says what its text is.
+pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
+    let tag = element.tag_name();
+    let has = AttributeFlags::of(element);
+    let is_of_media = matches!(tag.as_str(), "source" | "track");
+    let with_cookies =
+        has.crossorigin && sends_cookies(element) || page.media_with_cookies && is_of_media;
+    let reason = if has.malformed {
+        Some(SkipReason::MalformedTag)
+    } else if has.opt_out {
+        Some(SkipReason::OptOut)
+    } else if with_cookies {
+        Some(SkipReason::Credentials)
+    } else {
+        None
+    };
+    page.by_cors = has.crossorigin;
+    page.cannot_preload = with_cookies || has.integrity && is_pinned(element);
+    page.element_referrer = if has.referrerpolicy {
+        let word = element.get_attribute("referrerpolicy");
+        word.and_then(|word| ReferrerScope::from_token(&word))
+    } else {
+        None
+    };
+    match tag.as_str() {
+        "template" if element.namespace_uri() == HTML => page.templates += 1,
+        "base" if element.namespace_uri() == HTML && page.templates == 0 => {
+            if let Some(href) = element.get_attribute("href") {
+                match page.decode_attribute(&href).map(Cow::into_owned) {
+                    Some(href) => page.set_base(&href),
+                    None => page.set_unreadable_base(),
+                }
+            }
+        }
+        "meta" if page.templates == 0 => meta(page, element, reason.as_ref()),
+        // In SVG it is no link, and no void element either: to remove it would be to remove all that follows.
+        "link" if element.namespace_uri() == HTML => link(page, element, reason.as_ref()),
+        "script" => script(page, element, reason.as_ref()),
+        "style" => style(page, element, reason.as_ref()),
+        "img" => {
+            url(page, element, "src", Kind::Image, reason.as_ref());
+            rewrite_srcset(page, element, "srcset", reason.as_ref());
+        }
+        "picture" => {
+            page.media_with_cookies = false;
+            page.source_kind = Kind::Image;
+        }
+        "source" => {
+            url(page, element, "src", Kind::Media, reason.as_ref());
+            rewrite_srcset(page, element, "srcset", reason.as_ref());
+        }
+        "video" | "audio" => {
+            page.media_with_cookies = reason == Some(SkipReason::Credentials);
+            page.source_kind = Kind::Media;
+            url(page, element, "src", Kind::Media, reason.as_ref());
+            // A poster is an image like another: no CORS, whatever the element says.
+            page.by_cors = false;
+            page.cannot_preload = false;
+            let reason = reason
+                .as_ref()
+                .filter(|reason| **reason != SkipReason::Credentials);
+            url(page, element, "poster", Kind::Image, reason);
+        }
+        "track" => url(page, element, "src", Kind::Media, reason.as_ref()),
+        "input" => {
+            let is_image = element
+                .get_attribute("type")
+                .is_some_and(|kind| kind.trim().eq_ignore_ascii_case("image"));
+            if is_image {
+                url(page, element, "src", Kind::Image, reason.as_ref());
+            }
+        }
+        // `image` outside of SVG is how some write `img`, and browsers read it so.
+        "image" | "feimage" => {
+            for name in ["href", "xlink:href", "src"] {
+                url(page, element, name, Kind::Image, reason.as_ref());
+            }
+            rewrite_srcset(page, element, "srcset", reason.as_ref());
+        }
+        "iframe" | "frame" | "embed" => document(page, element, "src", reason.as_ref()),
+        "object" => document(page, element, "data", reason.as_ref()),
+        "portal" => left(page, element, "src", &SkipReason::Document),
+        "use" => {
+            left(page, element, "href", &SkipReason::Fragment);
+            left(page, element, "xlink:href", &SkipReason::Fragment);
+        }
+        _ => {}
+    }
+    if has.background {
+        url(page, element, "background", Kind::Image, reason.as_ref());
+    }
+    rewrite_lazy_attributes(page, element, &tag, reason.as_ref());
+    if has.style
+        && let Some(source) = element.get_attribute("style")
+        && !is_skipped(reason.as_ref())
+    {
+        style_attribute(page, element, &source);
+    }
+}
+
+fn style_attribute(page: &mut PageState, element: &mut Element<'_, '_>, source: &str) {
+    if !page.policies.allow_rewriting(Inline::StyleAttribute) {
+        page.report_fixed_style(source);
+    } else if let Some(written) = page.rewrite_style(source) {
+        write(element, "style", &written);
+    }
+}
+
+/// Which attributes an element has, of those that any may have: each question about one goes through all of them.
+#[derive(Default)]
+struct AttributeFlags {
+    /// One whose tag would be another once it is written anew: `=` after a blank is read as the value of what stands before, after a
+    /// slash as the begin of a name.
+    malformed: bool,
+    opt_out: bool,
+    crossorigin: bool,
+    integrity: bool,
+    referrerpolicy: bool,
+    background: bool,
+    style: bool,
+}
+
+impl AttributeFlags {
+    fn of(element: &Element<'_, '_>) -> Self {
+        let mut has = Self::default();
+        for attribute in element.attributes() {
+            match attribute.name().as_str() {
+                OPT_OUT => has.opt_out = true,
+                "crossorigin" => has.crossorigin = true,
+                "integrity" => has.integrity = true,
+                "referrerpolicy" => has.referrerpolicy = true,
+                "background" => has.background = true,
+                "style" => has.style = true,
+                name => has.malformed |= name.starts_with('='),
+            }
+        }
+        has
+    }
+}
+
+/// Whether the element stays as it is, whatever it names.
+fn is_skipped(reason: Option<&SkipReason>) -> bool {
+    matches!(reason, Some(SkipReason::OptOut | SkipReason::MalformedTag))
+}
+
+fn sends_cookies(element: &Element<'_, '_>) -> bool {
+    element
+        .get_attribute("crossorigin")
+        .is_some_and(|mode| mode.trim().eq_ignore_ascii_case("use-credentials"))
+}
+
+fn is_pinned(element: &Element<'_, '_>) -> bool {
+    let metadata = element.get_attribute("integrity");
+    metadata.is_some_and(|metadata| integrity::has_integrity(&metadata))
+}
+
+fn write(element: &mut Element<'_, '_>, name: &str, value: &str) {
+    element
+        .set_attribute(name, value)
+        .expect("the attribute was there under this name");
+}
+
+fn url(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    kind: Kind,
+    reason: Option<&SkipReason>,
+) {
+    if let Some(source) = element.get_attribute(name)
+        && let Some(written) =
+            page.rewrite_reference(&source, kind, CspCredentials::default(), reason.cloned())
+    {
+        write(element, name, &written);
+    }
+}
+
+fn rewrite_srcset(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    reason: Option<&SkipReason>,
+) {
+    if let Some(source) = element.get_attribute(name)
+        && let Some(written) = page.rewrite_srcset(&source, reason)
+    {
+        write(element, name, &written);
+    }
+}
+
+/// A frame or a plug-in: moved if its host has a name of its own.
+fn document(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    reason: Option<&SkipReason>,
+) {
+    let unnamed = match attribute_url(page, element, name) {
+        Some(url) if page.rules.alias_of(&url).is_some() => None,
+        Some(url) => Some(page.rules.no_alias_reason(&url)),
+        None => Some(SkipReason::Document),
+    };
+    match unnamed {
+        None => url(page, element, name, Kind::Document, reason),
+        Some(why) => left(page, element, name, &why),
+    }
+}
+
+/// What an attribute means, if that is certain.
+fn attribute_url(page: &PageState, element: &Element<'_, '_>, name: &str) -> Option<Url> {
+    let source = element.get_attribute(name)?;
+    let text = page.decode_attribute(&source)?;
+    page.place().base.join(text.trim()).ok()
+}
+
+/// Tells of what is never moved, if it is another host's.
+fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &SkipReason) {
+    let Some(url) = attribute_url(page, element, name) else {
+        return;
+    };
+    let is_foreign = url
+        .host_str()
+        .is_some_and(|host| !page.rules.is_site_host(host));
+    if is_foreign {
+        page.report.count_unchanged(url.as_str(), reason);
+    }
+}
+
+/// Attributes that a script of the page will copy into others.
+fn rewrite_lazy_attributes(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    tag: &str,
+    reason: Option<&SkipReason>,
+) {
+    let kind = match tag {
+        "script" => Kind::Script,
+        "link" => Kind::Style,
+        "video" | "audio" | "track" => Kind::Media,
+        "source" => page.source_kind,
+        "iframe" | "frame" | "embed" | "object" => return,
+        _ => Kind::Image,
+    };
+    let rules = page.rules.clone();
+    for name in rules.lazy_attributes() {
+        let Some(source) = element.get_attribute(name) else {
+            continue;
+        };
+        if name.ends_with("srcset") {
+            rewrite_srcset(page, element, name, reason);
+        } else if source.contains("url(") {
+            if reason.is_none()
+                && let Some(written) = page.rewrite_style(&source)
+            {
+                write(element, name, &written);
+            }
+        } else {
+            url(page, element, name, kind, reason);
+        }
+    }
+}
+
+fn meta(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
+    let name = element.get_attribute("name").unwrap_or_default();
+    if name.trim().eq_ignore_ascii_case("referrer")
+        && let Some(content) = element.get_attribute("content")
+        && let Some(tells) = ReferrerScope::from_token(&content)
+    {
+        page.referrer_scope = tells;
+    }
+    let is_policy = element
+        .get_attribute("http-equiv")
+        .is_some_and(|name| name.trim().eq_ignore_ascii_case("content-security-policy"));
+    let content = element.get_attribute("content").filter(|_| is_policy);
+    let Some(text) = content
+        .as_deref()
+        .and_then(|content| page.decode_attribute(content))
+    else {
+        return;
+    };
+    if reason == Some(&SkipReason::MalformedTag) {
+        page.policies.add_unreadable();
+        return;
+    }
+    let rules = page.rules.clone();
+    if let Some(written) = page.policies.add(&rules, &text) {
+        let written = page.encode_attribute(&written);
+        write(element, "content", &written);
+    }
+}
+
+fn style(page: &mut PageState, element: &Element<'_, '_>, reason: Option<&SkipReason>) {
+    // In SVG the text of a style element is markup, with references in it; there lol_html gives no whole text.
+    if element.namespace_uri() != HTML || is_skipped(reason) {
+        page.held.close();
+        return;
+    }
+    let nonce = element.get_attribute("nonce");
+    match page
+        .policies
+        .allow_rewriting(Inline::Style(nonce.as_deref()))
+    {
+        true => page.held.open(Embedded::Style),
+        false => page.held.open_read_only(Embedded::Style),
+    }
+}
+
+fn link(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
+    let rel = element.get_attribute("rel").unwrap_or_default();
+    let used = link_use::of(&rel, element.get_attribute("as").as_deref());
+    let kind = match used {
+        LinkUse::Fetch(kind) => kind,
+        LinkUse::Module => {
+            insert_import_map(page, element, is_skipped(reason));
+            module(page, element, "href", true, reason);
+            return;
+        }
+        LinkUse::Connect => {
+            if let Some(href) = element
+                .get_attribute("href")
+                .filter(|_| !is_skipped(reason))
+                && let Some(href) = page.decode_attribute(&href).map(Cow::into_owned)
+                && page.place().removes_preconnect(&href)
+            {
+                page.report.add_removed_preconnect(href);
+                // Not nothing: `<` before it and `img` after it would become a tag.
+                element.replace("<!---->", ContentType::Html);
+            }
+            return;
+        }
+        LinkUse::Other => return,
+    };
+    if kind == Kind::Image {
+        rewrite_srcset(page, element, "imagesrcset", reason);
+    }
+    rewrite_subresource(page, element, "href", kind, false, reason);
+}
+
+fn script(page: &mut PageState, element: &mut Element<'_, '_>, reason: Option<&SkipReason>) {
+    page.held.close();
+    let kind = element
+        .get_attribute("type")
+        .unwrap_or_default()
+        .to_ascii_lowercase();
+    match kind.as_str() {
+        "importmap" => {
+            page.has_import_map |= page.templates == 0;
+            if !is_skipped(reason) && !element.has_attribute("src") {
+                let nonce = element.get_attribute("nonce");
+                match page
+                    .policies
+                    .allow_rewriting(Inline::Script(nonce.as_deref()))
+                {
+                    true => page.held.open(Embedded::ImportMap),
+                    false => page.held.open_read_only(Embedded::ImportMap),
+                }
+            }
+        }
+        kind if kind.trim() == "module" => {
+            insert_import_map(page, element, is_skipped(reason));
+            module(page, element, "src", false, reason);
+        }
+        kind if kind.is_empty() || is_javascript(kind.trim()) => {
+            rewrite_subresource(page, element, "src", Kind::Script, false, reason);
+            for name in ["href", "xlink:href"] {
+                if element.namespace_uri() != HTML {
+                    rewrite_subresource(page, element, name, Kind::Script, false, reason);
+                }
+            }
+        }
+        // Data, templates, speculation rules: what is in them is the page's business.
+        _ => {}
+    }
+}
+
+/// A module. `'strict-dynamic'` trusts what no parser inserted, and preloads of modules count as that (`imported`); others do not.
+fn module(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    imported: bool,
+    reason: Option<&SkipReason>,
+) {
+    page.by_cors = true;
+    let source = element.get_attribute(name).unwrap_or_default();
+    let stays = page
+        .decode_attribute(&source)
+        .and_then(|text| page.place().module_skip_reason(&text));
+    let reason = reason.or(stays.as_ref());
+    rewrite_subresource(page, element, name, Kind::Script, imported, reason);
+}
+
+/// A script, sheet or preload: what it bears may decide whether it moves.
+fn rewrite_subresource(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    name: &str,
+    kind: Kind,
+    imported: bool,
+    reason: Option<&SkipReason>,
+) {
+    let Some(source) = element.get_attribute(name) else {
+        return;
+    };
+    let nonce = element.get_attribute("nonce");
+    let integrity = element.get_attribute("integrity");
+    let credentials = CspCredentials {
+        nonce: nonce.as_deref(),
+        integrity: integrity.as_deref(),
+        imported,
+    };
+    let pins = integrity
+        .as_deref()
+        .filter(|metadata| kind == Kind::Style && integrity::has_integrity(metadata));
+    let pin = pins.map_or(IntegrityRewrite::Rewrite(None), |metadata| {
+        pin(page, &source, metadata, reason)
+    });
+    let (reason, hash) = match pin {
+        IntegrityRewrite::RequestUnrewritten { text, plain } => {
+            let marked = page.encode_attribute(&text);
+            // Told of as it will be asked for; it stays where it is, for it is the site's own, or goes where its page is.
+            let written = page.rewrite_reference(&marked, kind, credentials, reason.cloned());
+            page.report
+                .add_uncounted(stylesheet_integrity::unknown_stylesheet(&plain));
+            write(element, name, written.as_deref().unwrap_or(&marked));
+            return;
+        }
+        IntegrityRewrite::Skip => (reason.cloned().or(Some(SkipReason::Integrity)), None),
+        IntegrityRewrite::Rewrite(hash) => (reason.cloned(), hash),
+    };
+    let stays = reason.is_some();
+    let written = page.rewrite_reference(&source, kind, credentials, reason);
+    if let Some(written) = &written {
+        write(element, name, written);
+    }
+    if let Some(hash) = hash.filter(|_| written.is_some() || !stays) {
+        write(element, "integrity", &hash);
+    }
+}
+
+/// What becomes of a pinned sheet. One that the element leaves is the site's own as it came, or stays.
+fn pin(
+    page: &PageState,
+    source: &str,
+    metadata: &str,
+    reason: Option<&SkipReason>,
+) -> IntegrityRewrite {
+    let text = page.decode_attribute(source);
+    let Some(text) = text.filter(|_| reason != Some(&SkipReason::MalformedTag)) else {
+        return IntegrityRewrite::Skip;
+    };
+    let seen = page.seen.as_deref().filter(|_| reason.is_none());
+    let place = ReferenceContext {
+        seen,
+        ..page.place()
+    };
+    stylesheet_integrity::plan_integrity(&place, &text, metadata)
+}

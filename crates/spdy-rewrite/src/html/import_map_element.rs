@@ -1,0 +1,57 @@
+//! The import map of a page: put before its first module, if nothing before that is one.
+
+use lol_html::html_content::ContentType;
+use lol_html::send::Element;
+
+use crate::csp::inline::Inline;
+use crate::html::import_map;
+use crate::html::page_state::PageState;
+
+/// Puts an import map before the first module of a page that has none before it.
+///
+/// If the page has one further down, browsers that take several merge both; the others would have refused the
+/// page's own, which comes after a module.
+pub(crate) fn insert_import_map(
+    page: &mut PageState,
+    element: &mut Element<'_, '_>,
+    is_left: bool,
+) {
+    if page.has_import_map || page.templates > 0 || is_left {
+        return;
+    }
+    page.has_import_map = true;
+    let nonce = element
+        .get_attribute("nonce")
+        .filter(|nonce| !nonce.is_empty());
+    let is_plain = |nonce: &String| {
+        nonce
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || b"+/=-_".contains(&byte))
+    };
+    if nonce.as_ref().is_some_and(|nonce| !is_plain(nonce))
+        || !page.policies.allow_inline(Inline::Script(nonce.as_deref()))
+    {
+        return;
+    }
+    let mut named = page.referenced_origins();
+    let own = ["src", "href"]
+        .iter()
+        .find_map(|name| element.get_attribute(name));
+    if let Some(own) = own
+        && let Some(url) = page
+            .decode_attribute(&own)
+            .and_then(|text| page.place().base.join(text.trim()).ok())
+    {
+        named.insert(url.origin().ascii_serialization());
+    }
+    if let Some(map) = import_map::new_map(&page.place(), &named) {
+        let nonce = nonce
+            .map(|nonce| format!(" nonce=\"{nonce}\""))
+            .unwrap_or_default();
+        element.before(
+            &format!("<script type=\"importmap\"{nonce}>{map}</script>"),
+            ContentType::Html,
+        );
+        page.report.import_map_added = true;
+    }
+}

@@ -1,0 +1,167 @@
+//! The head of a page: whether the page is rewritten at all, and what of its head is.
+
+use http::StatusCode;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap};
+use url::Url;
+
+use crate::csp::Policies;
+use crate::csp::inline;
+use crate::csp::page_location::PageLocation;
+use crate::html::link_header;
+use crate::reference::Reference;
+use crate::reference::page_report::PageSkipReason;
+use crate::reference::site_facts::SiteFacts;
+use crate::referrer::ReferrerScope;
+use crate::response::rewritten_head;
+use crate::rules::Rules;
+use crate::urls::proxied_url::ProxiedUrl;
+
+/// What the head of a page said, for [`HtmlRewriter`](crate::html::HtmlRewriter).
+#[derive(Clone, Debug)]
+pub struct PageHead {
+    pub(crate) policies: Policies,
+    /// Who hears of the page.
+    pub(crate) referrer_scope: ReferrerScope,
+    /// Where the browser has it from, if it is a named host's.
+    pub(crate) browser_base: Option<Url>,
+    /// The charset of its Content-Type.
+    pub(crate) charset: Option<String>,
+    /// Why the page is passed on as it is, if so: then nothing of its head was touched.
+    pub left: Option<PageSkipReason>,
+    /// What its Link fields name.
+    pub references: Vec<Reference>,
+}
+
+impl PageHead {
+    /// Reads the head of the site's own answer for `page`, and rewrites it in place if the page is to be rewritten:
+    /// policies, links, and what the origin said of its own bytes. `page` is its URL as the browser has it.
+    ///
+    /// `is_exact`: see [`rewritten::amend`].
+    pub fn rewrite(
+        rules: &Rules,
+        page: &Url,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+        is_exact: bool,
+    ) -> Self {
+        Self::rewrite_with_facts(rules, page, status, headers, is_exact, None)
+    }
+
+    /// The same by what was `seen` of the site.
+    pub fn rewrite_with_facts(
+        rules: &Rules,
+        page: &Url,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+        is_exact: bool,
+        seen: Option<&dyn SiteFacts>,
+    ) -> Self {
+        let content_type = content_type(headers);
+        let charset = charset(content_type);
+        let tells = ReferrerScope::from_headers(headers);
+        let left = left(rules, page, status, headers, content_type);
+        if left.is_some() {
+            return Self {
+                policies: Policies::none(page),
+                referrer_scope: tells,
+                browser_base: None,
+                charset,
+                left,
+                references: Vec::new(),
+            };
+        }
+        let policies = Policies::rewrite_head(rules, page, headers);
+        let references = link_header::rewrite(rules, page, &policies, headers, seen);
+        rewritten_head::mark_etag(rules, headers, is_exact);
+        Self {
+            policies,
+            referrer_scope: tells,
+            browser_base: None,
+            charset,
+            left,
+            references,
+        }
+    }
+
+    /// The same for a page of a named host, which was asked for as `moved`. Its policies are rewritten in any case, since they are
+    /// read under the host's name here; nothing of it is moved under the site's name, and its Link fields are not passed on.
+    pub fn rewrite_alias(
+        rules: &Rules,
+        moved: &ProxiedUrl,
+        status: StatusCode,
+        headers: &mut HeaderMap,
+    ) -> Self {
+        let content_type = content_type(headers);
+        let charset = charset(content_type);
+        let left = any_page_skip_reason(status, headers, content_type);
+        let tells = ReferrerScope::from_headers(headers);
+        let at = PageLocation::for_alias(moved);
+        let seen_from = Some(at.seen.clone());
+        let policies = Policies::rewrite_head_at(at, rules, headers);
+        if left.is_none() {
+            rewritten_head::mark_etag(rules, headers, false);
+        }
+        Self {
+            policies,
+            referrer_scope: tells,
+            browser_base: seen_from,
+            charset,
+            left,
+            references: Vec::new(),
+        }
+    }
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    let value = headers.get(CONTENT_TYPE);
+    value
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
+}
+
+/// Why a page of the site's own is passed on as it is, if so.
+fn left(
+    rules: &Rules,
+    page: &Url,
+    status: StatusCode,
+    headers: &HeaderMap,
+    content_type: &str,
+) -> Option<PageSkipReason> {
+    match any_page_skip_reason(status, headers, content_type) {
+        Some(PageSkipReason::NotHtml) => Some(PageSkipReason::NotHtml),
+        _ if rules.skips_page(page.path()) => Some(PageSkipReason::OptOut),
+        None if inline::has_csp_sandbox(headers) => Some(PageSkipReason::Sandboxed),
+        left => left,
+    }
+}
+
+/// The same of any page, whosever it is.
+fn any_page_skip_reason(
+    status: StatusCode,
+    headers: &HeaderMap,
+    content_type: &str,
+) -> Option<PageSkipReason> {
+    let essence = content_type.split(';').next().unwrap_or_default().trim();
+    let is_coded = |value: &http::HeaderValue| !value.as_bytes().eq_ignore_ascii_case(b"identity");
+    if !essence.eq_ignore_ascii_case("text/html") {
+        Some(PageSkipReason::NotHtml)
+    } else if rewritten_head::has_no_transform(headers) {
+        Some(PageSkipReason::NoTransform)
+    } else if headers.get_all(CONTENT_ENCODING).iter().any(is_coded) {
+        Some(PageSkipReason::Coded)
+    } else if status == StatusCode::PARTIAL_CONTENT {
+        Some(PageSkipReason::Partial)
+    } else {
+        None
+    }
+}
+
+/// The charset that a Content-Type says.
+pub fn charset(content_type: &str) -> Option<String> {
+    content_type.split(';').skip(1).find_map(|parameter| {
+        let (name, value) = parameter.split_once('=')?;
+        name.trim()
+            .eq_ignore_ascii_case("charset")
+            .then(|| value.trim().trim_matches('"').to_owned())
+    })
+}

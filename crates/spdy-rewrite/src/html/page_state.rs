@@ -1,0 +1,393 @@
+//! What is known of a page while it streams by: its base, its policies, what is held of it, and the report.
+
+use std::borrow::Cow;
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use url::Url;
+
+use crate::charset::Charset;
+use crate::csp::guard::CspGuard;
+use crate::csp::{CspCredentials, Policies};
+use crate::css;
+use crate::html::import_map;
+use crate::html::page_head::PageHead;
+use crate::kind::Kind;
+use crate::limits::MAX_EMBEDDED_BYTES;
+use crate::reference::origin_cache::OriginCache;
+use crate::reference::page_report::PageReport;
+use crate::reference::site_facts::SiteFacts;
+use crate::reference::{Reference, ReferenceContext, ReferenceRewrite};
+use crate::referrer::ReferrerScope;
+use crate::rules::Rules;
+use crate::rules::verdict::{ReferenceSource, SkipReason};
+use crate::{html::entities, html::srcset};
+
+/// What a text that is held will be rewritten as.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Embedded {
+    Style,
+    ImportMap,
+}
+
+/// The text of an element, until it is whole.
+#[derive(Debug, Default)]
+pub(crate) struct TextBuffer {
+    what: Option<Embedded>,
+    /// Whether it is looked at, and stays.
+    is_read_only: bool,
+    text: String,
+}
+
+impl TextBuffer {
+    /// Begins to hold the text of an element; one that never came to its text is forgotten.
+    pub(crate) fn open(&mut self, what: Embedded) {
+        self.what = Some(what);
+        self.is_read_only = false;
+        self.text.clear();
+    }
+
+    /// The same for a text that the page's policy admits as it is, and no other.
+    pub(crate) fn open_read_only(&mut self, what: Embedded) {
+        self.open(what);
+        self.is_read_only = true;
+    }
+
+    /// Whether the next text is to be held.
+    pub(crate) fn is_open(&self) -> bool {
+        self.what.is_some()
+    }
+
+    /// Forgets what was begun: the next text is another's.
+    pub(crate) fn close(&mut self) {
+        self.what = None;
+    }
+
+    /// Holds more. Past [`MAX_EMBEDDED_BYTES`] it gives back what was held before, and holds no more.
+    pub(crate) fn push(&mut self, text: &str) -> Option<String> {
+        if self.text.len() + text.len() > MAX_EMBEDDED_BYTES {
+            self.what = None;
+            return Some(std::mem::take(&mut self.text));
+        }
+        self.text.push_str(text);
+        None
+    }
+
+    /// What is held, as it came.
+    pub(crate) fn take(&mut self) -> String {
+        self.what = None;
+        std::mem::take(&mut self.text)
+    }
+}
+
+/// A page.
+pub(crate) struct PageState {
+    pub(crate) rules: Arc<Rules>,
+    pub(crate) document: Url,
+    /// What its base is where the browser has it from, if it is a named host's.
+    browser_base: Option<Url>,
+    base: Option<Url>,
+    absolute_urls: bool,
+    origin_cache: OriginCache,
+    pub(crate) policies: Policies,
+    pub(crate) charset: Charset,
+    pub(crate) seen: Option<Arc<dyn SiteFacts>>,
+    /// Who hears of the page, unless an element says otherwise.
+    pub(crate) referrer_scope: ReferrerScope,
+    /// What the element at hand says of that.
+    pub(crate) element_referrer: Option<ReferrerScope>,
+    pub(crate) held: TextBuffer,
+    /// Whether the page has an import map, or was given one, or it is too late for one.
+    pub(crate) has_import_map: bool,
+    /// Whether the element at hand loads what it names so that the page may read it.
+    pub(crate) by_cors: bool,
+    /// Whether it loads that in a way that no hint says.
+    pub(crate) cannot_preload: bool,
+    /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
+    pub(crate) media_with_cookies: bool,
+    /// What the sources of the last `video`, `audio` or `picture` are.
+    pub(crate) source_kind: Kind,
+    /// How many `template` elements are open: what stands in one is no part of the document.
+    pub(crate) templates: usize,
+    pub(crate) report: PageReport,
+}
+
+impl PageState {
+    pub(crate) fn new(
+        rules: &Arc<Rules>,
+        url: &Url,
+        head: PageHead,
+        seen: Option<Arc<dyn SiteFacts>>,
+    ) -> Self {
+        let mut report = PageReport::default();
+        report.left = head.left;
+        head.references
+            .into_iter()
+            .for_each(|reference| report.add(reference));
+        Self {
+            absolute_urls: false,
+            browser_base: head.browser_base,
+            rules: rules.clone(),
+            document: url.clone(),
+            base: None,
+            origin_cache: OriginCache::default(),
+            policies: head.policies,
+            charset: Charset::SingleByte,
+            seen,
+            referrer_scope: head.referrer_scope,
+            element_referrer: None,
+            held: TextBuffer::default(),
+            has_import_map: false,
+            by_cors: false,
+            cannot_preload: false,
+            media_with_cookies: false,
+            source_kind: Kind::Image,
+            templates: 0,
+            report,
+        }
+    }
+
+    /// The first `base` with an `href` counts, from where it stands on; what is no URL of the web, or not allowed by the
+    /// page's policy, changes nothing.
+    pub(crate) fn set_base(&mut self, href: &str) {
+        if self.base.is_some() {
+            return;
+        }
+        let base = self.document.join(href.trim()).ok();
+        let base = base.filter(|base| is_http(base) && self.policies.allow_base(base));
+        let base = base.unwrap_or_else(|| self.document.clone());
+        self.absolute_urls = base.origin() != self.document.origin();
+        self.browser_base = self.browser_base.take().map(|seen| {
+            let base = seen.join(href.trim()).ok();
+            let base = base.filter(|base| is_http(base) && self.policies.allow_browser_base(base));
+            base.unwrap_or(seen)
+        });
+        self.base = Some(base);
+        self.origin_cache = OriginCache::default();
+    }
+
+    /// A base that cannot be read for certain: what is relative is left, and what is moved is written in full.
+    pub(crate) fn set_unreadable_base(&mut self) {
+        if self.base.is_none() {
+            self.base = Some(self.document.clone());
+            self.absolute_urls = true;
+            self.origin_cache = OriginCache::default();
+        }
+    }
+
+    /// What is known of the page at its end, for what is asked for after it.
+    pub(crate) fn end(&mut self) -> PageReport {
+        let mut report = std::mem::take(&mut self.report);
+        report.tells = self.referrer_scope;
+        if !self.is_named() {
+            report.guarded = CspGuard::from_policies(&self.rules, &self.policies);
+        }
+        report
+    }
+
+    /// Whether it is a named host's, and not the site's own.
+    pub(crate) fn is_named(&self) -> bool {
+        self.browser_base.is_some()
+    }
+
+    /// Where references of the page itself stand.
+    pub(crate) fn place(&self) -> ReferenceContext<'_> {
+        ReferenceContext {
+            rules: &self.rules,
+            page: &self.document,
+            base: self.base.as_ref().unwrap_or(&self.document),
+            browser_base: self.browser_base.as_ref(),
+            absolute_urls: self.absolute_urls,
+            source: match self.is_named() {
+                true => ReferenceSource::Alias,
+                false => ReferenceSource::Site,
+            },
+            ascii_only: self.charset != Charset::Utf8,
+            policies: Some(&self.policies),
+            seen: self.seen.as_deref(),
+            origin_cache: Some(&self.origin_cache),
+        }
+    }
+
+    /// What the source of an attribute's value means; `None` if that is not certain.
+    pub(crate) fn decode_attribute<'s>(&self, source: &'s str) -> Option<Cow<'s, str>> {
+        let meant = match self.charset.decode_attribute(source)? {
+            Cow::Borrowed(text) => entities::decode(text)?,
+            Cow::Owned(text) => Cow::Owned(entities::decode(&text)?.into_owned()),
+        };
+        (self.charset == Charset::Utf8 || meant.is_ascii()).then_some(meant)
+    }
+
+    /// The source of a value, but for its quotes.
+    pub(crate) fn encode_attribute(&self, meant: &str) -> String {
+        self.charset.encode_attribute(&entities::encode(meant))
+    }
+
+    /// Judges one URL, and tells of it; what is to be written, if anything.
+    pub(crate) fn rewrite_reference(
+        &mut self,
+        source: &str,
+        kind: Kind,
+        credentials: CspCredentials<'_>,
+        reason: Option<SkipReason>,
+    ) -> Option<String> {
+        let judged = match self.decode_attribute(source) {
+            Some(text) => self
+                .place()
+                .rewrite_unless(reason, &text, kind, credentials),
+            None => self.unreadable(source, kind),
+        };
+        self.report(judged).map(|url| self.encode_attribute(&url))
+    }
+
+    fn unreadable(&self, source: &str, kind: Kind) -> ReferenceRewrite {
+        let url = source.to_owned();
+        ReferenceRewrite {
+            written: None,
+            reference: Some(Reference {
+                url,
+                kind,
+                by_cors: kind == Kind::Font,
+                cannot_preload: false,
+                is_candidate: false,
+                referrer_scope: ReferrerScope::All,
+                outcome: Err(SkipReason::UnknownEncoding),
+            }),
+        }
+    }
+
+    fn report(&mut self, judged: ReferenceRewrite) -> Option<String> {
+        if let Some(mut reference) = judged.reference {
+            reference.by_cors |= self.by_cors;
+            reference.cannot_preload |= self.cannot_preload;
+            reference.referrer_scope = self.element_referrer.unwrap_or(self.referrer_scope);
+            self.report.add(reference);
+        }
+        judged.written
+    }
+
+    /// The same for each URL of a `srcset`.
+    pub(crate) fn rewrite_srcset(
+        &mut self,
+        source: &str,
+        reason: Option<&SkipReason>,
+    ) -> Option<String> {
+        let Some(text) = self.decode_attribute(source) else {
+            let judged = self.unreadable(source, Kind::Image);
+            return self.report(judged);
+        };
+        let written = srcset::rewrite(&text, |url| {
+            let judged = self.place().rewrite_candidate(reason.cloned(), url);
+            self.report(judged)
+        });
+        written.map(|text| self.encode_attribute(&text))
+    }
+
+    /// The same for the value of a `style` attribute.
+    pub(crate) fn rewrite_style(&mut self, source: &str) -> Option<String> {
+        // Without a parenthesis nothing is named; one may be written as a reference.
+        if !source.contains(['(', '&']) {
+            return None;
+        }
+        let text = self.decode_attribute(source)?;
+        let (rewritten, found) = rewrite_css(&self.place(), &text);
+        self.report_all(found);
+        rewritten.map(|text| self.encode_attribute(&text))
+    }
+
+    /// The same for one that the page's policy admits as it is, and no other: it is told of, and stays.
+    pub(crate) fn report_fixed_style(&mut self, source: &str) {
+        if let Some(text) = self.decode_attribute(source) {
+            let (_, found) = rewrite_css(&self.place(), &text);
+            self.report_all(found.into_iter().map(skipped_by_policy));
+        }
+    }
+
+    fn report_all(&mut self, found: impl IntoIterator<Item = Reference>) {
+        let tells = self.referrer_scope;
+        let found = found.into_iter().map(|found| Reference {
+            referrer_scope: tells,
+            ..found
+        });
+        found.for_each(|reference| self.report.add(reference));
+    }
+
+    /// The origins of other hosts that the page named so far.
+    pub(crate) fn referenced_origins(&self) -> BTreeSet<String> {
+        self.report.hosts.keys().cloned().collect()
+    }
+
+    /// The text that was held, rewritten.
+    pub(crate) fn finish_text(&mut self) -> String {
+        let (what, is_fixed) = (self.held.what, self.held.is_read_only);
+        let source = self.held.take();
+        // Where not every character is certain, those of ASCII are, unless they may be halves of others.
+        let meant = self.charset.decode_attribute(&source);
+        let place = ReferenceContext {
+            ascii_only: meant.is_none() || self.charset != Charset::Utf8,
+            ..self.place()
+        };
+        let text = match &meant {
+            Some(text) => text,
+            None if self.charset == Charset::MultiByte => return source,
+            None => source.as_str(),
+        };
+        let (rewritten, found) = match what {
+            Some(Embedded::Style) => rewrite_css(&place, text),
+            Some(Embedded::ImportMap) => {
+                let mut found = Vec::new();
+                (
+                    import_map::rewrite(
+                        &place,
+                        text,
+                        &self.referenced_origins(),
+                        &mut |reference| {
+                            // What modules import is read by them.
+                            let by_cors = true;
+                            found.push(Reference {
+                                by_cors,
+                                ..reference
+                            });
+                        },
+                    ),
+                    found,
+                )
+            }
+            None => (None, Vec::new()),
+        };
+        let is_meant = meant.is_some();
+        if is_fixed {
+            self.report_all(found.into_iter().map(skipped_by_policy));
+            return source;
+        }
+        self.report_all(found);
+        match rewritten {
+            Some(text) if is_meant => self.charset.encode_attribute(&text),
+            Some(text) => text,
+            None => source,
+        }
+    }
+}
+
+fn is_http(url: &Url) -> bool {
+    matches!(url.scheme(), "http" | "https")
+}
+
+/// A reference in a text that stays.
+fn skipped_by_policy(reference: Reference) -> Reference {
+    let outcome = reference.outcome.and(Err(SkipReason::Policy));
+    Reference {
+        outcome,
+        ..reference
+    }
+}
+
+fn rewrite_css(place: &ReferenceContext<'_>, text: &str) -> (Option<String>, Vec<Reference>) {
+    let mut found = Vec::new();
+    let rewritten = css::rewrite_at(place, text, &mut |reference| found.push(reference));
+    let rewritten = match rewritten {
+        Cow::Owned(text) => Some(text),
+        Cow::Borrowed(_) => None,
+    };
+    (rewritten, found)
+}

@@ -1,0 +1,11 @@
+//! One reference of a page: its verdict, its integrity, its report.
+
+pub mod integrity;
+pub(crate) mod origin_cache;
+pub mod page_report;
+mod rewrite_reference;
+pub mod site_facts;
+pub(crate) mod stylesheet_integrity;
+
+pub use rewrite_reference::Reference;
+pub(crate) use rewrite_reference::{ReferenceContext, ReferenceRewrite};

@@ -1,0 +1,170 @@
+//! What became of a page: how many references moved, which did not and why, and by host.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::csp::guard::CspGuard;
+use crate::limits::{MAX_REFERENCES, MAX_REPORTED_HOSTS};
+use crate::reference::Reference;
+use crate::referrer::ReferrerScope;
+use crate::rules::verdict::SkipReason;
+
+/// Why a page, or a sheet, is passed on as it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageSkipReason {
+    /// It is of another type than HTML.
+    #[error("it is no HTML")]
+    NotHtml,
+    /// It says `Cache-Control: no-transform` (RFC 9111 §5.2.2.6).
+    #[error("it says no-transform")]
+    NoTransform,
+    /// The rules leave it.
+    #[error("the rules leave this page")]
+    OptOut,
+    /// It came compressed.
+    #[error("its coding was not undone")]
+    Coded,
+    /// It is a part of a page.
+    #[error("it is a part of a page")]
+    Partial,
+    /// Its policy takes its origin from it, so that what is moved to the site's name would be another's to it.
+    #[error("its policy puts it in a sandbox without an origin")]
+    Sandboxed,
+    /// Its encoding is not a superset of ASCII.
+    #[error("its encoding is no superset of ASCII")]
+    Encoding,
+    /// A tag or a comment of it was longer than what is held; it was rewritten up to there.
+    #[error("a tag of it is longer than what is held")]
+    TooLong,
+}
+
+impl PageSkipReason {
+    /// The name for metrics and reports.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::NotHtml => "not-html",
+            Self::NoTransform => "no-transform",
+            Self::OptOut => "page-opt-out",
+            Self::Coded => "coded",
+            Self::Partial => "partial",
+            Self::Sandboxed => "sandboxed",
+            Self::Encoding => "encoding",
+            Self::TooLong => "too-long",
+        }
+    }
+}
+
+/// Of one host: how many references were moved, and how many left.
+#[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
+pub struct HostCount {
+    /// References that were moved.
+    pub moved: usize,
+    /// References that were left.
+    pub left: usize,
+}
+
+/// What became of a page.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+pub struct PageReport {
+    /// Why it was passed on as it is, if it was.
+    pub left: Option<PageSkipReason>,
+    /// References that were moved.
+    pub moved: usize,
+    /// How many of these to a name of their host's own.
+    pub named: usize,
+    /// References that were left, by the name of the reason; the site's own are not among them.
+    pub left_because: BTreeMap<&'static str, usize>,
+    /// By origin of another host: up to [`MAX_REPORTED_HOSTS`].
+    pub hosts: BTreeMap<String, HostCount>,
+    /// Hints to connect that were taken out, by what they named.
+    pub connects_dropped: Vec<String>,
+    /// Whether an import map was put in.
+    pub import_map_added: bool,
+    /// References that nobody was told of, because more than [`MAX_REFERENCES`] waited to be taken.
+    pub untold: usize,
+    /// Who hears of the page.
+    #[serde(skip)]
+    pub tells: ReferrerScope,
+    /// What the page does not allow, and would get under the site's name.
+    #[serde(skip)]
+    pub guarded: CspGuard,
+    #[serde(skip)]
+    pending: Vec<Reference>,
+}
+
+impl PageReport {
+    /// Of a page that is passed on as it is.
+    pub fn skipped(why: PageSkipReason) -> Self {
+        Self {
+            left: Some(why),
+            ..Self::default()
+        }
+    }
+
+    /// Counts a reference, and keeps it to be told.
+    pub(crate) fn add(&mut self, reference: Reference) {
+        match &reference.outcome {
+            Ok(_) => {
+                self.moved += 1;
+                self.named += usize::from(reference.is_alias());
+                self.count(&reference.url, |host| host.moved += 1);
+            }
+            Err(SkipReason::SameSite) => {}
+            Err(reason) => self.count_unchanged(&reference.url, reason),
+        }
+        self.add_uncounted(reference);
+    }
+
+    /// Keeps a reference to be told, and counts it not.
+    pub(crate) fn add_uncounted(&mut self, reference: Reference) {
+        if self.pending.len() < MAX_REFERENCES {
+            self.pending.push(reference);
+        } else {
+            self.untold += 1;
+        }
+    }
+
+    /// Counts what is left and of no kind that is ever moved, such as a frame.
+    pub(crate) fn count_unchanged(&mut self, url: &str, reason: &SkipReason) {
+        *self.left_because.entry(reason.name()).or_default() += 1;
+        self.count(url, |host| host.left += 1);
+    }
+
+    /// Counts one more of the host of `url`, while there is room for another.
+    fn count(&mut self, url: &str, one_more: impl FnOnce(&mut HostCount)) {
+        let origin = origin(url);
+        if let Some(host) = self.hosts.get_mut(origin) {
+            one_more(host);
+        } else if self.hosts.len() < MAX_REPORTED_HOSTS {
+            one_more(self.hosts.entry(origin.to_owned()).or_default());
+        }
+    }
+
+    /// Tells of a hint to connect that was taken out.
+    pub(crate) fn add_removed_preconnect(&mut self, href: String) {
+        if self.connects_dropped.len() < MAX_REPORTED_HOSTS {
+            self.connects_dropped.push(href);
+        }
+    }
+
+    /// The references that were found since they were last taken, in the order of the page.
+    pub fn take_references(&mut self) -> Vec<Reference> {
+        std::mem::take(&mut self.pending)
+    }
+
+    /// How many references were left, for whatever reason.
+    pub fn unchanged_count(&self) -> usize {
+        self.left_because.values().sum()
+    }
+}
+
+/// The origin of a URL as the URL standard writes it; all of what is none.
+fn origin(url: &str) -> &str {
+    let authority = url.find("://").map_or(0, |at| at + 3);
+    let end = url[authority..]
+        .find(['/', '?', '#'])
+        .map_or(url.len(), |at| authority + at);
+    &url[..end]
+}

@@ -1,0 +1,377 @@
+//! One reference, wherever it stands: what it means, and what is written in its place.
+//!
+//! A reference means what it means from where it was written (`base`). It is read from where the browser thinks it
+//! stands (`seen_from`): the same, unless the sheet around it was moved. So a moved reference is written only if the
+//! browser would not come to the moved URL by itself, and one that stays is written out in full if the browser would
+//! come to another place.
+
+use url::Url;
+
+use crate::csp::guard;
+use crate::csp::{CspCredentials, Policies};
+use crate::kind::Kind;
+use crate::reference::origin_cache::OriginCache;
+use crate::reference::site_facts::SiteFacts;
+use crate::referrer::ReferrerScope;
+use crate::rules::config::Scheme;
+use crate::rules::refusal::Refusal;
+use crate::rules::verdict::{ReferenceSource, SkipReason, Verdict};
+use crate::rules::{RuleMatch, Rules};
+
+/// A reference that was found.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Reference {
+    /// What it means, in full; as written where that is no URL.
+    pub url: String,
+    /// What it is used as.
+    pub kind: Kind,
+    /// Whether the page loads it so that it may read it (CORS): its host is then asked in the site's name.
+    pub by_cors: bool,
+    /// Whether the page loads it in a way that no hint says: pinned, or by CORS with cookies. A browser does not use for it what a
+    /// preload brought (HTML, *consume a preloaded resource*).
+    pub cannot_preload: bool,
+    /// Whether it is one of several of which the browser loads one, by its own choice (`srcset`, `image-set()`).
+    pub is_candidate: bool,
+    /// Who hears of the page when it is asked for.
+    pub referrer_scope: ReferrerScope,
+    /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
+    /// name here. What is the site's own over `http`, on a page that came over `https`, is moved to where it is over `https`.
+    pub outcome: Result<String, SkipReason>,
+}
+
+impl Reference {
+    /// Whether it was moved to a name that its host has here.
+    #[must_use]
+    pub fn is_alias(&self) -> bool {
+        let host = |url: &str| Url::parse(url).ok()?.host_str().map(str::to_owned);
+        match &self.outcome {
+            Ok(place) if !place.starts_with('/') => host(place) != host(&self.url),
+            _ => false,
+        }
+    }
+}
+
+/// Where references stand, and what is known there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ReferenceContext<'a> {
+    pub(crate) rules: &'a Rules,
+    /// Whose root a path from the root starts at: the page, by the name that the browser has it by.
+    pub(crate) page: &'a Url,
+    pub(crate) base: &'a Url,
+    /// From where the browser reads what stands here, if not from `base`.
+    pub(crate) browser_base: Option<&'a Url>,
+    /// Whether a path from the root would not lead there, because of `base`.
+    pub(crate) absolute_urls: bool,
+    pub(crate) source: ReferenceSource,
+    /// Whether only ASCII can be read for certain here.
+    pub(crate) ascii_only: bool,
+    /// The page's policies; a sheet is loaded by pages that it does not know.
+    pub(crate) policies: Option<&'a Policies>,
+    /// What was seen of the site, if anybody knows.
+    pub(crate) seen: Option<&'a dyn SiteFacts>,
+    /// What was judged before from the same base, if anybody remembers it.
+    pub(crate) origin_cache: Option<&'a OriginCache>,
+}
+
+/// What to write for a reference, and what to say of it.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct ReferenceRewrite {
+    /// What stands there from now on; `None` leaves the text.
+    pub(crate) written: Option<String>,
+    /// For the report; nothing for what is not fetched at all.
+    pub(crate) reference: Option<Reference>,
+}
+
+impl ReferenceRewrite {
+    fn nothing() -> Self {
+        Self {
+            written: None,
+            reference: None,
+        }
+    }
+}
+
+impl ReferenceContext<'_> {
+    /// Judges `text`, which is used as `kind`; `credentials` are what the element bears.
+    pub(crate) fn rewrite(
+        &self,
+        text: &str,
+        kind: Kind,
+        credentials: CspCredentials<'_>,
+    ) -> ReferenceRewrite {
+        let text = text.trim_matches(|c: char| c <= ' ');
+        if text.is_empty() || text.starts_with('#') || has_scheme(text, "data") {
+            return ReferenceRewrite::nothing();
+        }
+        let by_origin = |origins: &OriginCache| origins.rewrite(self, text, kind);
+        match self
+            .origin_cache
+            .filter(|_| self.can_use_origin_cache(kind))
+            .and_then(by_origin)
+        {
+            Some(judged) => judged,
+            None => self.rewrite_uncached(text, kind, credentials),
+        }
+    }
+
+    /// Whether nothing here asks for more of a URL than its origin, and the rules.
+    fn can_use_origin_cache(&self, kind: Kind) -> bool {
+        let is_guarded = guard::can_be_guarded(kind) && self.seen.is_some();
+        let has_policies = self.policies.is_some_and(|policies| !policies.is_empty());
+        self.browser_base.is_none() && !is_guarded && !has_policies
+    }
+
+    /// Judges `text`, which is no blank and no fragment, whatever was judged before.
+    pub(crate) fn rewrite_uncached(
+        &self,
+        text: &str,
+        kind: Kind,
+        credentials: CspCredentials<'_>,
+    ) -> ReferenceRewrite {
+        let unread = |reason| ReferenceRewrite {
+            written: None,
+            reference: Some(Reference {
+                url: text.to_owned(),
+                kind,
+                by_cors: kind == Kind::Font,
+                cannot_preload: false,
+                is_candidate: false,
+                referrer_scope: ReferrerScope::All,
+                outcome: Err(reason),
+            }),
+        };
+        if self.ascii_only && !text.is_ascii() {
+            return unread(SkipReason::UnknownEncoding);
+        }
+        let Ok(url) = self.base.join(text) else {
+            return unread(SkipReason::Unreadable);
+        };
+        // More of its own host a sheet may always name: it is under the same capability.
+        let finder = match self.source {
+            ReferenceSource::Discovered if url.origin() == self.base.origin() => {
+                ReferenceSource::Listed
+            }
+            finder => finder,
+        };
+        let own = self.site_url_over_https(&url, kind).map(Verdict::Rewrite);
+        let verdict = match own.unwrap_or_else(|| self.rules.verdict(&url, kind, finder)) {
+            Verdict::Rewrite(_) if self.is_guarded(&url, kind) => {
+                let host = url.host_str().unwrap_or_default().to_owned();
+                Verdict::Skip(Refusal::CspGuarded { host }.into())
+            }
+            Verdict::Rewrite(path) => self.check_csp(&url, path, kind, credentials),
+            leave @ Verdict::Skip(_) => leave,
+        };
+        let (written, outcome) = match verdict {
+            Verdict::Rewrite(path) => {
+                let written = if self.already_resolves_to(text, &path) {
+                    None
+                } else {
+                    Some(self.site_path(&path))
+                };
+                let end = path.find('#').unwrap_or(path.len());
+                (written, Ok(path[..end].to_owned()))
+            }
+            Verdict::Skip(reason) => (self.absolute_url(text, &url), Err(reason)),
+        };
+        let url = url.into();
+        ReferenceRewrite {
+            written,
+            reference: Some(Reference {
+                url,
+                kind,
+                by_cors: kind == Kind::Font,
+                cannot_preload: false,
+                is_candidate: false,
+                referrer_scope: ReferrerScope::All,
+                outcome,
+            }),
+        }
+    }
+
+    /// Where `url` is over `https`, if the page came that way and `url` is the site's own over `http`: a path of the page's origin, or a URL
+    /// in full under another name of the site.
+    ///
+    /// A browser would load it outside of the page's session, or block it as mixed content.
+    pub(crate) fn site_url_over_https(&self, url: &Url, kind: Kind) -> Option<String> {
+        let is_over_http = url.scheme() == "http" && url.port().is_none();
+        let is_of_site = self.source != ReferenceSource::Alias && !kind.needs_own_origin();
+        let has_user = !url.username().is_empty() || url.password().is_some();
+        if self.page.scheme() != "https" || !is_over_http || !is_of_site || has_user {
+            return None;
+        }
+        if !self.rules.is_served_by_site(url) {
+            return None;
+        }
+        let target = &url[url::Position::BeforePath..];
+        // Two slashes would begin the name of another host.
+        if url.host() == self.page.host() && !target.starts_with("//") {
+            return Some(target.to_owned());
+        }
+        let mut secure = url.clone();
+        secure.set_scheme("https").ok()?;
+        secure.set_port(self.page.port()).ok()?;
+        Some(secure.into())
+    }
+
+    /// The same, unless there is a reason to leave what would be moved.
+    pub(crate) fn rewrite_unless(
+        &self,
+        reason: Option<SkipReason>,
+        text: &str,
+        kind: Kind,
+        credentials: CspCredentials<'_>,
+    ) -> ReferenceRewrite {
+        let judged = self.rewrite(text, kind, credentials);
+        match (reason, judged.reference) {
+            (Some(reason), Some(reference @ Reference { outcome: Ok(_), .. })) => {
+                ReferenceRewrite {
+                    written: None,
+                    reference: Some(Reference {
+                        outcome: Err(reason),
+                        ..reference
+                    }),
+                }
+            }
+            (_, reference) => ReferenceRewrite {
+                reference,
+                ..judged
+            },
+        }
+    }
+
+    /// The same for a candidate of a `srcset`.
+    pub(crate) fn rewrite_candidate(
+        &self,
+        reason: Option<SkipReason>,
+        text: &str,
+    ) -> ReferenceRewrite {
+        let judged = self.rewrite_unless(reason, text, Kind::Image, CspCredentials::default());
+        let reference = judged.reference.map(|reference| Reference {
+            is_candidate: true,
+            ..reference
+        });
+        ReferenceRewrite {
+            reference,
+            ..judged
+        }
+    }
+
+    /// Why `text`, which is loaded as a module, stays where it is whatever else is moved from there.
+    pub(crate) fn module_skip_reason(&self, text: &str) -> Option<SkipReason> {
+        let url = self.base.join(text.trim()).ok()?;
+        let (scheme, host) = (Scheme::of_name(url.scheme())?, url.host_str()?);
+        let port = url.port().unwrap_or(scheme.default_port());
+        match self.rules.match_host(scheme, host, port, url.path()) {
+            Ok(RuleMatch::Listed(entry)) if entry.needs_url_capability(Kind::Script) => {
+                Some(SkipReason::SharedModule)
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether a hint to connect to the host of `text` goes, because pages need it for nothing but what is moved.
+    ///
+    /// A page streams by, so whether *this* page needs the host further down cannot be waited for: what became of it the last time
+    /// says it, or the rules do of the host (see [`HostConfig::whole`](crate::rules::config::HostConfig::whole)). And the page's policy must
+    /// not hold anything there back.
+    pub(crate) fn removes_preconnect(&self, text: &str) -> bool {
+        let Ok(mut url) = self.base.join(text.trim()) else {
+            return false;
+        };
+        url.set_path("/");
+        url.set_query(None);
+        url.set_fragment(None);
+        let all_moved = self.seen.and_then(|seen| seen.all_rewritten(&url));
+        let Some((kinds, is_part)) = self.rules.whole(&url, all_moved) else {
+            return false;
+        };
+        kinds.iter().all(|kind| {
+            let credentials = CspCredentials {
+                imported: true,
+                ..CspCredentials::default()
+            };
+            match self.rules.verdict(&url, kind, self.source) {
+                Verdict::Rewrite(path) => matches!(
+                    self.check_csp(&url, path, kind, credentials),
+                    Verdict::Rewrite(_)
+                ),
+                // A path or a script of a shared host that is moved one by one.
+                Verdict::Skip(_) => is_part,
+            }
+        })
+    }
+
+    /// Whether what is at `url` is not served under the site's name as `kind`.
+    pub(crate) fn is_guarded(&self, url: &Url, kind: Kind) -> bool {
+        let seen = self.seen.filter(|_| guard::can_be_guarded(kind));
+        seen.is_some_and(|seen| seen.guarded_kinds(url).has(kind))
+    }
+
+    /// Whether the browser comes to the moved URL from what stands there.
+    fn already_resolves_to(&self, text: &str, path: &str) -> bool {
+        self.browser_base
+            .and_then(|seen_from| seen_from.join(text).ok())
+            .is_some_and(|seen| self.on_site(path) == seen)
+    }
+
+    /// A path of the site, as it is written here.
+    pub(crate) fn site_path(&self, path: &str) -> String {
+        match self.absolute_urls {
+            true => self.on_site(path).into(),
+            false => path.to_owned(),
+        }
+    }
+
+    fn on_site(&self, path: &str) -> Url {
+        self.page
+            .join(path)
+            .expect("what is moved is a path of the site, or a URL")
+    }
+
+    /// Whether the browser would come elsewhere from `text` than it would have from where that was written, and than what `judged`
+    /// says is as good.
+    pub(crate) fn resolves_elsewhere(
+        &self,
+        text: &str,
+        judged: impl FnOnce() -> ReferenceRewrite,
+    ) -> bool {
+        let seen = self
+            .browser_base
+            .and_then(|seen_from| seen_from.join(text).ok());
+        seen != self.base.join(text).ok() && judged().written.is_some()
+    }
+
+    /// What a reference that stays becomes, so that the browser still goes where it led.
+    pub(crate) fn absolute_url(&self, text: &str, url: &Url) -> Option<String> {
+        let is_same = self.browser_base?.join(text).is_ok_and(|seen| seen == *url);
+        (!is_same).then(|| url.to_string())
+    }
+
+    /// What the page's policy blocks stays blocked, and what it allows stays allowed.
+    fn check_csp(
+        &self,
+        url: &Url,
+        path: String,
+        kind: Kind,
+        credentials: CspCredentials<'_>,
+    ) -> Verdict {
+        let Some(policies) = self.policies.filter(|policies| !policies.is_empty()) else {
+            return Verdict::Rewrite(path);
+        };
+        let moved = self.on_site(&path);
+        if policies.allow(url, kind, credentials)
+            && policies.allow_rewritten(&moved, kind, credentials)
+        {
+            Verdict::Rewrite(path)
+        } else {
+            Verdict::Skip(SkipReason::Policy)
+        }
+    }
+}
+
+/// Whether `text` starts with this scheme, in any case.
+fn has_scheme(text: &str, scheme: &str) -> bool {
+    text.split_once(':')
+        .is_some_and(|(before, _)| before.eq_ignore_ascii_case(scheme))
+}

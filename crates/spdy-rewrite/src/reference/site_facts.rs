@@ -1,0 +1,27 @@
+//! What was seen of a site before a page of it is rewritten: the page's head and text alone do not tell it.
+//!
+//! Whoever keeps answers knows it. What is written by it may differ from one time to the next, each as right as the other.
+
+use url::Url;
+
+use crate::kind::Kinds;
+use crate::reference::integrity::IntegrityState;
+
+/// What a cache has seen, for one page.
+pub trait SiteFacts: std::fmt::Debug + Send + Sync {
+    /// What is known of the sheet at `url`, which the page pins by `metadata`; see [`pinned`](crate::reference::integrity::pinned).
+    fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState;
+
+    /// As what the thing at `url` is guarded; see [`CspGuard`](crate::csp::guard::CspGuard).
+    fn guarded_kinds(&self, url: &Url) -> Kinds {
+        let _ = url;
+        Kinds::NONE
+    }
+
+    /// Whether, the last time, the page named something of the origin of `url` and all of that was moved; `None` if nothing of it
+    /// is known.
+    fn all_rewritten(&self, url: &Url) -> Option<bool> {
+        let _ = url;
+        None
+    }
+}

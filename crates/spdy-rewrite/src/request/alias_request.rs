@@ -1,0 +1,218 @@
+//! A request for what a named host has: checked as it came, and written anew for the host.
+//!
+//! It is as anonymous as one for a moved path: no cookie and no credential goes to the host. But who asks is of another
+//! origin than the host's name, or a document of that very name, and the host must be told so, or it would let the one
+//! read what is the other's: Origin and Referer go on in the words that the browser would have used there.
+//!
+//! ```text
+//!  page of the site      Origin: https://www.site.test          as it came
+//!  document of the name  Origin: https://<label>.<zone>         the host's own origin
+//!  sandboxed frame       Origin: null                           as it came, to read
+//!  any other page        Origin: https://other.test             refused
+//! ```
+//!
+//! Who says nothing of himself may read, as he may at the host. What would change something there is asked by none but those that
+//! the table knows.
+
+use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, ORIGIN, REFERER};
+use http::{Method, Request};
+use url::Url;
+
+use crate::kind::Kind;
+use crate::limits::MAX_SCRIPT_HEADER_BYTES;
+use crate::request::anonymize::{
+    self, FetchMode, Load, SEC_FETCH_DEST, SEC_FETCH_MODE, SEC_FETCH_SITE, UpstreamRequest,
+    check_body, check_upgrade, fetch_metadata, sends_referrer, single, value,
+};
+use crate::response::redirect::OPAQUE_ORIGIN;
+use crate::rules::Rules;
+use crate::rules::host_aliases::HostAlias;
+use crate::rules::refusal::Refusal;
+use crate::urls::proxied_url::ProxiedUrl;
+
+/// What documents use beside GET and HEAD, in forms and scripts.
+const DOCUMENT_METHODS: [Method; 5] = [
+    Method::POST,
+    Method::PUT,
+    Method::PATCH,
+    Method::DELETE,
+    Method::OPTIONS,
+];
+
+/// What a document's forms and scripts say of a request beside its target.
+const DOCUMENT_HEADERS: [HeaderName; 4] = [
+    CONTENT_TYPE,
+    X_REQUESTED_WITH,
+    HeaderName::from_static("access-control-request-method"),
+    HeaderName::from_static("access-control-request-headers"),
+];
+
+/// As what a document's scripts want the answer, whatever they ask by.
+static SCRIPT_HEADERS: [HeaderName; 2] = [ACCEPT, X_REQUESTED_WITH];
+const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
+
+/// Checks `asked`, a request for `moved` under the name that `named` has, and writes the request for the host.
+///
+/// # Errors
+///
+/// The rule that forbids it.
+pub fn request<B>(
+    rules: &Rules,
+    named: &HostAlias,
+    moved: &ProxiedUrl,
+    asked: &Request<B>,
+) -> Result<UpstreamRequest, Refusal> {
+    let headers = asked.headers();
+    check_upgrade(headers)?;
+    let is_read = matches!(*asked.method(), Method::GET | Method::HEAD);
+    if is_read {
+        check_body(headers)?;
+    } else if !moved.kinds().has(Kind::Document) || !DOCUMENT_METHODS.contains(asked.method()) {
+        let got = asked.method().to_string();
+        return Err(Refusal::Method { got });
+    }
+    let load = Load {
+        is_safe_method: is_read,
+        ..check_load(headers)?
+    };
+    if let Some(kind) = load.expected.filter(|kind| !moved.kinds().has(*kind)) {
+        let host = moved.host().to_owned();
+        return Err(Refusal::KindNotListed { kind, host });
+    }
+    let origin = requesting_origin(rules, named, headers, &ORIGIN, "origin")?;
+    let page = requesting_origin(rules, named, headers, &REFERER, "referer")?;
+    let is_known = origin
+        .as_ref()
+        .is_some_and(|origin| origin != OPAQUE_ORIGIN);
+    if !asked.method().is_safe() && !is_known {
+        let method = asked.method().to_string();
+        return Err(Refusal::UnknownRequester { method });
+    }
+    let mut fresh = anonymize::fields(rules, moved, asked, load.expected)?;
+    if let Some(origin) = origin {
+        fresh.insert(ORIGIN, value(&origin));
+    }
+    if let Some(page) =
+        page.filter(|page| page != OPAQUE_ORIGIN && sends_referrer(rules, moved, headers))
+    {
+        fresh.insert(REFERER, value(&format!("{page}/")));
+    }
+    for name in script_headers(moved, load) {
+        if let Some(said) =
+            single(headers, name).filter(|said| said.len() <= MAX_SCRIPT_HEADER_BYTES)
+        {
+            fresh.insert(name, said.clone());
+        }
+    }
+    if !is_read {
+        for name in DOCUMENT_HEADERS {
+            if let Some(said) = single(headers, &name) {
+                fresh.insert(name, said.clone());
+            }
+        }
+    }
+    Ok(UpstreamRequest {
+        method: asked.method().clone(),
+        headers: fresh,
+        load,
+    })
+}
+
+/// What passes of a request for `moved` that a document's script makes, and decides on the answer.
+pub fn script_headers(moved: &ProxiedUrl, load: Load) -> &'static [HeaderName] {
+    let is_fetched = load.is_subresource && load.expected.is_none();
+    match is_fetched && moved.kinds().has(Kind::Document) {
+        true => &SCRIPT_HEADERS,
+        false => &[],
+    }
+}
+
+/// Whether a browser that is refused `why` for `target` under a name is sent to the host itself: the thing is the host's, but not of
+/// what is listed of it, of what is done for anybody or of what is asked for here at all, and the browser says that it loads it. A
+/// document's scripts ask for more than its tags say, and its links open pages.
+pub fn is_sent_on(why: &Refusal, target: &str, headers: &HeaderMap) -> bool {
+    let is_of_host = match why {
+        Refusal::PathNotListed { .. }
+        | Refusal::PathExcepted { .. }
+        | Refusal::EncodedSlash { .. } => true,
+        Refusal::WellKnown | Refusal::UnknownRequester { .. } => true,
+        Refusal::KindNotListed { kind, .. } => !kind.needs_own_origin(),
+        Refusal::TooLong { .. } => target.starts_with('/'),
+        // In a path browsers write none, and read one as a slash.
+        Refusal::Backslash { at } => target.find('?').is_some_and(|query| query < *at),
+        // For everybody else it would be an open redirect in the operator's zone.
+        Refusal::Destination { got } if got == "document" => {
+            return fetch_metadata(headers, SEC_FETCH_SITE) == Ok(Some("same-origin"));
+        }
+        _ => false,
+    };
+    is_of_host && check_load(headers).is_ok_and(|load| load.is_subresource)
+}
+
+fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
+    if headers.contains_key("service-worker") {
+        return Err(Refusal::ServiceWorker);
+    }
+    let unwanted = |got: &str| Refusal::Destination {
+        got: got.to_owned(),
+    };
+    let destination = fetch_metadata(headers, SEC_FETCH_DEST)?;
+    let expected = match destination {
+        None | Some("empty") => None,
+        Some(destination) => {
+            let kind = Kind::from_alias_destination(destination);
+            Some(kind.ok_or_else(|| unwanted(destination))?)
+        }
+    };
+    match fetch_metadata(headers, SEC_FETCH_MODE)? {
+        None | Some("cors" | "no-cors" | "same-origin") => {}
+        Some("navigate") if expected == Some(Kind::Document) => {}
+        Some(other) => return Err(unwanted(other)),
+    }
+    let site = fetch_metadata(headers, SEC_FETCH_SITE)?;
+    if site == Some("none") {
+        return Err(unwanted("none"));
+    }
+    Ok(Load {
+        expected,
+        mode: match headers.contains_key(ORIGIN) {
+            true => FetchMode::Cors,
+            false => FetchMode::NoCors,
+        },
+        is_subresource: destination.is_some(),
+        is_safe_method: true,
+        is_same_origin: site == Some("same-origin"),
+    })
+}
+
+/// Who asks, by a field that holds a URL or an origin, as the host is told: the site as it is called, or the host itself.
+fn requesting_origin(
+    rules: &Rules,
+    named: &HostAlias,
+    headers: &HeaderMap,
+    name: &HeaderName,
+    field: &'static str,
+) -> Result<Option<String>, Refusal> {
+    if !headers.contains_key(name) {
+        return Ok(None);
+    }
+    let told = single(headers, name).and_then(|value| value.to_str().ok());
+    let told = told.ok_or(Refusal::Field { field })?;
+    if told == OPAQUE_ORIGIN {
+        return Ok(Some(told.to_owned()));
+    }
+    let url = Url::parse(told).map_err(|_| Refusal::Field { field })?;
+    let origin = url.origin().ascii_serialization();
+    let host = url.host_str().unwrap_or_default();
+    if origin == named.origin() {
+        return Ok(Some(named.original_origin()));
+    }
+    // A frame of one named host may need another.
+    if let Some(other) = rules.named(host).filter(|other| other.origin() == origin) {
+        return Ok(Some(other.original_origin()));
+    }
+    match rules.is_site_host(host) && matches!(url.scheme(), "https" | "http") {
+        true => Ok(Some(origin)),
+        false => Err(Refusal::CrossSite),
+    }
+}

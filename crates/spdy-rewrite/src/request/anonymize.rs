@@ -1,0 +1,404 @@
+//! A request for a moved resource: checked as it came, and written anew for the host that has it.
+//!
+//! Nothing of the client's goes upstream but what is counted here: which formats and codings it takes, its languages
+//! or the class of its browser where the host's entry says so, and that the request is not going in circles. So the
+//! answer is the same for everybody, and may be kept.
+//!
+//! What depends on what is kept (conditions, ranges) is added by whoever keeps it.
+
+use http::header::{
+    ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName,
+    HeaderValue, ORIGIN, REFERER, TRANSFER_ENCODING, UPGRADE, USER_AGENT, VIA,
+};
+use http::{Method, Request, Version};
+
+use crate::kind::Kind;
+use crate::limits::MAX_CDN_LOOP_BYTES;
+use crate::rules::Rules;
+use crate::rules::config::{Referrer, Scheme};
+use crate::rules::host_rule::HostRule;
+use crate::rules::refusal::Refusal;
+use crate::urls::proxied_url::ProxiedUrl;
+
+/// CDN-Loop (RFC 8586).
+pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
+
+pub(crate) const SEC_FETCH_DEST: &str = "sec-fetch-dest";
+pub(crate) const SEC_FETCH_MODE: &str = "sec-fetch-mode";
+pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// How the page loads the resource, as far as the client says.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Load {
+    /// As what the page uses it; `None` if the client does not say, or fetches from a script.
+    pub expected: Option<Kind>,
+    /// Whether the page may read it.
+    pub mode: FetchMode,
+    /// Whether the client said that a page loads it: only then may it be sent elsewhere.
+    pub is_subresource: bool,
+    /// Whether it is a GET or HEAD. An answer to anything else is never "ask the host itself": it has done then what it was asked.
+    pub is_safe_method: bool,
+    /// Whether a document of the very origin loads it that it stands under, as far as the client says.
+    pub is_same_origin: bool,
+}
+
+/// Whether the page may read what it loads.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum FetchMode {
+    /// Yes: the other host must have allowed it.
+    Cors,
+    /// No: the page shows it or runs it.
+    NoCors,
+    /// The client does not say, as before 2019.
+    Unknown,
+}
+
+impl Load {
+    /// Whether the client may be sent to the host itself once that has answered.
+    pub fn allows_redirect(&self) -> bool {
+        self.is_subresource && self.is_safe_method
+    }
+
+    /// Whether the request upstream names the site in Origin; answers to those that do and do not are kept apart.
+    pub fn sends_origin(&self) -> bool {
+        self.mode != FetchMode::NoCors
+    }
+}
+
+/// What is asked of the host that has the resource.
+#[derive(Clone, Debug)]
+pub struct UpstreamRequest {
+    /// GET or HEAD; of a named host with documents, what these use.
+    pub method: Method,
+    /// All fields but Host, which is [`Moved::authority`].
+    pub headers: HeaderMap,
+    /// How the page loads it; the answer is judged by it.
+    pub load: Load,
+}
+
+/// Checks `asked`, a request for `moved`, and writes the request for the host that has it.
+///
+/// # Errors
+///
+/// The rule that forbids it.
+pub fn request<B>(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    asked: &Request<B>,
+) -> Result<UpstreamRequest, Refusal> {
+    let headers = asked.headers();
+    check_form(asked.method(), headers)?;
+    let load = check_load(headers)?;
+    if let Some(kind) = load.expected.filter(|kind| !moved.kinds().has(*kind)) {
+        let host = moved.host().to_owned();
+        return Err(Refusal::KindNotListed { kind, host });
+    }
+    let mut fresh = fields(rules, moved, asked, load.expected)?;
+    if load.sends_origin() {
+        fresh.insert(ORIGIN, value(rules.site_origin()));
+    }
+    if sends_referrer(rules, moved, headers) {
+        fresh.insert(REFERER, value(rules.site().as_str()));
+    }
+    Ok(UpstreamRequest {
+        method: asked.method().clone(),
+        headers: fresh,
+        load,
+    })
+}
+
+/// Whether the host is told of the page: not from a page over TLS to a host without (strict-origin), and not if the browser told us
+/// nothing.
+pub(crate) fn sends_referrer(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
+    let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
+    rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade
+}
+
+/// What every such request says: what is taken, of whom as much as the host's entry lets through, and where it has been.
+pub(crate) fn fields<B>(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    asked: &Request<B>,
+    expected: Option<Kind>,
+) -> Result<HeaderMap, Refusal> {
+    let headers = asked.headers();
+    let cdn_loop = check_loop(rules, headers)?;
+    let mut fresh = HeaderMap::new();
+    fresh.insert(ACCEPT, HeaderValue::from_static(accept(expected, headers)));
+    fresh.insert(
+        ACCEPT_ENCODING,
+        HeaderValue::from_static(accept_encoding(expected, headers)),
+    );
+    let entry = rules.entry(moved);
+    if entry.is_some_and(HostRule::varies_on_language)
+        && let Some(languages) = single(headers, &ACCEPT_LANGUAGE)
+    {
+        fresh.insert(ACCEPT_LANGUAGE, languages.clone());
+    }
+    let tells_browser = entry.is_some_and(HostRule::varies_on_user_agent);
+    let browser = if tells_browser {
+        DeviceClass::of(headers)
+    } else {
+        DeviceClass::Other
+    };
+    fresh.insert(USER_AGENT, HeaderValue::from_static(browser.user_agent()));
+    let received = match asked.version() {
+        Version::HTTP_10 => "1.0",
+        Version::HTTP_2 => "2",
+        Version::HTTP_3 => "3",
+        _ => "1.1",
+    };
+    fresh.insert(VIA, value(&format!("{received} {}", rules.site_host())));
+    fresh.insert(CDN_LOOP, cdn_loop);
+    Ok(fresh)
+}
+
+pub(crate) fn value(text: &str) -> HeaderValue {
+    HeaderValue::from_str(text).expect("an origin is printable ASCII")
+}
+
+/// The one value of a field; nothing if there are several.
+pub(crate) fn single<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h HeaderValue> {
+    let mut values = headers.get_all(name).iter();
+    values.next().filter(|_| values.next().is_none())
+}
+
+fn check_form(method: &Method, headers: &HeaderMap) -> Result<(), Refusal> {
+    if method != Method::GET && method != Method::HEAD {
+        return Err(Refusal::Method {
+            got: method.to_string(),
+        });
+    }
+    check_body(headers)?;
+    check_upgrade(headers)
+}
+
+/// A GET or HEAD with content, or one that announces some.
+pub(crate) fn check_body(headers: &HeaderMap) -> Result<(), Refusal> {
+    let says_length = headers
+        .get_all(CONTENT_LENGTH)
+        .iter()
+        .any(|length| length != "0");
+    if says_length || headers.contains_key(TRANSFER_ENCODING) {
+        return Err(Refusal::Body);
+    }
+    Ok(())
+}
+
+/// A request that would leave HTTP.
+pub(crate) fn check_upgrade(headers: &HeaderMap) -> Result<(), Refusal> {
+    let wants = |name: &HeaderName, word: &str| {
+        list_members(headers, name).any(|got| got.eq_ignore_ascii_case(word))
+    };
+    if headers.contains_key(UPGRADE)
+        || wants(&CONNECTION, "upgrade")
+        || headers.contains_key("sec-websocket-key")
+        || headers.contains_key("http2-settings")
+    {
+        return Err(Refusal::Upgrade);
+    }
+    Ok(())
+}
+
+/// The members of a comma-separated field, as far as they are text.
+fn list_members<'h>(headers: &'h HeaderMap, name: &HeaderName) -> impl Iterator<Item = &'h str> {
+    headers
+        .get_all(name)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .map(str::trim)
+}
+
+fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
+    if headers.contains_key("service-worker") {
+        return Err(Refusal::ServiceWorker);
+    }
+    let destination = fetch_metadata(headers, SEC_FETCH_DEST)?;
+    let expected = match destination {
+        None | Some("empty") => None,
+        Some(destination) => {
+            Some(
+                Kind::from_destination(destination).ok_or_else(|| Refusal::Destination {
+                    got: destination.to_owned(),
+                })?,
+            )
+        }
+    };
+    let mode = match fetch_metadata(headers, SEC_FETCH_MODE)? {
+        // Tracks without `crossorigin`: of one origin or not at all, which only CORS can stand in for.
+        Some("cors" | "same-origin") => FetchMode::Cors,
+        Some("no-cors") => FetchMode::NoCors,
+        Some(other) => {
+            let got = other.to_owned();
+            return Err(Refusal::Destination { got });
+        }
+        None => FetchMode::Unknown,
+    };
+    match fetch_metadata(headers, SEC_FETCH_SITE)? {
+        None | Some("same-origin") => {}
+        Some("none") => {
+            let got = "none".to_owned();
+            return Err(Refusal::Destination { got });
+        }
+        Some(_) => return Err(Refusal::CrossSite),
+    }
+    Ok(Load {
+        expected,
+        mode,
+        is_subresource: destination.is_some(),
+        is_safe_method: true,
+        is_same_origin: true,
+    })
+}
+
+/// Whether the client says that a page loads it, as anything that is moved under the site's name.
+pub fn is_subresource_load(headers: &HeaderMap) -> bool {
+    match fetch_metadata(headers, SEC_FETCH_DEST) {
+        Ok(Some(destination)) => {
+            destination == "empty" || Kind::from_destination(destination).is_some()
+        }
+        _ => false,
+    }
+}
+
+/// Whether the client says that a page loads it as a script.
+pub fn is_script(headers: &HeaderMap) -> bool {
+    let destination = fetch_metadata(headers, SEC_FETCH_DEST).ok().flatten();
+    destination.and_then(Kind::from_destination) == Some(Kind::Script)
+}
+
+/// Whether a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is sent to the host itself: its
+/// browser says that it loads the thing, as what it may be.
+///
+/// To a browser such a page is also one of the site's own that has no origin, in a sandboxed frame.
+pub fn is_sent_on(moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
+    match fetch_metadata(headers, SEC_FETCH_DEST) {
+        Ok(Some("empty")) => true,
+        Ok(Some(destination)) => {
+            Kind::from_destination(destination).is_some_and(|kind| moved.kinds().has(kind))
+        }
+        _ => false,
+    }
+}
+
+/// A field that only browsers write: once, or somebody else wrote it.
+pub(crate) fn fetch_metadata<'h>(
+    headers: &'h HeaderMap,
+    field: &'static str,
+) -> Result<Option<&'h str>, Refusal> {
+    let mut values = headers.get_all(field).iter();
+    match (values.next(), values.next()) {
+        (None, _) => Ok(None),
+        (Some(value), None) => value
+            .to_str()
+            .map(Some)
+            .map_err(|_| Refusal::Field { field }),
+        _ => Err(Refusal::Field { field }),
+    }
+}
+
+/// CDN-Loop with this site added; the member before any parameters is who passed the request on.
+fn check_loop(rules: &Rules, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
+    let mut passed_by: Vec<&str> = Vec::new();
+    for value in headers.get_all(CDN_LOOP) {
+        let text = value
+            .to_str()
+            .map_err(|_| Refusal::Field { field: "cdn-loop" })?;
+        passed_by.extend(
+            text.split(',')
+                .map(str::trim)
+                .filter(|member| !member.is_empty()),
+        );
+    }
+    let is_ours = |member: &&str| {
+        let who = member.split(';').next().unwrap_or_default().trim();
+        who.eq_ignore_ascii_case(rules.site_host())
+    };
+    let len: usize = passed_by.iter().map(|member| member.len() + 2).sum();
+    if passed_by.iter().any(is_ours) || len > MAX_CDN_LOOP_BYTES {
+        return Err(Refusal::Loop);
+    }
+    passed_by.push(rules.site_host());
+    Ok(value(&passed_by.join(", ")))
+}
+
+/// Accept, one of few: hosts that choose an image's format by it still can.
+fn accept(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
+    let takes = |format: &str| {
+        list_members(headers, &ACCEPT).any(|word| {
+            word.split(';')
+                .next()
+                .is_some_and(|name| name.trim() == format)
+        })
+    };
+    match expected {
+        Some(Kind::Style) => "text/css,*/*;q=0.1",
+        Some(Kind::Document) => "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8",
+        Some(Kind::Image) | None if takes("image/avif") => {
+            "image/avif,image/webp,image/*,*/*;q=0.8"
+        }
+        Some(Kind::Image) | None if takes("image/webp") => "image/webp,image/*,*/*;q=0.8",
+        Some(Kind::Image) => "image/*,*/*;q=0.8",
+        _ => "*/*",
+    }
+}
+
+/// Accept-Encoding, one of three. Sheets and documents are read here, so what comes may be in whatever can be undone.
+fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str {
+    let takes = |coding: &str| {
+        list_members(headers, &ACCEPT_ENCODING).any(|word| {
+            let mut parts = word.split(';').map(str::trim);
+            let is_refused = |weight: &str| {
+                weight
+                    .strip_prefix("q=")
+                    .is_some_and(|q| q.parse::<f32>().is_ok_and(|q| q <= 0.0))
+            };
+            parts
+                .next()
+                .is_some_and(|name| name.eq_ignore_ascii_case(coding))
+                && !parts.any(is_refused)
+        })
+    };
+    if matches!(expected, Some(Kind::Style | Kind::Document)) || (takes("br") && takes("gzip")) {
+        "br, gzip"
+    } else if takes("gzip") {
+        "gzip"
+    } else {
+        "identity"
+    }
+}
+
+/// The class of a browser: all that a host is told of it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum DeviceClass {
+    Desktop,
+    Mobile,
+    Other,
+}
+
+impl DeviceClass {
+    fn of(headers: &HeaderMap) -> Self {
+        let text = single(headers, &USER_AGENT)
+            .and_then(|value| value.to_str().ok())
+            .unwrap_or_default();
+        let is_modern = ["Firefox/", "Chrome/", "Version/", "CriOS/", "FxiOS/"]
+            .iter()
+            .any(|mark| text.contains(mark));
+        match (is_modern, text.contains("Mobile")) {
+            (false, _) => Self::Other,
+            (true, false) => Self::Desktop,
+            (true, true) => Self::Mobile,
+        }
+    }
+
+    fn user_agent(self) -> &'static str {
+        match self {
+            Self::Desktop => {
+                "Mozilla/5.0 (X11; Linux x86_64; rv:140.0) Gecko/20100101 Firefox/140.0"
+            }
+            Self::Mobile => "Mozilla/5.0 (Android 14; Mobile; rv:140.0) Gecko/140.0 Firefox/140.0",
+            Self::Other => "Mozilla/5.0 (compatible; spdy-accelerate)",
+        }
+    }
+}

@@ -1,0 +1,4 @@
+//! Requests to third parties, without what identifies the client.
+
+pub mod alias_request;
+pub mod anonymize;

@@ -1,0 +1,211 @@
+//! The answer of a named host: what of its head is passed on under the name that it has.
+//!
+//! There it speaks for itself and not for the site, so what it says of its bytes, of who may read them and of its own
+//! documents stays. What would bind the operator's zone, or reach beyond the one answer, does not pass: cookies, HSTS,
+//! Alt-Svc, reports, Clear-Site-Data, the scope of service workers, demands for passwords. As under the site's name the
+//! fields that pass are listed.
+//!
+//! | | under the site's name | under its own |
+//! | --- | --- | --- |
+//! | policy | `sandbox`, nothing allowed | its own where it has documents or workers, else as under the site's |
+//! | `nosniff` | always | always, but where it has documents: there as it came |
+//! | Cross-Origin-Resource-Policy | `same-origin` | as it came, but `same-site` is `same-origin`: names are of one site |
+//! | Access-Control-Allow-Origin | judged here | as it came, but that an origin with a name is called by that |
+//! | redirects | followed here | passed on, to the name where they lead to the host itself or to another that has one |
+
+use http::StatusCode;
+use http::header::{
+    ACCESS_CONTROL_ALLOW_CREDENTIALS, ACCESS_CONTROL_ALLOW_HEADERS, ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_ALLOW_ORIGIN, ACCESS_CONTROL_EXPOSE_HEADERS, ACCESS_CONTROL_MAX_AGE,
+    CONTENT_DISPOSITION, CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY, HeaderMap,
+    HeaderName, HeaderValue, LOCATION, REFERRER_POLICY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use url::Url;
+
+use crate::csp::Policies;
+use crate::csp::page_location::PageLocation;
+use crate::kind::{Kind, Kinds};
+use crate::request::anonymize::{FetchMode, Load};
+use crate::response::redirect;
+use crate::response::sanitize_response::{
+    ALLOWED_HEADERS, CROSS_ORIGIN_RESOURCE_POLICY, SANDBOX, SanitizedResponse, essence,
+    is_document_type,
+};
+use crate::rules::Rules;
+use crate::rules::refusal::Refusal;
+use crate::urls::proxied_url::ProxiedUrl;
+
+const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
+
+/// What passes beside what passes under the site's name: who may read it, and how its documents are to be shown.
+const ALIAS_ALLOWED_HEADERS: [HeaderName; 15] = [
+    ACCESS_CONTROL_ALLOW_ORIGIN,
+    ACCESS_CONTROL_ALLOW_CREDENTIALS,
+    ACCESS_CONTROL_ALLOW_HEADERS,
+    ACCESS_CONTROL_ALLOW_METHODS,
+    ACCESS_CONTROL_EXPOSE_HEADERS,
+    ACCESS_CONTROL_MAX_AGE,
+    TIMING_ALLOW_ORIGIN,
+    CROSS_ORIGIN_RESOURCE_POLICY,
+    HeaderName::from_static("cross-origin-embedder-policy"),
+    HeaderName::from_static("permissions-policy"),
+    CONTENT_DISPOSITION,
+    REFERRER_POLICY,
+    X_FRAME_OPTIONS,
+    HeaderName::from_static("origin-agent-cluster"),
+    HeaderName::from_static("x-robots-tag"),
+];
+
+/// Judges the head of an answer to the request that [`named_request`](crate::request::alias_request) wrote.
+pub(crate) fn sanitize_alias(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    load: Load,
+    status: StatusCode,
+    headers: &HeaderMap,
+) -> SanitizedResponse {
+    if load.allows_redirect() && blocks_cross_origin(load, headers) {
+        return SanitizedResponse::Redirect(moved.url().to_string());
+    }
+    match status {
+        StatusCode::NOT_MODIFIED | StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT => {}
+        status if status.is_redirection() => return rewrite_redirect(rules, moved, load, headers),
+        StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+            return SanitizedResponse::StatusOnly(status);
+        }
+        status => match check_type(moved, load, headers) {
+            Ok(()) if status.is_success() => {}
+            // A document's own page of an error, and what its scripts are told.
+            Ok(()) if moved.kinds().has(Kind::Document) => {}
+            // It has done what it was asked; what it says of that is not asked for again.
+            Err(Refusal::Type { .. }) if !load.is_safe_method => {}
+            Err(refusal) if status.is_success() => return refused(moved, load, refusal),
+            _ => return SanitizedResponse::StatusOnly(status),
+        },
+    }
+    SanitizedResponse::Serve(head(rules, moved, headers))
+}
+
+fn check_type(moved: &ProxiedUrl, load: Load, headers: &HeaderMap) -> Result<(), Refusal> {
+    let essence = essence(headers)?;
+    let kinds = moved.kinds();
+    let is_admitted = match load.expected {
+        // The browser finds out what a frame is of.
+        Some(Kind::Document) if essence.is_empty() => kinds.has(Kind::Document),
+        Some(kind) => kinds.has(kind) && kind.admits(&essence),
+        None => kinds.admit(&essence) || is_data(kinds, &essence),
+    };
+    match is_admitted {
+        true => Ok(()),
+        false => Err(Refusal::Type { got: essence }),
+    }
+}
+
+/// Whether it is what a document's scripts ask for, as whatever: not what acts in a page, if that is not listed.
+fn is_data(kinds: Kinds, essence: &str) -> bool {
+    let acts = [Kind::Script, Kind::Style];
+    kinds.has(Kind::Document) && !acts.iter().any(|kind| kind.admits(essence))
+}
+
+/// Whether the host keeps it from who asks. To browsers all names are of one site, and of another than the operator's; to them the host
+/// says whom it means. What navigates is kept from nobody (Fetch, *cross-origin resource policy check*).
+fn blocks_cross_origin(load: Load, headers: &HeaderMap) -> bool {
+    let is_checked = load.mode == FetchMode::NoCors && load.expected != Some(Kind::Document);
+    let policies = headers.get_all(CROSS_ORIGIN_RESOURCE_POLICY);
+    let mut policies = policies.iter();
+    is_checked
+        && !load.is_same_origin
+        && policies.any(|policy| policy == "same-origin" || policy == "same-site")
+}
+
+fn refused(moved: &ProxiedUrl, load: Load, refusal: Refusal) -> SanitizedResponse {
+    match refusal {
+        // The host itself may serve it to this page, so this page asks the host itself.
+        Refusal::Type { got } if load.allows_redirect() && !is_document_type(&got) => {
+            SanitizedResponse::Redirect(moved.url().to_string())
+        }
+        refusal => SanitizedResponse::Refuse(refusal),
+    }
+}
+
+/// A redirect, for the browser to follow: what it loads then has the URL that it would have had.
+fn rewrite_redirect(
+    rules: &Rules,
+    moved: &ProxiedUrl,
+    load: Load,
+    headers: &HeaderMap,
+) -> SanitizedResponse {
+    let next = match redirect::target(moved, headers) {
+        Ok(next) => next,
+        Err(refusal) => return SanitizedResponse::Refuse(refusal),
+    };
+    let location = match rules.alias_url(&next) {
+        Ok(Some(place)) => place,
+        // To nobody but a page that loads it: it would be an open redirect in the operator's zone.
+        _ if load.is_subresource => next.to_string(),
+        Ok(None) => return SanitizedResponse::Refuse(Refusal::Location),
+        Err(refusal) => return SanitizedResponse::Refuse(refusal),
+    };
+    let Ok(location) = HeaderValue::from_str(&location) else {
+        return SanitizedResponse::Refuse(Refusal::Location);
+    };
+    let mut head = head(rules, moved, headers);
+    head.insert(LOCATION, location);
+    SanitizedResponse::Serve(head)
+}
+
+/// The head under which the name answers.
+fn head(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> HeaderMap {
+    let mut head = HeaderMap::new();
+    for name in ALLOWED_HEADERS.iter().chain(&ALIAS_ALLOWED_HEADERS) {
+        for value in headers.get_all(name) {
+            head.append(name.clone(), value.clone());
+        }
+    }
+    rewrite_origins(rules, &mut head);
+    let kinds = moved.kinds();
+    if kinds.has(Kind::Document) {
+        if let Some(sniffing) = headers.get(X_CONTENT_TYPE_OPTIONS) {
+            head.insert(X_CONTENT_TYPE_OPTIONS, sniffing.clone());
+        }
+    } else {
+        head.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    }
+    if kinds.has(Kind::Document) || kinds.has(Kind::Worker) {
+        for name in [CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY] {
+            for value in headers.get_all(&name) {
+                head.append(name.clone(), value.clone());
+            }
+        }
+        Policies::rewrite_head_at(PageLocation::for_alias(moved), rules, &mut head);
+    } else {
+        head.insert(CONTENT_SECURITY_POLICY, HeaderValue::from_static(SANDBOX));
+    }
+    head
+}
+
+/// Says of origins that have a name here what they are called here: the host's own, or that of another, whose frame asked. And of its
+/// own site, that it is the name alone.
+fn rewrite_origins(rules: &Rules, head: &mut HeaderMap) {
+    for name in [ACCESS_CONTROL_ALLOW_ORIGIN, TIMING_ALLOW_ORIGIN] {
+        let told: Vec<HeaderValue> = head.get_all(&name).iter().cloned().collect();
+        head.remove(&name);
+        for value in told {
+            let here = alias_of_origin(rules, &value).unwrap_or(value);
+            head.append(name.clone(), here);
+        }
+    }
+    if let Some(policy) = head.get_mut(CROSS_ORIGIN_RESOURCE_POLICY)
+        && *policy == "same-site"
+    {
+        *policy = HeaderValue::from_static("same-origin");
+    }
+}
+
+/// What the origin that is `value` is called here, if it has a name.
+fn alias_of_origin(rules: &Rules, value: &HeaderValue) -> Option<HeaderValue> {
+    let text = value.to_str().ok()?;
+    let named = rules.alias_of(&Url::parse(text).ok()?)?;
+    let is_it = named.original_origin() == text;
+    is_it.then(|| HeaderValue::from_str(named.origin()).expect("an origin is printable ASCII"))
+}

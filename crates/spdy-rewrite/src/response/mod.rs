@@ -1,0 +1,6 @@
+//! Responses of third parties, and redirects.
+
+pub(crate) mod alias_response;
+pub mod redirect;
+pub mod rewritten_head;
+pub mod sanitize_response;

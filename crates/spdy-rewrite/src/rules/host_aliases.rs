@@ -1,0 +1,372 @@
+//! Hosts that have a name of their own in a zone of the operator's: an origin each, on the site's address and certificate.
+//!
+//! ```text
+//!  https://widgets.test/a/b.html?c  <──►  https://<label>.<zone>[:port]/a/b.html?c
+//!
+//!    label   HMAC-SHA-256( "spdy-accel/1 name" 0 site 0 s|p 0 host 0 port )
+//!            its first 80 bits, in base32 (RFC 4648 §6), lower case: 16 characters without padding
+//! ```
+//!
+//! Path and query are the host's, byte for byte, so that what is relative, from the root or made by a script means what it
+//! meant. A browser sends requests for such a name over the session that it has with the site: same address, and a
+//! certificate that has both (RFC 9113 §9.1.1). Names are those of listed hosts, and nothing is discovered into them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use data_encoding::BASE32_NOPAD;
+use sha2::{Digest, Sha256};
+use url::Url;
+
+use crate::limits::MAX_HOST_BYTES;
+use crate::rules::capability::{Keys, Subject};
+use crate::rules::config::Scheme;
+use crate::rules::error::RulesError;
+use crate::rules::host_name::{self, HostPattern};
+use crate::rules::host_rule::HostRule;
+use crate::rules::path_normalization::may_lead_into;
+use crate::rules::refusal::Refusal;
+use crate::rules::verdict::SkipReason;
+use crate::rules::{RuleMatch, Rules};
+use crate::urls::proxied_url::{Grant, ProxiedUrl, check_length, check_target};
+
+/// Bytes of the code that a label is: 16 characters.
+const LABEL_BYTES: usize = 10;
+const LABEL_CHARS: usize = LABEL_BYTES * 8 / 5;
+
+/// What stands there speaks for the name (RFC 8615): with it the host would prove to authorities of certificates that the operator's
+/// name is its own.
+const WELL_KNOWN: &str = "/.well-known/";
+
+/// A host, and the name that it has.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct HostAlias {
+    scheme: Scheme,
+    host: String,
+    port: u16,
+    name: String,
+    origin: String,
+}
+
+impl HostAlias {
+    /// How it is asked.
+    pub fn scheme(&self) -> Scheme {
+        self.scheme
+    }
+
+    /// Its own name, in lower case.
+    pub fn host(&self) -> &str {
+        &self.host
+    }
+
+    /// Its port, also where it is the scheme's own.
+    pub fn port(&self) -> u16 {
+        self.port
+    }
+
+    /// The name that it has here: label and zone.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The origin under that name, as `https://label.zone`: scheme and port are the site's.
+    pub fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// Its own origin, as `https://widgets.test`.
+    pub fn original_origin(&self) -> String {
+        let scheme = self.scheme.name();
+        match self.port == self.scheme.default_port() {
+            true => format!("{scheme}://{}", self.host),
+            false => format!("{scheme}://{}:{}", self.host, self.port),
+        }
+    }
+}
+
+/// All named hosts of a site.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HostAliases {
+    zone: Option<String>,
+    by_name: BTreeMap<String, HostAlias>,
+    /// The current key's first.
+    by_host: BTreeMap<(Scheme, String, u16), Vec<String>>,
+    /// Those that are not written.
+    withheld: BTreeSet<String>,
+}
+
+impl HostAliases {
+    /// Those of `entries`, in `zone`, for the site at `site`; `own` are the hosts that are merged with it.
+    ///
+    /// # Errors
+    ///
+    /// [`RulesError`]: a zone in which names would be the site's, entries without a zone, or a zone without entries.
+    pub(crate) fn compile(
+        site: &Url,
+        zone: Option<&str>,
+        entries: &[HostRule],
+        own: &[HostPattern],
+        keys: Option<&Keys>,
+    ) -> Result<Self, RulesError> {
+        let named: Vec<&HostRule> = entries.iter().filter(|entry| entry.is_alias()).collect();
+        let Some(zone) = zone else {
+            return match named.first() {
+                Some(entry) => Err(invalid_rule(
+                    entry,
+                    "want `names_under`, the zone that it is in",
+                )),
+                None => Ok(Self::default()),
+            };
+        };
+        let fault = |why: String| {
+            let got = zone.to_owned();
+            RulesError::Zone { got, why }
+        };
+        check_zone(zone).map_err(fault)?;
+        let what = "names_under";
+        let keys = keys.ok_or(RulesError::NoKeys { what })?;
+        if named.is_empty() {
+            let why = "no host has mode = \"name\", so that nothing is in it";
+            return Err(fault(why.to_owned()));
+        }
+        let site_host = site.host_str().unwrap_or_default();
+        for name in own.iter().map(HostPattern::name).chain([site_host]) {
+            check_cookie_isolation(zone, name).map_err(fault)?;
+        }
+        let mut names = Self {
+            zone: Some(zone.to_owned()),
+            ..Self::default()
+        };
+        for entry in named {
+            names.add(site, entry, entries, keys)?;
+        }
+        Ok(names)
+    }
+
+    fn add(
+        &mut self,
+        site: &Url,
+        entry: &HostRule,
+        entries: &[HostRule],
+        keys: &Keys,
+    ) -> Result<(), RulesError> {
+        let host = entry.pattern.name();
+        if self.covers(host) {
+            return Err(invalid_rule(entry, "want a host outside of `names_under`"));
+        }
+        let is_mixed = entries
+            .iter()
+            .any(|other| !other.is_alias() && other.matches_host(entry.scheme, host, entry.port));
+        if is_mixed {
+            return Err(invalid_rule(
+                entry,
+                "want one mode for all entries of a host",
+            ));
+        }
+        let of_site = site.origin().ascii_serialization();
+        let codes = keys.name_codes(Subject {
+            site: &of_site,
+            scheme: entry.scheme.letter(),
+            host,
+            port: entry.port,
+            target: None,
+        });
+        for code in codes {
+            let label = BASE32_NOPAD
+                .encode(&code[..LABEL_BYTES])
+                .to_ascii_lowercase();
+            let name = format!("{label}.{}", self.zone.as_deref().unwrap_or_default());
+            let mut origin = site.clone();
+            origin.set_host(Some(&name)).expect("a name was checked");
+            let named = HostAlias {
+                scheme: entry.scheme,
+                host: host.to_owned(),
+                port: entry.port,
+                name: name.clone(),
+                origin: origin.origin().ascii_serialization(),
+            };
+            let key = (entry.scheme, host.to_owned(), entry.port);
+            // The current key's, which is the first, is written; the former's stands in pages that are still about.
+            self.by_host.entry(key).or_default().push(name.clone());
+            self.by_name.insert(name, named);
+        }
+        Ok(())
+    }
+
+    /// Whether `name` is in the zone, or is it.
+    pub(crate) fn covers(&self, name: &str) -> bool {
+        self.zone
+            .as_deref()
+            .is_some_and(|zone| host_name::is_in_zone(name, zone))
+    }
+
+    /// All of the host's.
+    fn of_host(&self, scheme: Scheme, host: &str, port: u16) -> &[String] {
+        if self.by_host.is_empty() {
+            return &[];
+        }
+        let names = self.by_host.get(&(scheme, host.to_owned(), port));
+        names.map_or(&[], Vec::as_slice)
+    }
+
+    /// The same, of which none of `withheld` is written.
+    pub(crate) fn without(&self, withheld: &BTreeSet<String>) -> Self {
+        let known = withheld
+            .iter()
+            .filter(|name| self.by_name.contains_key(*name));
+        Self {
+            withheld: known.cloned().collect(),
+            ..self.clone()
+        }
+    }
+
+    /// What tells apart what was rewritten while some are withheld; nothing where none is.
+    pub(crate) fn tag_suffix(&self) -> String {
+        if self.withheld.is_empty() {
+            return String::new();
+        }
+        let mut hash = Sha256::new();
+        for name in &self.withheld {
+            hash.update(name);
+            hash.update([0]);
+        }
+        let hash = hash.finalize();
+        let digits = hash.iter().take(8).map(|byte| format!("{byte:02x}"));
+        std::iter::once("-without-".to_owned())
+            .chain(digits)
+            .collect()
+    }
+}
+
+fn invalid_rule(entry: &HostRule, why: &'static str) -> RulesError {
+    RulesError::Alias {
+        host: entry.pattern.name().to_owned(),
+        why,
+    }
+}
+
+/// Whether hosts can be given names in `zone`.
+fn check_zone(zone: &str) -> Result<(), String> {
+    host_name::check(zone).map_err(|refusal| refusal.to_string())?;
+    if LABEL_CHARS + 1 + zone.len() > MAX_HOST_BYTES {
+        let most = MAX_HOST_BYTES - LABEL_CHARS - 1;
+        return Err(format!(
+            "a zone of {} bytes, want at most {most}",
+            zone.len()
+        ));
+    }
+    match psl::domain(zone.as_bytes()) {
+        Some(_) => Ok(()),
+        None => Err("anybody can have a name there: want a zone of the operator's".to_owned()),
+    }
+}
+
+/// Whether a script in `zone` can neither read nor set what is of `name`: cookies go as far as a registrable domain
+/// (RFC 6265 §5.3).
+///
+/// # Errors
+///
+/// Why it can.
+pub fn check_cookie_isolation(zone: &str, name: &str) -> Result<(), String> {
+    let of_one = match (psl::domain(zone.as_bytes()), psl::domain(name.as_bytes())) {
+        (Some(zone), Some(name)) => zone.as_bytes() == name.as_bytes(),
+        _ => false,
+    };
+    if of_one || host_name::is_in_zone(zone, name) || host_name::is_in_zone(name, zone) {
+        return Err(format!(
+            "of one registrable domain with {name}: a frame's scripts there would share cookies with it; want a zone of another"
+        ));
+    }
+    Ok(())
+}
+
+impl Rules {
+    /// The host that is served under `name`, if one is; `name` in lower case and without a port.
+    pub fn named(&self, name: &str) -> Option<&HostAlias> {
+        self.names.by_name.get(name)
+    }
+
+    /// All hosts that have a name, in the order of their names; each has two while there is a former key.
+    pub fn aliases(&self) -> impl Iterator<Item = &HostAlias> {
+        self.names.by_name.values()
+    }
+
+    /// The zone of those names.
+    pub fn zone(&self) -> Option<&str> {
+        self.names.zone.as_deref()
+    }
+
+    /// The host of `url`, if it has a name that pages may say.
+    pub fn alias_of(&self, url: &Url) -> Option<&HostAlias> {
+        let mut names = self.alias_names_of(url).iter();
+        let name = names.find(|name| !self.names.withheld.contains(*name))?;
+        self.names.by_name.get(name)
+    }
+
+    /// Why a document of the host of `url`, which has no name that pages may say, stays where it is.
+    pub(crate) fn no_alias_reason(&self, url: &Url) -> SkipReason {
+        match self.alias_names_of(url) {
+            [] => SkipReason::Document,
+            _ => SkipReason::NoCertificate,
+        }
+    }
+
+    fn alias_names_of(&self, url: &Url) -> &[String] {
+        let (Some(scheme), Some(host)) = (Scheme::of_name(url.scheme()), url.host_str()) else {
+            return &[];
+        };
+        let port = url.port().unwrap_or(scheme.default_port());
+        self.names.of_host(scheme, host, port)
+    }
+
+    /// What is to be fetched for `target` (path and query as they came) of the name that `named` has.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is.
+    pub fn open_alias(&self, named: &HostAlias, target: &str) -> Result<ProxiedUrl, Refusal> {
+        check_length(target)?;
+        check_target(self, target)?;
+        let path = target.split('?').next().unwrap_or_default();
+        if may_lead_into(path, WELL_KNOWN) {
+            return Err(Refusal::WellKnown);
+        }
+        let text = format!("{}{target}", named.original_origin());
+        let url = match Url::parse(&text) {
+            // What does not begin a path would go on with the host.
+            Ok(url) if target.starts_with('/') && url.as_str() == text => url,
+            _ => return Err(Refusal::NotSerialised),
+        };
+        let RuleMatch::Listed(entry) =
+            self.match_host(named.scheme, &named.host, named.port, url.path())?
+        else {
+            let host = named.host.clone();
+            return Err(Refusal::NotListed { host });
+        };
+        Ok(ProxiedUrl {
+            grant: Grant::Alias,
+            scheme: named.scheme,
+            kinds: entry.kinds,
+            is_listed: true,
+            head: named.origin.clone(),
+            url,
+        })
+    }
+
+    /// Where `url` is under its host's name, fragment and all; `None` if its host has none, or not for this path.
+    ///
+    /// # Errors
+    ///
+    /// Why it would not be opened.
+    pub fn alias_url(&self, url: &Url) -> Result<Option<String>, Refusal> {
+        let Some(named) = self.alias_of(url) else {
+            return Ok(None);
+        };
+        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
+        self.open_alias(named, target)?;
+        Ok(Some(format!(
+            "{}{}",
+            named.origin,
+            &url[url::Position::BeforePath..]
+        )))
+    }
+}

@@ -1,0 +1,144 @@
+//! What the answers of one moved host may cost: how large they may be, how late, how long under way, and how many at a time.
+//!
+//! A host that is discovered has those of the site, and so has one that is listed, as far as its line does not say otherwise.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+use crate::rules::error::RulesError;
+
+/// The longest that a time may be, seconds.
+const DAY_S: u64 = 24 * 60 * 60;
+/// The most that `max_mib` may be: a PiB.
+const MAX_MIB: u64 = 1 << 30;
+/// The most that `fetches` may be.
+const MAX_FETCHES: usize = 1 << 16;
+
+/// Limits as they are written; what is not said is as the site has it for all its hosts, and there by default.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
+#[serde(deny_unknown_fields, default)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LimitsConfig {
+    /// The largest body, MiB, kept or not. Default 256.
+    pub max_mib: Option<u64>,
+    /// From wanting an answer to its head, seconds. Default, and at most, what origins have (`upstream.head_timeout_s`).
+    pub head_timeout_s: Option<u64>,
+    /// From wanting an answer to its last byte, seconds, kept or not. Default 1800.
+    pub fetch_timeout_s: Option<u64>,
+    /// Answers under way from one host at a time. Default 256.
+    pub fetches: Option<usize>,
+}
+
+impl LimitsConfig {
+    /// Nothing is said.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    fn or(self, general: &Self) -> Self {
+        Self {
+            max_mib: self.max_mib.or(general.max_mib),
+            head_timeout_s: self.head_timeout_s.or(general.head_timeout_s),
+            fetch_timeout_s: self.fetch_timeout_s.or(general.fetch_timeout_s),
+            fetches: self.fetches.or(general.fetches),
+        }
+    }
+}
+
+/// The limits of one host.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HostLimits {
+    /// Bytes of a body.
+    pub max_bytes: u64,
+    /// Until the head is there; `None`: as for any origin.
+    pub head_timeout: Option<Duration>,
+    /// Until all of it is there.
+    pub fetch_timeout: Duration,
+    /// Answers under way at a time.
+    pub fetches: usize,
+}
+
+impl Default for HostLimits {
+    /// 256 MiB, half an hour, 256 at a time.
+    fn default() -> Self {
+        Self {
+            max_bytes: 256 << 20,
+            head_timeout: None,
+            fetch_timeout: Duration::from_secs(30 * 60),
+            fetches: 256,
+        }
+    }
+}
+
+impl HostLimits {
+    /// What `config` says of a host, and `general` of all hosts of the site.
+    pub(crate) fn compile(
+        config: &LimitsConfig,
+        general: &LimitsConfig,
+    ) -> Result<Self, RulesError> {
+        let said = config.or(general);
+        let usual = Self::default();
+        let within = |key, got: Option<u64>, most| match got {
+            Some(got) if !(1..=most).contains(&got) => Err(RulesError::Limit { key, got, most }),
+            got => Ok(got),
+        };
+        let max_mib = within("max_mib", said.max_mib, MAX_MIB)?;
+        let head_timeout_s = within("head_timeout_s", said.head_timeout_s, DAY_S)?;
+        let fetch_timeout_s = within("fetch_timeout_s", said.fetch_timeout_s, DAY_S)?;
+        let fetches = said.fetches.map(|fetches| fetches as u64);
+        within("fetches", fetches, MAX_FETCHES as u64)?;
+        Ok(Self {
+            max_bytes: max_mib.map_or(usual.max_bytes, |mib| mib << 20),
+            head_timeout: head_timeout_s.map(Duration::from_secs),
+            fetch_timeout: fetch_timeout_s.map_or(usual.fetch_timeout, Duration::from_secs),
+            fetches: said.fetches.unwrap_or(usual.fetches),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_limits_fall_back_to_site_then_default() {
+        let own = LimitsConfig {
+            max_mib: Some(1),
+            ..LimitsConfig::default()
+        };
+        let general = LimitsConfig {
+            max_mib: Some(2),
+            fetches: Some(3),
+            ..LimitsConfig::default()
+        };
+        let limits = HostLimits::compile(&own, &general).expect("good ones");
+        let want = HostLimits {
+            max_bytes: 1 << 20,
+            fetches: 3,
+            ..HostLimits::default()
+        };
+        assert_eq!(limits, want);
+    }
+
+    #[test]
+    fn zero_or_over_a_day_limit_is_an_error() {
+        let general = LimitsConfig::default();
+        let wrong = |config: LimitsConfig| {
+            let error = HostLimits::compile(&config, &general);
+            error.expect_err("it cannot work").to_string()
+        };
+        let none = LimitsConfig {
+            fetches: Some(0),
+            ..general
+        };
+        assert_eq!(wrong(none), "limits.fetches: want 1 to 65536, got 0");
+        let long = LimitsConfig {
+            fetch_timeout_s: Some(86_401),
+            ..general
+        };
+        let said = "limits.fetch_timeout_s: want 1 to 86400, got 86401";
+        assert_eq!(wrong(long), said);
+    }
+}

@@ -1,0 +1,223 @@
+//! Names of hosts: their one form, patterns over them, and which names no public host has.
+
+use url::{Host, Url};
+
+use crate::limits::{MAX_HOST_BYTES, MAX_LABEL_BYTES};
+use crate::rules::refusal::Refusal;
+
+/// Takes `name` if it is a host's name in its one form: A-labels, lower case, no trailing dot, and no address.
+///
+/// # Errors
+///
+/// [`Refusal::Address`] for an address in any spelling, [`Refusal::Host`] for all else.
+pub(crate) fn check(name: &str) -> Result<(), Refusal> {
+    let wrong = || Refusal::Host {
+        got: name.to_owned(),
+    };
+    // Brackets, and whatever the URL standard reads as four numbers: 127.1, 0x7f000001, 2130706433.
+    match Url::parse(&format!("http://{name}/")).map(|url| url.host().map(|host| host.to_owned())) {
+        Ok(Some(Host::Ipv4(_) | Host::Ipv6(_))) => {
+            return Err(Refusal::Address {
+                got: name.to_owned(),
+            });
+        }
+        Ok(Some(Host::Domain(canonical))) if canonical == name => {}
+        _ => return Err(wrong()),
+    }
+    check_labels(name)
+}
+
+/// The same for a name that the URL standard wrote: what it lets pass and no host is called.
+///
+/// # Errors
+///
+/// [`Refusal::Host`].
+pub(crate) fn check_labels(name: &str) -> Result<(), Refusal> {
+    let is_label = |label: &str| {
+        (1..=MAX_LABEL_BYTES).contains(&label.len())
+            && label
+                .bytes()
+                .all(|byte| matches!(byte, b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_'))
+    };
+    if name.len() <= MAX_HOST_BYTES && name.split('.').all(is_label) {
+        Ok(())
+    } else {
+        Err(Refusal::Host {
+            got: name.to_owned(),
+        })
+    }
+}
+
+/// Names that lead home, and never to a public host (RFC 6761, RFC 6762, RFC 7686, RFC 8375, ICANN's `internal`).
+const PRIVATE: [&str; 8] = [
+    "localhost",
+    "local",
+    "internal",
+    "intranet",
+    "lan",
+    "onion",
+    "invalid",
+    "home.arpa",
+];
+
+/// Whether no public host has this name. What the operator lists he may have; what a page names may not.
+pub(crate) fn is_private(name: &str) -> bool {
+    !name.contains('.') || PRIVATE.iter().any(|zone| is_in_zone(name, zone))
+}
+
+/// Whether `name` is `zone` or below it.
+pub(crate) fn is_in_zone(name: &str, zone: &str) -> bool {
+    name.strip_suffix(zone)
+        .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'))
+}
+
+/// A host's name, or all names one label under another (`*.cdn.test`), as in a certificate.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub(crate) enum HostPattern {
+    /// This name.
+    Exact(String),
+    /// Any one label, a dot, and this.
+    Wildcard(String),
+}
+
+impl HostPattern {
+    /// Reads a pattern as an operator writes it; names that are not ASCII become A-labels.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it, for the configuration's error.
+    pub(crate) fn parse(text: &str) -> Result<Self, String> {
+        let (wild, name) = match text.strip_prefix("*.") {
+            Some(name) => (true, name),
+            None => (false, text),
+        };
+        let canonical = match Host::parse(name) {
+            Ok(Host::Domain(name)) => name,
+            Ok(_) => return Err("want a host's name, not an address".to_owned()),
+            Err(fault) => return Err(fault.to_string()),
+        };
+        check(&canonical).map_err(|fault| fault.to_string())?;
+        if !wild {
+            return Ok(Self::Exact(canonical));
+        }
+        // `*.com` and `*.github.io` would be everybody's hosts.
+        match psl::suffix(canonical.as_bytes()) {
+            Some(suffix) if suffix.as_bytes() == canonical.as_bytes() => Err(format!(
+                "anybody can have a name under {canonical}: want a wildcard below a domain of one owner"
+            )),
+            _ => Ok(Self::Wildcard(canonical)),
+        }
+    }
+
+    /// The name, or that which all are under.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Exact(name) | Self::Wildcard(name) => name,
+        }
+    }
+
+    /// Whether `host` is one of them.
+    pub(crate) fn matches(&self, host: &str) -> bool {
+        match self {
+            Self::Exact(name) => name == host,
+            Self::Wildcard(zone) => host
+                .strip_suffix(zone.as_str())
+                .and_then(|rest| rest.strip_suffix('.'))
+                .is_some_and(|label| !label.is_empty() && !label.contains('.')),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn host_name_has_one_canonical_form() {
+        for good in ["a.test", "xn--bcher-kva.test", "a-b.c_d.test", "1.a.test"] {
+            assert_eq!(check(good), Ok(()), "{good}");
+        }
+        for address in [
+            "127.0.0.1",
+            "127.1",
+            "0x7f000001",
+            "2130706433",
+            "[::1]",
+            "0177.0.0.1",
+        ] {
+            assert!(
+                matches!(check(address), Err(Refusal::Address { .. })),
+                "{address}"
+            );
+        }
+        let long = format!("{}.test", "a".repeat(64));
+        for bad in [
+            "",
+            ".",
+            "A.test",
+            "a.test.",
+            "a..test",
+            "b\u{fc}cher.test",
+            "a b.test",
+            &long,
+            "a.test:1",
+            "u@a.test",
+        ] {
+            assert!(
+                matches!(check(bad), Err(Refusal::Host { .. })),
+                "{bad}: {:?}",
+                check(bad)
+            );
+        }
+        let of_bytes = |len: usize| {
+            format!(
+                "{}.{}",
+                vec!["abcdefg"; 31].join("."),
+                "a".repeat(len - 248)
+            )
+        };
+        assert_eq!(check(&of_bytes(253)), Ok(()));
+        assert!(check(&of_bytes(254)).is_err());
+    }
+
+    #[test]
+    fn wildcard_matches_one_label() {
+        let pattern = HostPattern::parse("*.cdn.test").unwrap();
+        assert!(pattern.matches("a.cdn.test"));
+        for other in ["cdn.test", "a.b.cdn.test", "acdn.test", ".cdn.test"] {
+            assert!(!pattern.matches(other), "{other}");
+        }
+        for bad in [
+            "*.test",
+            "*.co.uk",
+            "*.github.io",
+            "*",
+            "*.*.cdn.test",
+            "a.*.test",
+            "*.10.0.0.1",
+        ] {
+            assert!(HostPattern::parse(bad).is_err(), "{bad}");
+        }
+        assert_eq!(
+            HostPattern::parse("B\u{dc}cher.test"),
+            Ok(HostPattern::Exact("xn--bcher-kva.test".to_owned()))
+        );
+    }
+
+    #[test]
+    fn private_names_are_recognized() {
+        for private in [
+            "printer",
+            "localhost",
+            "a.localhost",
+            "metadata.google.internal",
+            "nas.local",
+            "x.home.arpa",
+        ] {
+            assert!(is_private(private), "{private}");
+        }
+        for public in ["a.test", "notlocalhost.example", "internal.example"] {
+            assert!(!is_private(public), "{public}");
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! One line of the rules: a host, what of it is moved, and as what.
+
+use url::Url;
+
+use crate::kind::{Kind, Kinds};
+use crate::rules::config::{HostConfig, HostMode, Scheme};
+use crate::rules::error::RulesError;
+use crate::rules::host_limits::{HostLimits, LimitsConfig};
+use crate::rules::host_name::HostPattern;
+use crate::rules::path_normalization::{canonical, is_in};
+
+/// A host, and what of it is moved as what.
+#[derive(Clone, Debug)]
+pub struct HostRule {
+    pub(crate) pattern: HostPattern,
+    pub(crate) scheme: Scheme,
+    pub(crate) mode: HostMode,
+    pub(crate) port: u16,
+    pub(crate) path: String,
+    /// Paths that are not moved, each in its [`canonical`] form.
+    except: Vec<String>,
+    pub(crate) kinds: Kinds,
+    pub(crate) shared: bool,
+    /// What the operator says of it; what follows from the rest, if nothing.
+    whole: Option<bool>,
+    accept_language: bool,
+    user_agent: bool,
+    limits: HostLimits,
+}
+
+impl HostRule {
+    pub(crate) fn compile(config: &HostConfig, general: &LimitsConfig) -> Result<Self, RulesError> {
+        let wrong = |why: String| RulesError::Host {
+            field: "hosts.host",
+            got: config.host.clone(),
+            why,
+        };
+        let default_port = config.scheme.default_port();
+        let (name, port) = match config.host.rsplit_once(':') {
+            Some((name, port)) => match port.parse() {
+                Ok(port) if port != 0 => (name, port),
+                _ => return Err(wrong(format!("port \"{port}\", want 1 to 65535"))),
+            },
+            None => (config.host.as_str(), default_port),
+        };
+        let kinds: Kinds = config.kinds.iter().copied().collect();
+        if kinds.is_empty() {
+            return Err(RulesError::NoKinds {
+                host: config.host.clone(),
+            });
+        }
+        let path = check_path("hosts.path", &config.path)?;
+        let except = config.except.iter().map(|part| check_part(part, &path));
+        let except = except.collect::<Result<_, _>>()?;
+        let pattern = HostPattern::parse(name).map_err(wrong)?;
+        check_mode(config, &pattern, kinds)?;
+        Ok(Self {
+            pattern,
+            scheme: config.scheme,
+            mode: config.mode,
+            port,
+            kinds,
+            shared: config.shared,
+            whole: config.whole,
+            path,
+            except,
+            accept_language: config.accept_language,
+            user_agent: config.user_agent,
+            limits: HostLimits::compile(&config.limits, general)?,
+        })
+    }
+
+    pub(crate) fn matches_host(&self, scheme: Scheme, host: &str, port: u16) -> bool {
+        self.scheme == scheme && self.port == port && self.pattern.matches(host)
+    }
+
+    /// Whether a URL needs a capability of its own to be moved as `kind`.
+    pub(crate) fn needs_url_capability(&self, kind: Kind) -> bool {
+        self.shared && kind == Kind::Script
+    }
+
+    /// Whether the host has a name of its own.
+    pub(crate) fn is_alias(&self) -> bool {
+        self.mode == HostMode::Name
+    }
+
+    /// Whether pages need the host for nothing but what is moved: by what the operator says, else by what was seen of a page, else if
+    /// all of the host is moved as whatever it is.
+    pub fn removes_preconnect(&self, all_moved: Option<bool>) -> bool {
+        // Of a shared host modules stay, and want the connection.
+        let is_every_kind = self.kinds.and(Kinds::PROXIED) == Kinds::PROXIED;
+        let is_all = !self.is_partial() && is_every_kind && !self.shared;
+        self.whole.or(all_moved).unwrap_or(is_all)
+    }
+
+    /// Whether only some paths of the host are moved.
+    pub(crate) fn is_partial(&self) -> bool {
+        self.path != "/" || !self.except.is_empty()
+    }
+
+    /// Whether a host may take `path` for one of this entry, though it is written otherwise: `/%61ds/`, `//ads/` or `/ads;v=1/` for `/ads/`.
+    pub(crate) fn may_match_path(&self, path: &str) -> bool {
+        is_in(&canonical(path), &canonical(&self.path))
+    }
+
+    /// Whether `path` is one of those that are not moved, as a host may read it.
+    pub(crate) fn excludes(&self, path: &str) -> bool {
+        !self.except.is_empty() && {
+            let path = canonical(path);
+            self.except.iter().any(|part| is_in(&path, part))
+        }
+    }
+
+    /// Whether the host's answers depend on Accept-Language.
+    pub fn varies_on_language(&self) -> bool {
+        self.accept_language
+    }
+
+    /// Whether the host's answers depend on the class of browser.
+    pub fn varies_on_user_agent(&self) -> bool {
+        self.user_agent
+    }
+
+    /// What the host's answers may cost.
+    pub fn limits(&self) -> HostLimits {
+        self.limits
+    }
+}
+
+/// What a host of this mode may be, and be moved as.
+fn check_mode(config: &HostConfig, pattern: &HostPattern, kinds: Kinds) -> Result<(), RulesError> {
+    let host = || config.host.clone();
+    let named = |why| Err(RulesError::Alias { host: host(), why });
+    match (config.mode, pattern) {
+        (HostMode::Path, _) => match kinds.iter().find(|kind| kind.needs_own_origin()) {
+            Some(kind) => Err(RulesError::NeedsAlias { host: host(), kind }),
+            None => Ok(()),
+        },
+        (HostMode::Name, HostPattern::Wildcard(_)) => {
+            named("want one host, since a name stands for one")
+        }
+        (HostMode::Name, HostPattern::Exact(_)) if config.shared => {
+            named("want no `shared`, since scripts there are under no name but the host's")
+        }
+        (HostMode::Name, HostPattern::Exact(_)) => Ok(()),
+    }
+}
+
+/// Checks a path that must be a part of `whole`, and returns its canonical form.
+fn check_part(part: &str, whole: &str) -> Result<String, RulesError> {
+    let part = check_path("hosts.except", part)?;
+    let read = canonical(&part).into_owned();
+    match is_in(&part, whole) && !is_in(&canonical(whole), &read) {
+        true => Ok(read),
+        false => Err(RulesError::NotWithin {
+            got: part,
+            whole: whole.to_owned(),
+        }),
+    }
+}
+
+/// Takes a path as URLs have it.
+pub(crate) fn check_path(field: &'static str, path: &str) -> Result<String, RulesError> {
+    let url = Url::parse("https://host.test")
+        .expect("a URL")
+        .join(path)
+        .ok();
+    match url {
+        Some(url) if url.path() == path && url.query().is_none() && url.fragment().is_none() => {
+            Ok(path.to_owned())
+        }
+        _ => Err(RulesError::Path {
+            field,
+            got: path.to_owned(),
+        }),
+    }
+}
+
+/// Reads patterns of hosts.
+pub(crate) fn patterns(
+    field: &'static str,
+    texts: &[String],
+) -> Result<Vec<HostPattern>, RulesError> {
+    let pattern = |text: &String| {
+        HostPattern::parse(text).map_err(|why| RulesError::Host {
+            field,
+            got: text.clone(),
+            why,
+        })
+    };
+    texts.iter().map(pattern).collect()
+}

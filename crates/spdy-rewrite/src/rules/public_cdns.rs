@@ -1,0 +1,47 @@
+//! Hosts that give anybody's scripts to everybody, as public CDNs do. Of these a script is moved one by one
+//! ([`shared`](crate::rules::config::HostConfig::shared)): under `script-src 'self'`, a page that lets itself be told what to load could else be told
+//! to load any of them.
+
+use std::collections::BTreeSet;
+
+use crate::kind::Kind;
+use crate::rules::Rules;
+use crate::rules::host_rule::HostRule;
+
+/// Each with a folder in which everybody's are.
+const SHARED: [(&str, &str); 14] = [
+    ("ajax.aspnetcdn.com", "/ajax/"),
+    ("ajax.googleapis.com", "/ajax/libs/"),
+    ("cdn.jsdelivr.net", "/combine/"),
+    ("cdn.jsdelivr.net", "/gh/"),
+    ("cdn.jsdelivr.net", "/npm/"),
+    ("cdn.skypack.dev", "/"),
+    ("cdnjs.cloudflare.com", "/ajax/libs/"),
+    ("code.jquery.com", "/"),
+    ("esm.run", "/"),
+    ("esm.sh", "/"),
+    ("ga.jspm.io", "/"),
+    ("maxcdn.bootstrapcdn.com", "/"),
+    ("stackpath.bootstrapcdn.com", "/"),
+    ("unpkg.com", "/"),
+];
+
+/// Whether `host` is known to be one.
+pub fn is_public_cdn(host: &str) -> bool {
+    SHARED.iter().any(|(shared, _)| *shared == host)
+}
+
+impl Rules {
+    /// Those of which scripts are moved all together, under the site's own name: somebody may have forgotten to say `shared`.
+    pub fn unmarked_public_cdns(&self) -> BTreeSet<&'static str> {
+        let of_entry = |entry: &HostRule| {
+            let is_all = !entry.shared && !entry.is_alias() && entry.kinds.has(Kind::Script);
+            let all = SHARED.iter().filter(move |_| is_all);
+            let path = entry.path.clone();
+            let pattern = entry.pattern.clone();
+            all.filter(move |(host, folder)| pattern.matches(host) && folder.starts_with(&*path))
+        };
+        let hosts = self.entries.iter().flat_map(of_entry);
+        hosts.map(|(host, _)| *host).collect()
+    }
+}

@@ -1,0 +1,386 @@
+//! Why a request for a moved resource gets nothing: one variant for each rule, one name for each metric.
+
+use http::StatusCode;
+use url::Url;
+
+use crate::kind::Kind;
+
+/// Why a URL, a request or an answer is refused.
+///
+/// Whoever asks is told nothing of it (a plain 404, see [`Refusal::status`]); the operator is, by
+/// [`Refusal::name`] as a label and by the message in the log.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum Refusal {
+    // ---- the URL's form ----
+    /// The path does not stand under the prefix of moved URLs.
+    #[error("the path does not start with the prefix of moved URLs")]
+    NotProxied,
+    /// The target is longer than [`MAX_PROXIED_URL_BYTES`](crate::limits::MAX_PROXIED_URL_BYTES).
+    #[error("a target of {got} bytes, want at most {most}")]
+    TooLong {
+        /// Bytes that may come.
+        most: usize,
+        /// Bytes that came.
+        got: usize,
+    },
+    /// A control character, a space or DEL.
+    #[error("control byte {byte:#04x} at {at}")]
+    ControlByte {
+        /// The byte.
+        byte: u8,
+        /// Its offset.
+        at: usize,
+    },
+    /// A byte above 0x7f, which the URL standard would have encoded.
+    #[error("byte {byte:#04x} at {at} is not ASCII")]
+    NotAscii {
+        /// The byte.
+        byte: u8,
+        /// Its offset.
+        at: usize,
+    },
+    /// A backslash, which some read as a slash.
+    #[error("a backslash at {at}")]
+    Backslash {
+        /// Its offset.
+        at: usize,
+    },
+    /// A fragment, which no request has.
+    #[error("a fragment at {at}")]
+    Fragment {
+        /// Its offset.
+        at: usize,
+    },
+    /// An encoded NUL.
+    #[error("an encoded NUL")]
+    Nul,
+    /// A version of the form that is not ours.
+    #[error("version \"{got}\" of moved URLs, want 1")]
+    Version {
+        /// What stands there.
+        got: String,
+    },
+    /// One of capability, scheme, host or path is missing.
+    #[error("a moved URL without {missing}")]
+    Incomplete {
+        /// What is missing.
+        missing: &'static str,
+    },
+    /// A percent sign before the resource's path, where nothing is ever encoded.
+    #[error("an encoded byte before the path")]
+    EncodedPrefix,
+    /// A scheme letter that is neither `s` nor `p`.
+    #[error("scheme \"{got}\", want s or p")]
+    Scheme {
+        /// What stands there.
+        got: String,
+    },
+    /// A host that is no name in its canonical form.
+    #[error("host \"{got}\" is no lower-case name of a host")]
+    Host {
+        /// What stands there.
+        got: String,
+    },
+    /// A user or a password before the host.
+    #[error("a user before the host")]
+    Userinfo,
+    /// An address in place of a name.
+    #[error("address \"{got}\" in place of a host's name")]
+    Address {
+        /// What stands there.
+        got: String,
+    },
+    /// A port that is no number, or that is the scheme's own and so not written.
+    #[error("port \"{got}\" in a form that is never made")]
+    Port {
+        /// What stands there.
+        got: String,
+    },
+    /// `.` or `..` as a segment, plain, encoded or with path parameters (`..;v=1`).
+    #[error("a dot segment in the path")]
+    DotSegment,
+    /// A moved URL within a moved URL.
+    #[error("a moved URL within a moved URL")]
+    NestedProxiedUrl,
+    /// An encoded slash in a path that must stay in a folder, or out of one.
+    #[error("an encoded slash in the path of a host of which not all is listed")]
+    EncodedSlash {
+        /// The thing at the host itself, if it was asked for.
+        place: Option<String>,
+    },
+    /// What stands there speaks for the name that is asked for (RFC 8615), which is the operator's.
+    #[error("a well-known path under a name of the operator's")]
+    WellKnown,
+    /// The URL standard would have written it otherwise, so two readers could differ.
+    #[error("the URL standard writes this URL otherwise")]
+    NotSerialised,
+
+    // ---- what may be moved ----
+    /// The site itself, or a host that is merged with it.
+    #[error("{host} is the site's own")]
+    SiteHost {
+        /// The host.
+        host: String,
+    },
+    /// The operator denies it.
+    #[error("{host} is denied")]
+    Denied {
+        /// The host.
+        host: String,
+    },
+    /// Neither listed nor discovered.
+    #[error("{host} is not listed")]
+    NotListed {
+        /// The host.
+        host: String,
+    },
+    /// Listed under a name of its own, and so not under the site's.
+    #[error("{host} has a name of its own")]
+    HasAlias {
+        /// The host.
+        host: String,
+        /// The thing at the host itself.
+        place: String,
+    },
+    /// Listed, but not over this scheme and port.
+    #[error("{host} is not listed on port {port} of this scheme")]
+    PortNotListed {
+        /// The host.
+        host: String,
+        /// The port.
+        port: u16,
+    },
+    /// Listed, but not this path.
+    #[error("this path of {host} is not listed")]
+    PathNotListed {
+        /// The host.
+        host: String,
+        /// The thing at the host itself, if it was asked for.
+        place: Option<String>,
+    },
+    /// Listed, but the operator excepts this path.
+    #[error("this path of {host} is excepted")]
+    PathExcepted {
+        /// The host.
+        host: String,
+        /// The thing at the host itself, if it was asked for.
+        place: Option<String>,
+    },
+    /// A name that no public host has, found in a page.
+    #[error("{host} is no public name")]
+    PrivateName {
+        /// The host.
+        host: String,
+    },
+    /// A capability, and the site discovers nothing.
+    #[error("{host} under a capability, and discovery is off")]
+    DiscoveryOff {
+        /// The host.
+        host: String,
+    },
+    /// A capability that is not of the form of one.
+    #[error("a capability of another form")]
+    CapabilityForm,
+    /// A capability by a key that is not, or no longer, ours.
+    #[error("a capability by key \"{kid}\", which is not live")]
+    UnknownKey {
+        /// The key's name.
+        kid: char,
+    },
+    /// A capability that was made for something else, or by somebody else.
+    #[error("the capability is not for this URL")]
+    InvalidCapability {
+        /// The thing at the host itself, if its host is listed and the capability is one for a URL alone.
+        place: Option<String>,
+    },
+    /// Not one of the kinds that may be moved from there.
+    #[error("{kind} is not moved from {host}")]
+    KindNotListed {
+        /// What it is used as.
+        kind: Kind,
+        /// The host.
+        host: String,
+    },
+
+    /// A page of the site does not allow its scripts, or its sheets; see [`CspGuard`](crate::csp::guard::CspGuard).
+    #[error("a page of the site does not allow scripts or sheets of {host}")]
+    CspGuarded {
+        /// The host.
+        host: String,
+    },
+
+    // ---- the request ----
+    /// Neither GET nor HEAD, nor one that the documents of a named host use.
+    #[error("method {got}, want GET or HEAD, or what documents use where there are some")]
+    Method {
+        /// The method.
+        got: String,
+    },
+    /// Nobody known to ask for what would change something.
+    #[error("{method} without an Origin that is the site's or a name's")]
+    UnknownRequester {
+        /// The method.
+        method: String,
+    },
+    /// A body, or the announcement of one.
+    #[error("a request for a moved resource with a body")]
+    Body,
+    /// Upgrade, or the beginnings of a WebSocket.
+    #[error("a request for a moved resource that wants another protocol")]
+    Upgrade,
+    /// The client says it would open it as a document, a frame, a worker or the like.
+    #[error("a moved resource as \"{got}\"")]
+    Destination {
+        /// Sec-Fetch-Dest or Sec-Fetch-Mode.
+        got: String,
+    },
+    /// The client says that it asks for a service worker's script.
+    #[error("a moved resource as a service worker")]
+    ServiceWorker,
+    /// The page of another site asks.
+    #[error("a page of another site asks")]
+    CrossSite,
+    /// The request has been here before (RFC 8586).
+    #[error("the request came round again")]
+    Loop,
+
+    // ---- the answer ----
+    /// Of a type that no moved resource has, or that was not asked for.
+    #[error("an answer of type \"{got}\"")]
+    Type {
+        /// Its type.
+        got: String,
+    },
+    /// More than one field where one type is wanted, or a value that cannot be read.
+    #[error("{field} cannot be read")]
+    Field {
+        /// Its name.
+        field: &'static str,
+    },
+    /// A sheet that says `no-transform`, or that is under a coding that is not undone.
+    #[error("a sheet that may not be rewritten, so that it means the same elsewhere")]
+    UnrewritableStylesheet,
+    /// It says that it is larger than its host's answers may be (`limits.max_mib`).
+    #[error("an answer of {got} bytes, want at most {most}")]
+    TooLarge {
+        /// Bytes that may come.
+        most: u64,
+        /// Bytes that it says will.
+        got: u64,
+    },
+    /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
+    #[error("the host keeps it from other sites")]
+    ResourcePolicy,
+    /// The host did not allow the site to read it (CORS).
+    #[error("the host did not allow the site to read it")]
+    Cors,
+    /// The host wants to know who asks.
+    #[error("the host wants credentials")]
+    Credentials,
+    /// More redirects than [`MAX_REDIRECTS`](crate::limits::MAX_REDIRECTS).
+    #[error("more than {most} redirects")]
+    Redirects {
+        /// How many are followed.
+        most: u32,
+    },
+    /// A redirect that leads nowhere that could be asked.
+    #[error("a redirect without a usable Location")]
+    Location,
+}
+
+impl Refusal {
+    /// The same of `url`, which was asked for.
+    pub(crate) fn at(self, url: &Url) -> Self {
+        let place = Some(url.to_string());
+        match self {
+            Self::PathNotListed { host, .. } => Self::PathNotListed { host, place },
+            Self::PathExcepted { host, .. } => Self::PathExcepted { host, place },
+            Self::EncodedSlash { .. } => Self::EncodedSlash { place },
+            Self::InvalidCapability { .. } => Self::InvalidCapability { place },
+            why => why,
+        }
+    }
+
+    /// The thing at the host itself, where a page that loads it may be sent: its host is listed, and it is not among what is moved.
+    ///
+    /// Where nothing of the kind was ever moved from there, a script is not sent for: a browser asks its policy by the host alone once
+    /// it was sent on, and whoever could put a script in would reach past a policy that names paths.
+    pub fn place(&self, is_script: bool) -> Option<&str> {
+        match self {
+            Self::HasAlias { place, .. } => Some(place),
+            Self::PathExcepted { place, .. } | Self::EncodedSlash { place } => place.as_deref(),
+            Self::PathNotListed { place, .. } | Self::InvalidCapability { place } if !is_script => {
+                place.as_deref()
+            }
+            _ => None,
+        }
+    }
+
+    /// The name for metrics, one for each variant.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::NotProxied => "not-moved",
+            Self::TooLong { .. } => "too-long",
+            Self::ControlByte { .. } => "control-byte",
+            Self::NotAscii { .. } => "not-ascii",
+            Self::Backslash { .. } => "backslash",
+            Self::Fragment { .. } => "fragment",
+            Self::Nul => "nul",
+            Self::Version { .. } => "version",
+            Self::Incomplete { .. } => "incomplete",
+            Self::EncodedPrefix => "encoded-prefix",
+            Self::Scheme { .. } => "scheme",
+            Self::Host { .. } => "host",
+            Self::Userinfo => "userinfo",
+            Self::Address { .. } => "address",
+            Self::Port { .. } => "port",
+            Self::DotSegment => "dot-segment",
+            Self::NestedProxiedUrl => "nested",
+            Self::EncodedSlash { .. } => "encoded-slash",
+            Self::WellKnown => "well-known",
+            Self::NotSerialised => "not-serialised",
+            Self::SiteHost { .. } => "own-host",
+            Self::Denied { .. } => "denied",
+            Self::NotListed { .. } => "not-listed",
+            Self::HasAlias { .. } => "has-name",
+            Self::PortNotListed { .. } => "port-not-listed",
+            Self::PathNotListed { .. } => "path-not-listed",
+            Self::PathExcepted { .. } => "path-excepted",
+            Self::PrivateName { .. } => "private-name",
+            Self::DiscoveryOff { .. } => "discovery-off",
+            Self::CapabilityForm => "capability-form",
+            Self::UnknownKey { .. } => "unknown-key",
+            Self::InvalidCapability { .. } => "forged",
+            Self::KindNotListed { .. } => "kind-not-listed",
+            Self::CspGuarded { .. } => "guarded",
+            Self::Method { .. } => "method",
+            Self::UnknownRequester { .. } => "no-teller",
+            Self::Body => "body",
+            Self::Upgrade => "upgrade",
+            Self::Destination { .. } => "destination",
+            Self::ServiceWorker => "service-worker",
+            Self::CrossSite => "cross-site",
+            Self::Loop => "loop",
+            Self::Type { .. } => "type",
+            Self::Field { .. } => "field",
+            Self::UnrewritableStylesheet => "fixed-sheet",
+            Self::TooLarge { .. } => "too-large",
+            Self::ResourcePolicy => "resource-policy",
+            Self::Cors => "cors",
+            Self::Credentials => "credentials",
+            Self::Redirects { .. } => "redirects",
+            Self::Location => "location",
+        }
+    }
+
+    /// What the client is answered, without a body and with `Cache-Control: no-store`.
+    ///
+    /// One status for nearly all, so that nobody can feel his way to what is listed.
+    pub fn status(&self) -> StatusCode {
+        match self {
+            Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,
+            _ => StatusCode::NOT_FOUND,
+        }
+    }
+}

@@ -1,0 +1,524 @@
+//! The compiled rules of one site: which URLs are moved, as what, and which requests for moved URLs are anybody's.
+//!
+//! ```text
+//!  a URL of a page ──► verdict ──► Move("/.spdy/1/…") or Leave(why)        urls/proxied_url.rs writes it
+//!  a target that was asked for ──► open ──► Moved or Refusal               urls/proxied_url.rs reads it
+//!    the same of a name ─────────► open_named                              rules/host_aliases.rs does both for hosts with a name
+//!                         both ask standing(scheme, host, port, path)
+//! ```
+//!
+//! Both doors go by one judgement, so nothing is made that would not open, and nothing opens that would not be made.
+//! One entry governs a URL: an exact name before a wildcard, a longer path before a shorter one.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use sha2::{Digest, Sha256};
+use url::{Host, Url};
+
+use crate::kind::{Kind, Kinds};
+use crate::rules::capability::Keys;
+use crate::rules::capability_cache::CapabilityCache;
+use crate::rules::config::{Config, Referrer, Scheme};
+use crate::rules::error::RulesError;
+use crate::rules::host_aliases::HostAliases;
+use crate::rules::host_limits::{HostLimits, LimitsConfig};
+use crate::rules::host_name::{self, HostPattern};
+use crate::rules::host_rule::{HostRule, check_path, patterns};
+use crate::rules::path_normalization::{has_encoded_slash, is_ambiguous, is_in, may_lead_into};
+use crate::rules::refusal::Refusal;
+use crate::rules::selectors::Selectors;
+use crate::rules::self_url_scripts;
+use crate::rules::url_form::UrlForm;
+use crate::rules::verdict::{ReferenceSource, SkipReason, Verdict};
+use crate::urls::proxied_url::{self, ProxiedUrl};
+
+/// Raised whenever the same rules would rewrite a page otherwise than before: part of [`Rules::tag`].
+const REWRITER_VERSION: u32 = 2;
+
+/// On what ground a URL may be moved.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum RuleMatch<'a> {
+    /// An entry governs it.
+    Listed(&'a HostRule),
+    /// Nobody listed its host, and discovery is on.
+    Discovered,
+}
+
+/// The attribute by which an element stays as it is.
+pub(crate) const OPT_OUT: &str = "data-no-spdy";
+
+/// The rules of one site.
+#[derive(Clone)]
+pub struct Rules {
+    site: Url,
+    site_origin: String,
+    site_host: String,
+    pub(crate) prefix: String,
+    pub(crate) entries: Vec<HostRule>,
+    pub(crate) names: HostAliases,
+    own: Vec<HostPattern>,
+    site_names: Vec<String>,
+    deny: Vec<HostPattern>,
+    discover: bool,
+    is_dry_run: bool,
+    pages_left: Vec<String>,
+    lazy_attributes: Vec<String>,
+    selectors: Selectors,
+    referrer: Referrer,
+    limits: HostLimits,
+    pub(crate) keys: Option<Keys>,
+    pub(crate) made: CapabilityCache,
+    pub(crate) form: UrlForm,
+    tag: String,
+    /// The same where every named host is called by its name.
+    tag_with_all_aliases: String,
+    tag_without_keys: String,
+}
+
+impl Rules {
+    /// Checks and compiles what an operator wrote for the site at `site` (its origin, as `https://www.site.test`).
+    ///
+    /// `keys` make and check capabilities; without discovery and shared hosts none are needed.
+    ///
+    /// # Errors
+    ///
+    /// [`RulesError`], the first that is found.
+    pub fn compile(site: &Url, config: &Config, keys: Option<Keys>) -> Result<Self, RulesError> {
+        let wrong_site = || RulesError::Site {
+            got: site.to_string(),
+        };
+        let is_origin = Scheme::of_name(site.scheme()).is_some()
+            && site.path() == "/"
+            && site.query().is_none()
+            && site.fragment().is_none()
+            && site.username().is_empty()
+            && site.password().is_none();
+        let site_host = match site.host() {
+            Some(host) if is_origin => host.to_string(),
+            _ => return Err(wrong_site()),
+        };
+        let segment = config
+            .prefix
+            .strip_prefix('/')
+            .and_then(|rest| rest.strip_suffix('/'));
+        let is_segment = segment.is_some_and(|segment| {
+            let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~".contains(&byte);
+            !segment.is_empty() && segment != "." && segment != ".." && segment.bytes().all(plain)
+        });
+        if !is_segment {
+            return Err(RulesError::Prefix {
+                got: config.prefix.clone(),
+            });
+        }
+        let mut entries = config
+            .hosts
+            .iter()
+            .map(|host| HostRule::compile(host, &config.limits))
+            .collect::<Result<Vec<_>, _>>()?;
+        // Exact names first, then the longer path; the sort is stable, and equal ones are an error.
+        entries.sort_by(|a, b| {
+            let key = |entry: &HostRule| (entry.pattern.clone(), entry.scheme, entry.port);
+            key(a)
+                .cmp(&key(b))
+                .then(b.path.len().cmp(&a.path.len()))
+                .then(a.path.cmp(&b.path))
+        });
+        let twice = entries.windows(2).find(|pair| {
+            let key = |entry: &HostRule| {
+                (
+                    entry.pattern.clone(),
+                    entry.scheme,
+                    entry.port,
+                    entry.path.clone(),
+                )
+            };
+            key(&pair[0]) == key(&pair[1])
+        });
+        if let Some(pair) = twice {
+            let (HostPattern::Exact(host) | HostPattern::Wildcard(host)) = &pair[0].pattern;
+            return Err(RulesError::Duplicate {
+                host: host.clone(),
+                path: pair[0].path.clone(),
+            });
+        }
+        if keys.is_none() {
+            if config.discover {
+                return Err(RulesError::NoKeys { what: "discover" });
+            }
+            if entries
+                .iter()
+                .any(|entry| entry.shared && entry.kinds.has(Kind::Script))
+            {
+                return Err(RulesError::NoKeys {
+                    what: "a shared host with scripts",
+                });
+            }
+        }
+        for attribute in &config.lazy_attributes {
+            let plain = |byte: u8| {
+                byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"-_".contains(&byte)
+            };
+            let is_data = attribute
+                .strip_prefix("data-")
+                .is_some_and(|rest| !rest.is_empty());
+            if !is_data || !attribute.bytes().all(plain) || attribute == OPT_OUT {
+                return Err(RulesError::Attribute {
+                    got: attribute.clone(),
+                });
+            }
+        }
+        let pages_left = config
+            .pages_left
+            .iter()
+            .map(|path| check_path("pages_left", path))
+            .collect::<Result<_, _>>()?;
+        let site_origin = site.origin().ascii_serialization();
+        let own = patterns("own_hosts", &config.own_hosts)?;
+        let zone = config.names_under.as_deref();
+        let names = HostAliases::compile(site, zone, &entries, &own, keys.as_ref())?;
+        let tag_of_all = tag(&site_origin, config, keys.as_ref());
+        Ok(Self {
+            tag: tag_of_all.clone(),
+            tag_with_all_aliases: tag_of_all,
+            tag_without_keys: tag(&site_origin, config, None),
+            site: site.clone(),
+            site_origin,
+            site_host,
+            prefix: config.prefix.clone(),
+            entries,
+            names,
+            own,
+            site_names: config.site_names.clone(),
+            deny: patterns("deny", &config.deny)?,
+            discover: config.discover,
+            is_dry_run: config.dry_run,
+            pages_left,
+            lazy_attributes: config.lazy_attributes.clone(),
+            selectors: Selectors::with(&config.lazy_attributes),
+            referrer: config.referrer,
+            limits: HostLimits::compile(&config.limits, &LimitsConfig::default())?,
+            keys,
+            made: CapabilityCache::default(),
+            form: UrlForm::default(),
+        })
+    }
+
+    /// The site's origin, as a URL that ends in a slash.
+    pub fn site(&self) -> &Url {
+        &self.site
+    }
+
+    /// The site's origin as the Origin field has it: `https://www.site.test`.
+    pub fn site_origin(&self) -> &str {
+        &self.site_origin
+    }
+
+    /// The site's host, without a port.
+    pub fn site_host(&self) -> &str {
+        &self.site_host
+    }
+
+    /// The prefix of moved URLs, as `/.spdy/`.
+    pub fn prefix(&self) -> &str {
+        &self.prefix
+    }
+
+    /// What moved hosts are told of the page.
+    pub fn referrer(&self) -> Referrer {
+        self.referrer
+    }
+
+    /// Attributes of lazy loaders that are rewritten too.
+    pub fn lazy_attributes(&self) -> &[String] {
+        &self.lazy_attributes
+    }
+
+    /// Which elements of a page are looked at.
+    pub(crate) fn selectors(&self) -> &Selectors {
+        &self.selectors
+    }
+
+    /// A short word that is another for other rules, keys or rewriters: part of cache keys and of ETags.
+    pub fn tag(&self) -> &str {
+        &self.tag
+    }
+
+    /// Whether `other` are the same rules, of the same site, though capabilities may be made with another key.
+    pub fn is_same_but_for_keys(&self, other: &Self) -> bool {
+        self.tag_without_keys == other.tag_without_keys && self.form == other.form
+    }
+
+    /// Whether a target stands where moved URLs do: it is then answered by the accelerator, or by nobody.
+    pub fn is_proxied_target(&self, target: &str) -> bool {
+        target.starts_with(&self.prefix) || self.literal(target).is_some()
+    }
+
+    /// Whether hosts are moved that nobody listed.
+    pub(crate) fn discovers(&self) -> bool {
+        self.discover
+    }
+
+    /// The same with URLs of `form`, and another tag.
+    pub(crate) fn with_form(self, form: UrlForm, tag: String) -> Self {
+        let tag_of_all = tag.clone();
+        Self {
+            form,
+            tag,
+            tag_with_all_aliases: tag_of_all,
+            ..self
+        }
+    }
+
+    /// The same, and another tag, where pages call no host by one of `withheld`, which browsers would refuse: a named host that has no
+    /// other name stays where it is. All names open as before.
+    #[must_use]
+    pub fn without_aliases(&self, withheld: &BTreeSet<String>) -> Self {
+        let names = self.names.without(withheld);
+        Self {
+            tag: [&*self.tag_with_all_aliases, &names.tag_suffix()].concat(),
+            names,
+            ..self.clone()
+        }
+    }
+
+    /// Whether the page at `path` is passed on as it is: if any reading of that path is in `pages_left`.
+    pub fn skips_page(&self, path: &str) -> bool {
+        let mut folders = self.pages_left.iter();
+        folders.any(|folder| may_lead_into(path, folder))
+    }
+
+    /// Whether they are tried ([`dry_run`](Config::dry_run)): pages of the site are judged by them and passed on as they are. What was moved
+    /// before is still served, since browsers have pages that name it.
+    pub fn is_dry_run(&self) -> bool {
+        self.is_dry_run
+    }
+
+    /// Whether there is nothing that a page or a sheet of the site could name and these rules would move.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty() && !self.discover
+    }
+
+    /// The ports of the hosts that are listed.
+    pub fn ports(&self) -> impl Iterator<Item = u16> {
+        self.entries.iter().map(|entry| entry.port)
+    }
+
+    /// Whether `host` is the site's, or merged with it.
+    pub fn is_site_host(&self, host: &str) -> bool {
+        host == self.site_host || self.own.iter().any(|pattern| pattern.matches(host))
+    }
+
+    /// Whether other hosts than that of the site are its own (`own_hosts`).
+    pub fn has_site_hosts(&self) -> bool {
+        !self.own.is_empty()
+    }
+
+    /// Whether the host of `url` is one that the site is served under, and so all that comes from there is rewritten.
+    pub(crate) fn is_served_by_site(&self, url: &Url) -> bool {
+        let host = url.host_str().unwrap_or_default();
+        host == self.site_host || self.site_names.iter().any(|name| name == host)
+    }
+
+    /// Reads the target of a request (path and query as they came), and says what is to be fetched.
+    ///
+    /// What is refused is not mended: see [`Refusal`] for every way to be wrong.
+    ///
+    /// # Errors
+    ///
+    /// Why nothing is fetched.
+    pub fn open(&self, target: &str) -> Result<ProxiedUrl, Refusal> {
+        proxied_url::open(self, target)
+    }
+
+    /// Whether `url`, used as `kind` and found by `finder`, is moved, and to where.
+    pub fn verdict(&self, url: &Url, kind: Kind, finder: ReferenceSource) -> Verdict {
+        match self.proxied_path(url, kind, finder) {
+            Ok(path) => Verdict::Rewrite(path),
+            Err(reason) => Verdict::Skip(reason),
+        }
+    }
+
+    fn proxied_path(
+        &self,
+        url: &Url,
+        kind: Kind,
+        finder: ReferenceSource,
+    ) -> Result<String, SkipReason> {
+        let scheme = Scheme::of_name(url.scheme()).ok_or_else(|| SkipReason::Scheme {
+            scheme: url.scheme().to_owned(),
+        })?;
+        if !url.username().is_empty() || url.password().is_some() {
+            return Err(Refusal::Userinfo.into());
+        }
+        let host = match url.host() {
+            Some(Host::Domain(host)) => host,
+            Some(host) if self.is_site_host(&host.to_string()) => return Err(SkipReason::SameSite),
+            Some(host) => {
+                let got = host.to_string();
+                return Err(Refusal::Address { got }.into());
+            }
+            None => return Err(SkipReason::Unreadable),
+        };
+        if self.is_site_host(host) {
+            return Err(SkipReason::SameSite);
+        }
+        host_name::check_labels(host)?;
+        let port = url.port().unwrap_or(scheme.default_port());
+        if kind.needs_own_origin() && self.alias_of(url).is_none() {
+            return Err(self.no_alias_reason(url));
+        }
+        let standing = self.match_host(scheme, host, port, url.path())?;
+        let kinds = match standing {
+            RuleMatch::Listed(entry) => entry.kinds,
+            RuleMatch::Discovered
+                if matches!(finder, ReferenceSource::Discovered | ReferenceSource::Alias) =>
+            {
+                let host = host.to_owned();
+                return Err(Refusal::NotListed { host }.into());
+            }
+            RuleMatch::Discovered => Kinds::PASSIVE,
+        };
+        if !kinds.has(kind) {
+            let host = host.to_owned();
+            return Err(Refusal::KindNotListed { kind, host }.into());
+        }
+        let is_named = matches!(standing, RuleMatch::Listed(entry) if entry.is_alias());
+        if kind == Kind::Script && self_url_scripts::has_self_url_scripts(host, is_named) {
+            return Err(SkipReason::ReadsItsUrl);
+        }
+        if let Some(place) = self.alias_url(url)? {
+            return Ok(place);
+        }
+        if is_named {
+            return Err(SkipReason::NoCertificate);
+        }
+        if finder == ReferenceSource::Alias {
+            return Err(SkipReason::NoAlias);
+        }
+        Ok(proxied_url::build_path(
+            self, url, scheme, host, port, standing, kind,
+        )?)
+    }
+
+    /// On what ground this may be moved, if at all.
+    pub(crate) fn match_host(
+        &self,
+        scheme: Scheme,
+        host: &str,
+        port: u16,
+        path: &str,
+    ) -> Result<RuleMatch<'_>, Refusal> {
+        let named = || host.to_owned();
+        if self.is_site_host(host) || self.names.covers(host) {
+            return Err(Refusal::SiteHost { host: named() });
+        }
+        if self.deny.iter().any(|pattern| pattern.matches(host)) {
+            return Err(Refusal::Denied { host: named() });
+        }
+        let of_host: Vec<_> = self
+            .entries
+            .iter()
+            .filter(|entry| entry.matches_host(scheme, host, port))
+            .collect();
+        if !of_host.is_empty() {
+            let governing = of_host.iter().position(|entry| is_in(path, &entry.path));
+            let governing = governing.ok_or_else(|| Refusal::PathNotListed {
+                host: named(),
+                place: None,
+            })?;
+            let (narrower, entry) = (&of_host[..governing], of_host[governing]);
+            let place = None;
+            // A server that decodes %2f could leave this entry's paths by `..%2f`, or enter those of a narrower entry.
+            let is_divided = entry.is_partial() || !narrower.is_empty();
+            if is_divided && has_encoded_slash(path) {
+                return Err(Refusal::EncodedSlash { place });
+            }
+            let is_narrower =
+                is_ambiguous(path) && narrower.iter().any(|entry| entry.may_match_path(path));
+            if is_narrower || entry.excludes(path) {
+                let host = named();
+                return Err(Refusal::PathExcepted { host, place });
+            }
+            return Ok(RuleMatch::Listed(entry));
+        }
+        let is_listed_elsewhere = self.entries.iter().any(|entry| entry.pattern.matches(host));
+        if is_listed_elsewhere || (scheme, port) != (Scheme::Https, 443) {
+            return Err(if is_listed_elsewhere || self.discover {
+                Refusal::PortNotListed {
+                    host: named(),
+                    port,
+                }
+            } else {
+                Refusal::NotListed { host: named() }
+            });
+        }
+        if !self.discover {
+            return Err(Refusal::NotListed { host: named() });
+        }
+        if host_name::is_private(host) {
+            return Err(Refusal::PrivateName { host: named() });
+        }
+        Ok(RuleMatch::Discovered)
+    }
+
+    /// As what things of the host of `origin` are moved, and whether only of a part of it, if pages need the host for nothing but that;
+    /// `all_moved` is what was seen of a page.
+    pub(crate) fn whole(&self, origin: &Url, all_moved: Option<bool>) -> Option<(Kinds, bool)> {
+        let scheme = Scheme::of_name(origin.scheme())?;
+        let host = origin.host_str()?;
+        let port = origin.port().unwrap_or(scheme.default_port());
+        if self.is_site_host(host) || self.deny.iter().any(|pattern| pattern.matches(host)) {
+            return None;
+        }
+        let entries = self.entries.iter();
+        let mut of_host = entries
+            .filter(|entry| entry.matches_host(scheme, host, port))
+            .peekable();
+        if of_host.peek().is_none() {
+            // Discovered, if at all.
+            return (all_moved == Some(true)).then_some((Kinds::PASSIVE, false));
+        }
+        let entry = of_host.find(|entry| entry.removes_preconnect(all_moved))?;
+        Some((entry.kinds, entry.is_partial()))
+    }
+
+    /// The entry that governs what `moved` was opened as, if it is listed.
+    pub fn entry(&self, moved: &ProxiedUrl) -> Option<&HostRule> {
+        let path = moved.target().split('?').next().unwrap_or_default();
+        match self.match_host(moved.scheme(), moved.host(), moved.port(), path) {
+            Ok(RuleMatch::Listed(entry)) => Some(entry),
+            _ => None,
+        }
+    }
+
+    /// What the answer to `moved` may cost.
+    pub fn limits(&self, moved: &ProxiedUrl) -> HostLimits {
+        self.entry(moved).map_or(self.limits, HostRule::limits)
+    }
+}
+
+/// The site and the tag; not the lists, which may be long.
+impl fmt::Debug for Rules {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Rules")
+            .field("site", &self.site_origin)
+            .field("tag", &self.tag)
+            .finish_non_exhaustive()
+    }
+}
+
+fn tag(site: &str, config: &Config, keys: Option<&Keys>) -> String {
+    let mut hash = Sha256::new();
+    hash.update(REWRITER_VERSION.to_be_bytes());
+    hash.update(site);
+    // What is kept stays good under other limits.
+    let config = config.without_limits();
+    hash.update(serde_json::to_vec(&config).expect("a configuration is plain data"));
+    hash.update(keys.map(Keys::fingerprint).unwrap_or_default());
+    hash.finalize()
+        .iter()
+        .take(8)
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}

@@ -1,0 +1,3 @@
+//! URLs of proxied resources.
+
+pub mod proxied_url;
