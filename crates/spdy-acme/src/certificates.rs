@@ -76,7 +76,7 @@ impl Certificates {
         }
     }
 
-    /// Reads `identity`, and makes it ready to be [given](Self::give); it is stale if there should be another by now.
+    /// Reads `identity`, and makes it ready to be [given](Self::set_external); it is stale if there should be another by now.
     ///
     /// # Errors
     ///

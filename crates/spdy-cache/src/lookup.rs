@@ -330,7 +330,7 @@ pub fn may_join_fetch(policy: &Policy, request: &request::Parts) -> bool {
 }
 
 /// Whether the whole may be fetched for a request that asks for a part, so that others join, it is kept, and the part is cut from it: a GET
-/// of one range that begins with the first byte, and that [`may_join`] without it. With `If-Range` the client has the rest already.
+/// of one range that begins with the first byte, and that [`may_join_fetch`] without it. With `If-Range` the client has the rest already.
 #[must_use]
 pub fn may_fill_range(policy: &Policy, request: &request::Parts) -> bool {
     let headers = &request.headers;

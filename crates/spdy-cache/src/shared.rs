@@ -6,7 +6,7 @@
 //!  purge ─▶ told to all who share it; what they purge comes to an Ear
 //! ```
 //!
-//! A purge holds for all that was fetched before it, wherever that is by now. What a cache knows of purges is a [`Mark`]: a
+//! A purge holds for all that was fetched before it, wherever that is by now. What a cache knows of purges is a [`PurgeVersion`]: a
 //! fetch that begins takes it along, and what it brings is believed by none who knows of a later purge that means it.
 
 use std::fmt;
@@ -78,7 +78,7 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
         policy: &'a Policy,
     ) -> TierFuture<'a, Option<(Stored, Body)>>;
 
-    /// What is known of purges now: for [`keep`](Self::keep), taken where a fetch begins.
+    /// What is known of purges now: for [`store`](Self::store), taken where a fetch begins.
     fn purge_version(&self) -> PurgeVersion;
 
     /// Keeps an answer for all, sooner or later.

@@ -93,7 +93,7 @@ impl Stored {
     /// Conditional requests of clients are answered by these, validation with the origin goes by its own. A merge
     /// with a 304 drops them: whoever rewrote makes them anew of the new head.
     ///
-    /// Fields that the answer says are not for everyone ([`ResponseControl::withheld`]) are left out of them as well.
+    /// Fields that the answer says are not for everyone ([`ResponseControl::private_fields`]) are left out of them as well.
     #[must_use]
     pub fn with_client_headers(mut self, mut headers: HeaderMap) -> Self {
         for name in self.control.private_fields() {

@@ -161,7 +161,7 @@ impl Pool {
     }
 
     /// The same pool, of a client that knows what these hosts speak, as
-    /// [`Config::known_hosts`](crate::config::Config::known_hosts) tells.
+    /// [`Config::host_protocols`](crate::config::Config::host_protocols) tells.
     #[must_use]
     pub fn with_host_protocols(mut self, hosts: BTreeMap<String, Protocol>) -> Self {
         self.host_protocols = hosts;

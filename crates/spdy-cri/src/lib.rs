@@ -27,7 +27,7 @@
 //! ```
 //! use spdy::{SharedRuntime, TokioRuntime};
 //! use spdy_cri::client::{self, Options};
-//! use spdy_cri::{AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Streams, StreamingServer, Wanted};
+//! use spdy_cri::{AttachRequest, Config, Connection, ExecRequest, ExitCode, Handler, HandlerError, Streams, StreamingServer, StreamOptions};
 //! use tokio::io::{AsyncReadExt, AsyncWriteExt};
 //!
 //! struct Echo;
@@ -54,7 +54,7 @@
 //! let server = StreamingServer::new(Echo, &base, Config::default(), runtime.clone())?;
 //! tokio::spawn({ let server = server.clone(); async move { server.serve(listener).await } });
 //!
-//! let wanted = Wanted { stdout: true, ..Wanted::default() };
+//! let wanted = StreamOptions { stdout: true, ..StreamOptions::default() };
 //! let url = server.exec_url(ExecRequest { container: "c1".into(), command: vec!["hello".into()], wanted })?;
 //! let request = http::Request::post(&url).body(())?;
 //! let socket = tokio::net::TcpStream::connect(&base["http://".len()..]).await?;

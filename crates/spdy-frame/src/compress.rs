@@ -44,14 +44,14 @@ pub enum Compression {
 /// Everything about how one direction's header blocks are written.
 #[derive(Clone, Debug)]
 pub struct DeflateOptions {
-    /// Default [`Compression::Masked`].
+    /// Default [`Compression::CrimeSafe`].
     pub compression: Compression,
     /// How far back repetitions reach: 2^11 bytes, which sees all of the dictionary at the start, to
     /// 2^15, which is all that deflate has and every peer reads. What is out of range is moved to the
-    /// next that is not. Default 13 (8 KiB) for [`Compression::Masked`]; 15 for [`Compression::Zlib`],
+    /// next that is not. Default 13 (8 KiB) for [`Compression::CrimeSafe`]; 15 for [`Compression::Zlib`],
     /// which is big anyway.
     pub window_bits: u8,
-    /// What [`Compression::Masked`] keeps apart. [`Compression::Zlib`] ignores it.
+    /// What [`Compression::CrimeSafe`] keeps apart. [`Compression::Zlib`] ignores it.
     pub secrets: Secrets,
 }
 
@@ -76,7 +76,7 @@ impl From<Compression> for DeflateOptions {
 
 /// Writes header blocks, in the order in which they go on the wire.
 ///
-/// Holds nothing before the first block. [`Compression::Masked`] then has 16 KiB of tables, and up to
+/// Holds nothing before the first block. [`Compression::CrimeSafe`] then has 16 KiB of tables, and up to
 /// twice its window as blocks fill it: 32 KiB with a window of 8, and each repeatable value in it once
 /// more. [`Compression::Zlib`] has some 280 KiB with a window of 32, at any level, since zlib-rs has hash
 /// tables of one size. Neither allocates for a block of usual size.

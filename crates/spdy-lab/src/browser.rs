@@ -334,7 +334,7 @@ fn key_of(exchange: &Exchange) -> RequestKey {
 /// into the result; everything random comes from `seed`.
 ///
 /// A load that cannot end (a deadlock, or an hour of virtual time) is told in its
-/// [`failures`](PacketContent::failures), with the times of the instant at which it stopped.
+/// `failures`, with the times of the instant at which it stopped.
 #[must_use]
 pub fn load(
     page: &Page,

@@ -33,7 +33,7 @@ pub enum Cache {
     Cold,
     /// What a load of the same page left there.
     Warm {
-        /// How long ago that was, at most [`LONGEST`].
+        /// How long ago that was, at most [`MAX_REVISIT_DELAY`].
         after: Duration,
     },
 }

@@ -141,7 +141,7 @@ impl Push {
         }
     }
 
-    /// Its place among [all](Self::NAMED), as stores keep it.
+    /// Its place among [all](Self::ALL), as stores keep it.
     #[must_use]
     pub const fn number(self) -> u32 {
         match self {
@@ -211,7 +211,7 @@ pub struct Options {
     /// What holds requests back that the page wants.
     pub scheduler: Scheduler,
     /// Whether the head of the document hints at what load waits for and its text does not name
-    /// ([`hints::late`](crate::hints::late)).
+    /// ([`hints::preload_candidates`](crate::hints::preload_candidates)).
     pub hints: bool,
     /// What the client has before the load.
     pub cache: Cache,

@@ -89,7 +89,7 @@ pub struct ServerOptions {
     pub literal_heads: bool,
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
-    /// This one connection's client came over TLS, which ended in front: as [`Caller`](crate::listen::trusted_proxies::Caller) has it. Default `false`.
+    /// This one connection's client came over TLS, which ended in front: as `Caller` has it. Default `false`.
     pub is_tls: bool,
     /// The place of this one connection, which it may have to give up for another when it has nothing to do.
     pub slot: ConnectionSlot,

@@ -15,7 +15,7 @@
 //! is at most half the bandwidth.
 //!
 //! A packet that must pass a pipe again meets the packets that came in between, so its fate cannot be
-//! told at once: [`Path::offer`] answers [`PathOutcome::Again`], and the caller gives the [`Transit`] back
+//! told at once: [`Path::offer`] answers `PathOutcome::Again`, and the caller gives the [`Transit`] back
 //! when its time has come.
 
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! Content codings: gzip, deflate and br, undone to look into a body, done to put one back.
 //!
 //! The scanner needs to know when a byte of the *text* is known, though what arrives are bytes of the
-//! *transfer*. Decoding therefore goes in sips of [`SIP`] bytes and marks how much text each gave:
+//! *transfer*. Decoding therefore goes in sips of [`DECODE_STEP_BYTES`] bytes and marks how much text each gave:
 //!
 //! ```text
 //! transferred  |--64--|--64--|--64--|            marks: (64, 0) (128, 410) (192, 977)

@@ -177,7 +177,7 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedRe
 ///
 /// # Errors
 ///
-/// [`OpenError::NoFile`] if it is a folder, a device, a socket or a FIFO: none is waited for. [`OpenError::Limit`] if it has more
+/// [`OpenError::NotAFile`] if it is a folder, a device, a socket or a FIFO: none is waited for. [`OpenError::Limit`] if it has more
 /// than [`Limits::file_bytes`], also if it grows while it is read. [`OpenError::Read`].
 pub fn file(path: &Path, limits: &Limits) -> Result<Bytes, OpenError> {
     let read_fault = |cause| OpenError::Read {

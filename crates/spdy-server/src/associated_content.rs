@@ -15,7 +15,7 @@ pub fn parse_associated_content(value: &str) -> AssociatedContent<'_> {
     AssociatedContent(value)
 }
 
-/// See [`associated`].
+/// See [`parse_associated_content`].
 #[derive(Clone, Debug)]
 pub struct AssociatedContent<'a>(&'a str);
 

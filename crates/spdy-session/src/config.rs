@@ -112,13 +112,13 @@ pub struct Config {
     pub role: Role,
     /// As negotiated. It never changes, but for `detect_session_window`.
     pub version: Version,
-    /// How our header blocks are written. Default [`Compression::Masked`].
+    /// How our header blocks are written. Default `Compression::Masked`.
     pub compression: Compression,
     /// How far back repetitions in our header blocks reach: 11 to 15, for 2 to 32 KiB, which is what the
     /// compressor comes to hold, and 16 KiB of tables beside it. Default `None`:
     /// [`DeflateOptions::window_bits`](spdy_frame::compress::DeflateOptions::window_bits).
     pub compression_window_bits: Option<u8>,
-    /// Which of our header values [`Compression::Masked`] keeps apart from all others, beside those that a block marks.
+    /// Which of our header values `Compression::Masked` keeps apart from all others, beside those that a block marks.
     /// Default: all but those of a [list of names](spdy_frame::public_headers::is_public).
     pub secrets: Secrets,
     /// Streams that the peer may have open at once (sent in SETTINGS; one more gets
@@ -165,13 +165,13 @@ pub struct Config {
     /// The most that SETTINGS tells of `initial_window_bytes`, 65,536 at least (SPDY/3 and later). Where that is
     /// less, each stream of our own gets the rest by a WINDOW_UPDATE behind its SYN_STREAM, as Firefox did it (once
     /// it is worth one: half of `initial_window_bytes`), and a pushed one when its owner
-    /// [widens](crate::session::Session::widen) it: what nobody asked for takes little room.
+    /// [widens](crate::session::Session::widen_window) it: what nobody asked for takes little room.
     ///
     /// Default 65,536 for a client: Undertow's server takes a greater value for its own receive windows as well,
     /// grants nothing, and an upload to it stops at 64 KiB for ever. 16 bytes a request is what it costs. `None`,
     /// the default for a server: SETTINGS tells all.
     pub settings_window_bytes: Option<u32>,
-    /// When SETTINGS goes out. Default [`SettingsTiming::AtOnce`].
+    /// When SETTINGS goes out. Default [`SettingsTiming::Immediate`].
     pub settings_timing: SettingsTiming,
     /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server,
     /// which has no other way to say so; `false` for a client, since nothing is gained and

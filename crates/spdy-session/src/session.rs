@@ -7,7 +7,7 @@
 //! use spdy_frame::version::Version;
 //! use spdy_session::config::{Config, Role};
 //! use spdy_session::event::Event;
-//! use spdy_session::session::{Open, Session};
+//! use spdy_session::session::{StreamOptions, Session};
 //!
 //! let now = Instant::ZERO;
 //! let mut client = Session::new(Config::new(Role::Client, Version::V31), now);
@@ -15,7 +15,7 @@
 //!
 //! let mut headers = HeaderBlock::new();
 //! headers.push("streamtype", "data");
-//! let id = client.open(&headers, Open::default())?;
+//! let id = client.open(&headers, StreamOptions::default())?;
 //!
 //! let mut wire = BytesMut::new();
 //! while client.poll_transmit(now, &mut wire) {}

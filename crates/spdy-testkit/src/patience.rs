@@ -17,7 +17,7 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 ///
 /// # Panics
 ///
-/// With `what`, after [`PATIENCE`].
+/// With `what`, after [`WAIT_LIMIT`].
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
@@ -26,7 +26,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The connection; whoever reads from it fails after [`PATIENCE`] without a byte.
+/// The connection; whoever reads from it fails after [`WAIT_LIMIT`] without a byte.
 ///
 /// # Panics
 ///
@@ -42,7 +42,7 @@ pub fn with_read_timeout(connection: TcpStream) -> TcpStream {
 ///
 /// # Panics
 ///
-/// If it has not after [`PATIENCE`]; it is killed then.
+/// If it has not after [`WAIT_LIMIT`]; it is killed then.
 pub fn ended(child: &mut Child) -> ExitStatus {
     let ended = wait_for_exit_within(WAIT_LIMIT, child);
     ended.unwrap_or_else(|_| panic!("process {} did not end by itself", child.id()))

@@ -39,7 +39,7 @@ impl fmt::Debug for Tier {
 
 impl Tier {
     /// Begins to look for the cluster, which need not be there yet. `ear` hears what others purge, from behind the mark
-    /// `heard`: where a cache has a disk that outlives the program, what [`heard`](Self::heard) was before, else the default. In a
+    /// `heard`: where a cache has a disk that outlives the program, what [`log_position`](Self::log_position) was before, else the default. In a
     /// tokio runtime.
     ///
     /// # Errors

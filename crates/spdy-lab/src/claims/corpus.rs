@@ -53,7 +53,7 @@ pub enum CorpusError {
 
 impl Corpus {
     /// Reads every recording of `folder`, in the order of their names. What is none is passed over: folders, FIFOs, devices, files of
-    /// other kinds and those of more than [`ExecutorLimits::file_bytes`].
+    /// other kinds and those of more than `ExecutorLimits::file_bytes`.
     ///
     /// # Errors
     ///

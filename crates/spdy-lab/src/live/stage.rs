@@ -7,7 +7,7 @@
 //!   With HTTP/3, QUIC replaces TLS at the same addresses and ports.
 //! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
 //!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser is told
-//!   its [pin](Stage::pin). ECDSA keys: browsers take no Ed25519.
+//!   its pin. ECDSA keys: browsers take no Ed25519.
 //! - **URLs** stay as they are. A page that was recorded over `http` is loaded in TLS from the same URL with another scheme,
 //!   and its documents ask for the same of what they name (`upgrade-insecure-requests`): one header more, and no byte of
 //!   a body less. A page that names `https` URLs gets them in TLS whatever is asked for.

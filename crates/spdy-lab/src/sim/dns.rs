@@ -1,7 +1,7 @@
 //! Name look-ups: one question and one answer in UDP, over the same path as everything else.
 //!
 //! The resolver stands at the far end of the path and knows every name of the run at once, so a look-up
-//! costs one round trip. While there is no answer the question is sent again, after [`PATIENCE`] and then after
+//! costs one round trip. While there is no answer the question is sent again, after [`FIRST_RETRY`] and then after
 //! twice as long each time, at most [`ATTEMPTS`] times in all; an answer to any of them counts. Nothing is
 //! cached here; a client that wants a cache has one.
 

@@ -14,7 +14,7 @@
 //! ```
 //!
 //! The connection ends with the answer where the head says so. Other protocols have no place for such a head, and
-//! send the response as it is; so does HTTP/1.1 where head and body do not fit ([`LiteralHead::fits`]).
+//! send the response as it is; so does HTTP/1.1 where head and body do not fit ([`LiteralHead::allows_body_len`]).
 
 use bytes::Bytes;
 use http::StatusCode;

@@ -42,7 +42,7 @@ impl Proxy {
     }
 
     /// Shares through `tier`, too, what is kept from now on, and finds what others keep there. It is the first that counts. What
-    /// others purge is to be told to [`hear`](Self::hear).
+    /// others purge is to be told to [`apply_remote_purge`](Self::apply_remote_purge).
     pub fn set_shared_tier(&self, tier: Arc<dyn SharedTier>) {
         if self.shared.set(tier).is_err() {
             tracing::warn!("a second shared tier was given");

@@ -178,7 +178,7 @@ impl Config {
         Self::parse_with_env(text, &BTreeMap::new())
     }
 
-    /// The same, with what the variables of the environment `instead` say in place of the text; see [`config_env`].
+    /// The same, with what the variables of the environment `instead` say in place of the text; see `config_env`.
     ///
     /// # Errors
     ///
@@ -220,7 +220,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::AttributeValue`]: one that is not spoken here.
+    /// `ConfigError::AttributeValue`: one that is not spoken here.
     pub fn protocols(&self) -> Result<Vec<Protocol>, ConfigError> {
         let spoken = self.listen.protocols.iter().map(|name| {
             name.parse().map_err(|_| ConfigError::InvalidValue {
@@ -236,7 +236,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// [`ConfigError::AttributeValue`]: the first address that is not allowed.
+    /// `ConfigError::AttributeValue`: the first address that is not allowed.
     pub fn check_bound_addresses(
         &self,
         listening: impl IntoIterator<Item = SocketAddr>,

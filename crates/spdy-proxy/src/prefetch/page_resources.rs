@@ -10,7 +10,7 @@
 //!
 //! Sheets, scripts and fonts that the page names go along. What clients need beside goes along if the page or one of its sheets names exactly that URL; else the caller must find that it is in the
 //! cache for everyone, and it has no query. So clients, which are not trusted, choose among things that are public, and add
-//! nothing. Nothing is remembered of a page that is not public ([`public`](crate::cache::public_response)): what it names could be one
+//! nothing. Nothing is remembered of a page that is not public (`public`): what it names could be one
 //! client's alone.
 //!
 //! The origin may write fields of the request into a page that varies on them (`Accept-Language`). So the names in a page are kept for

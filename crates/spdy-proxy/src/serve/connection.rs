@@ -1,7 +1,7 @@
 //! One connection of a client: its address, what it has received, and what is pushed or hinted with the pages it requests.
 //!
 //! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
-//! would be answered with it ([`public`](crate::cache::public_response)).
+//! would be answered with it (`public`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -120,7 +120,7 @@ impl ConnectionHandler {
     }
 
     /// Takes what ends once `cut_off` is set for cut off by the program, not left by the client
-    /// ([`ListenOptions::cut_off`](spdy_net::listen::ListenOptions::cut_off)).
+    /// (`ListenOptions::cut_off`).
     #[must_use]
     pub fn with_cutoff(mut self, cut_off: Latch) -> Self {
         self.cutoff = cut_off;

@@ -92,7 +92,7 @@ impl CspGuard {
         }
     }
 
-    /// They as words without blanks, to be written down and [read](Self::of_words) again: by rules of another [tag](Rules::tag) they would
+    /// They as words without blanks, to be written down and [read](Self::parse) again: by rules of another [tag](Rules::tag) they would
     /// mean others.
     pub fn tokens(&self) -> impl Iterator<Item = String> + '_ {
         let listed = self.listed.iter().map(|(at, kind)| match kind {

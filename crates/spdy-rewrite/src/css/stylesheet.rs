@@ -89,7 +89,7 @@ impl StylesheetContext {
 /// A sheet that was rewritten.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct RewrittenStylesheet<'t> {
-    /// Its bytes: those that came, if nothing was to be moved; those of [`StylesheetContext::elsewhere`], if it must stay where it is.
+    /// Its bytes: those that came, if nothing was to be moved; those of [`StylesheetContext::import_only_body`], if it must stay where it is.
     pub body: Cow<'t, [u8]>,
     /// What it names, in order.
     pub references: Vec<Reference>,

@@ -36,7 +36,7 @@ impl PageHead {
     /// Reads the head of the site's own answer for `page`, and rewrites it in place if the page is to be rewritten:
     /// policies, links, and what the origin said of its own bytes. `page` is its URL as the browser has it.
     ///
-    /// `is_exact`: see [`rewritten::amend`].
+    /// `is_exact`: see `rewritten::mark_etag`.
     pub fn rewrite(
         rules: &Rules,
         page: &Url,

@@ -49,7 +49,7 @@ impl Digests {
         STANDARD.encode(all.concat())
     }
 
-    /// Those that [`word`](Self::word) wrote; `None` if it is no such word.
+    /// Those that [`to_token`](Self::to_token) wrote; `None` if it is no such word.
     pub fn parse_token(word: &str) -> Option<Self> {
         let all = STANDARD.decode(word).ok()?;
         let (sha256, rest) = all.split_first_chunk()?;

@@ -9,7 +9,7 @@ use crate::reference::integrity::IntegrityState;
 
 /// What a cache has seen, for one page.
 pub trait SiteFacts: std::fmt::Debug + Send + Sync {
-    /// What is known of the sheet at `url`, which the page pins by `metadata`; see [`pinned`](crate::reference::integrity::pinned).
+    /// What is known of the sheet at `url`, which the page pins by `metadata`; see `stylesheet_integrity`.
     fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState;
 
     /// As what the thing at `url` is guarded; see [`CspGuard`](crate::csp::guard::CspGuard).

@@ -70,7 +70,7 @@ impl Load {
 pub struct UpstreamRequest {
     /// GET or HEAD; of a named host with documents, what these use.
     pub method: Method,
-    /// All fields but Host, which is [`Moved::authority`].
+    /// All fields but Host, which is `Moved::authority`.
     pub headers: HeaderMap,
     /// How the page loads it; the answer is judged by it.
     pub load: Load,

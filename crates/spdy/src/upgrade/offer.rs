@@ -234,7 +234,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> UpgradeRequest<T> {
     ///
     /// # Errors
     ///
-    /// [`UpgradeError::UpgradeRequest`] if it was refused; or the transport's.
+    /// `UpgradeError::UpgradeRequest` if it was refused; or the transport's.
     pub async fn accept(mut self, protocols: &[&str]) -> Result<Upgraded<T>, UpgradeError> {
         let accepted = match negotiate(&self.request, protocols) {
             Ok(accepted) => accepted,

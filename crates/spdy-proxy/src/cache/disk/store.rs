@@ -183,7 +183,7 @@ impl DiskStore {
     }
 
     /// Purges what has a key that begins with `prefix`: none of it is found from now on, and its files go soon
-    /// ([`settled`](Self::settled)).
+    /// ([`flush_removals`](Self::flush_removals)).
     pub fn purge(&self, prefix: &[u8]) {
         let places = self.folder.index().purge_prefix(prefix);
         self.remove(places);
