@@ -248,7 +248,7 @@ async fn saved_certificate_is_used_after_restart_without_order() {
         "from the first handshake on"
     );
     clock.advance(57 * DAY).await;
-    assert_eq!((second.signer.orders(), second.told("Found")), (0, 1));
+    assert_eq!((second.signer.orders(), second.told("Loaded")), (0, 1));
     clock.advance(4 * DAY).await;
     assert_eq!(second.signer.orders(), 1);
     assert!(
@@ -470,7 +470,7 @@ async fn unwritable_folder_only_costs_the_restart() {
     std::fs::remove_dir_all(dir.path().join("acme")).unwrap();
     clock.advance(Duration::ZERO).await;
     assert!(!shop.is_bare("a.test").await);
-    assert_eq!((shop.told("Unkept"), shop.told("Issued")), (1, 1));
+    assert_eq!((shop.told("SaveFailed"), shop.told("Issued")), (1, 1));
 }
 
 #[tokio::test]
