@@ -1,4 +1,4 @@
-//! Seeds of the cache's door: heads whose meaning is known.
+//! Seeds of the cache targets: heads with a known meaning.
 
 use spdy_fuzz::choices::Choices;
 

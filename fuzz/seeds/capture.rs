@@ -35,7 +35,7 @@ fn connections() -> Vec<(String, Vec<u8>, Vec<u8>)> {
     connections
 }
 
-/// Limits and the version, as a capture's choices begin: none small, none told.
+/// Limits and the version, as a capture's choices begin: no small limit, no stated version.
 const PLAIN: [u8; 5] = [0; 5];
 
 pub(crate) fn files(seeds: &mut Seeds) {

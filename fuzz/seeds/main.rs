@@ -1,7 +1,7 @@
 //! Where fuzzing begins: the vectors of the tree, as inputs of the doors. `seeds DIR` writes a folder for each.
 //!
-//! Nothing of this is kept in files: a vector that changes changes its seeds. The tests here hold every seed to the
-//! laws of its door without any fuzzer.
+//! Nothing of this is stored in files: a vector that changes changes its seeds. The tests here hold every seed to
+//! the laws of its target without any fuzzer.
 
 mod cache;
 mod capture;

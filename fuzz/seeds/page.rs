@@ -82,7 +82,7 @@ pub(crate) fn logs(seeds: &mut Seeds) {
     seeds.push("netlog", "http/1.1", &text[..]);
     seeds.push("netlog", "cut", &text[..text.len() - 40]);
 
-    // What was sent is not what was asked: a connection to a proxy.
+    // The bytes sent differ from the request: a connection to a proxy.
     let mut log = NetLog::default();
     let socket = log.socket("192.0.2.7:80");
     log.bytes(

@@ -1,4 +1,4 @@
-//! Seeds of the doors whose bytes a person could type.
+//! Seeds of the targets with textual input.
 
 use spdy_cri::ChannelProtocol;
 use spdy_fuzz::choices::Choices;
@@ -85,7 +85,7 @@ pub(crate) fn upgrades(seeds: &mut Seeds) {
     }
 }
 
-/// What a client said over a WebSocket, in frames.
+/// The output of a client over a WebSocket, in frames.
 fn behind_the_head(recorded: &[u8]) -> &[u8] {
     let head = recorded.windows(4).position(|four| four == b"\r\n\r\n");
     &recorded[head.map_or(0, |at| at + 4)..]

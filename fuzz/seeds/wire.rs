@@ -12,7 +12,7 @@ use spdy_fuzz::session::peer::{self, Line};
 
 use crate::Seeds;
 
-/// The place of a vector's version in [`Version::ALL`], which is what a choice says.
+/// The place of a vector's version in [`Version::ALL`], which is the value of a choice.
 fn version(name: &str) -> u8 {
     match name {
         "2" => 2,

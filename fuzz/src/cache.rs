@@ -1,10 +1,10 @@
-//! The door of the cache (`spdy-cache`): fields of a request, of an origin's answer and of its 304; and an object's file.
+//! The laws of the cache (`spdy-cache`): fields of a request, of an origin's answer and of its 304; and an object's file.
 //!
-//! - What is plainly not for all is not kept.
-//! - What is kept is for the request that it was an answer to, and nothing is served past its freshness unasked.
+//! - An answer that is plainly not shareable is not stored.
+//! - A stored answer is only for the request that it answered, and is not served past its freshness unless the request allows it.
 //! - Ranges lie in the body, and are no more bytes than it has.
-//! - A 304 changes neither the tag nor the length of what is kept.
-//! - What is written as a file is read as the same, and no other bytes are read at all.
+//! - A 304 changes neither the tag nor the length of the stored answer.
+//! - A written file is read as the same object, and no other bytes are accepted.
 
 use std::time::{Duration, SystemTime};
 
@@ -137,7 +137,7 @@ fn check_heads(
     }
 }
 
-/// Whoever can make a seal can make a file; libFuzzer cannot.
+/// A file needs a valid seal, which libFuzzer cannot make.
 fn check_file(bytes: &[u8]) {
     let opened = OpenObject::decode(&Policy::site(), bytes);
     assert!(opened.is_err(), "{opened:?} was never written");

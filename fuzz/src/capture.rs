@@ -2,7 +2,7 @@
 //!
 //! - Where a file is cut changes nothing.
 //! - Nor does it where TCP cut the bytes of a connection.
-//! - No more is held than the limits say.
+//! - No more is held than the limits allow.
 
 use bytes::{BufMut, BytesMut};
 use spdy_frame::version::Version;
@@ -54,7 +54,7 @@ pub fn check_file(input: &[u8]) {
     });
 }
 
-/// What is told of a capture in `pieces`, and its end.
+/// The report of a capture in `pieces`, and its end.
 fn read(options: &Options, pieces: &[&[u8]]) -> (Vec<String>, String) {
     let mut inspector = Inspector::new(options.clone());
     let mut reader = Reader::new(options.limits.clone());
@@ -91,7 +91,7 @@ pub fn check_streams(input: &[u8]) {
         inspector.streams(client, server);
         drain(&mut inspector, &options, &mut Vec::new());
 
-        // What waits is looked at once a segment, so that a low limit tells where they were cut.
+        // Waiting bytes are checked once a segment, so that a low limit would show where they were cut.
         let mut options = options.clone();
         options.limits.waiting_bytes = 64 << 10;
         let whole = segments(&options, &[client], &[server]);
@@ -100,7 +100,7 @@ pub fn check_streams(input: &[u8]) {
     });
 }
 
-/// What is told of a connection whose client says all it has before its server does.
+/// The report of a connection whose client sends all its bytes before its server does.
 fn segments(options: &Options, client: &[&[u8]], server: &[&[u8]]) -> Vec<String> {
     const SYN: u8 = 2;
     const ACK: u8 = 16;

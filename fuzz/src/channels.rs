@@ -4,7 +4,7 @@
 //! The codec is the crate's own business, so it is reached as a client reaches it: through the public server, by a
 //! request that is right and frames that are whatever they are.
 //!
-//! - Where the bytes are cut changes nothing of what the handler hears before its client leaves.
+//! - Where the bytes are cut does not change the handler's input before its client leaves.
 //! - No more comes out of the channels than came in.
 
 use std::collections::BTreeMap;
@@ -43,7 +43,7 @@ pub fn check(input: &[u8]) {
     });
 }
 
-/// What a handler heard.
+/// The input of a handler.
 #[derive(Debug, Default, Eq, PartialEq)]
 struct HandlerLog {
     stdin: Vec<u8>,
@@ -54,8 +54,8 @@ struct HandlerLog {
 }
 
 impl HandlerLog {
-    /// Whether both heard the same, as far as they came: a client that leaves drops its handler, whatever that has
-    /// not heard by then.
+    /// True if both received the same, as far as they came: a client that leaves drops its handler, which may lack
+    /// the last input.
     fn agrees_with(&self, other: &Self) -> bool {
         let begin_alike = |some: &[u8], more: &[u8]| some.iter().zip(more).all(|(a, b)| a == b);
         let port = |heard: &Self, port| heard.ports.get(port).cloned().unwrap_or_default();
@@ -71,7 +71,7 @@ impl HandlerLog {
     }
 }
 
-/// A handler that listens, and says again what it hears.
+/// A handler that logs its input, and echoes it.
 #[derive(Clone, Default)]
 struct LoggingHandler(Arc<Mutex<HandlerLog>>);
 
@@ -138,7 +138,7 @@ impl Handler for LoggingHandler {
     }
 }
 
-/// What the handler hears of a client that asks as it should, then says `pieces`, and stays.
+/// The input of the handler for a client that sends a valid request, then `pieces`, and stays.
 fn serve(
     pieces: &[&[u8]],
     protocol: ChannelProtocol,

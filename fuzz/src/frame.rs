@@ -39,7 +39,7 @@ pub fn check(input: &[u8]) {
         written
             .iter()
             .for_each(|frame| frame.encode(version, &mut again));
-        // A limit that was kept before is kept now: nothing gets longer.
+        // A limit that held before holds now: nothing gets longer.
         assert!(
             again.len() <= wire.len(),
             "{} of {}",

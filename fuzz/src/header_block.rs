@@ -35,7 +35,7 @@ pub fn check(input: &[u8]) {
     };
     let blocks = blocks(wire);
     let compressed = choices.flag();
-    // What is kept of a block is a copy or two of its plain bytes, and a place for each pair.
+    // The memory of a block is a copy or two of its plain bytes, and a place for each pair.
     let kept = if compressed {
         5 * limits.plain_bytes
     } else {
@@ -60,7 +60,7 @@ pub fn check(input: &[u8]) {
     );
 }
 
-/// Cuts the wire into blocks; the last may be shorter than it says.
+/// Cuts the wire into blocks; the last may be shorter than its stated length.
 fn blocks(mut wire: &[u8]) -> Vec<Bytes> {
     let mut blocks = Vec::new();
     while let Some((len, rest)) = wire.split_first_chunk::<2>() {

@@ -4,7 +4,7 @@
 //! wire     | name: value \n | name: value \n | ...      a name that comes again adds a value
 //! ```
 //!
-//! - What a block says can be written as a block again, which says the same and is written the same.
+//! - A decoded block can be encoded again; it then has the same meaning, and is encoded the same.
 
 use http::HeaderMap;
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
@@ -101,7 +101,7 @@ fn check_push(version: Version, block: &HeaderBlock) {
     );
 }
 
-/// What is asked for; a path of nothing is the root.
+/// The target of the request; an empty path is the root.
 fn target(uri: &http::Uri) -> (&str, Option<&str>) {
     (uri.path(), uri.query())
 }

@@ -1,7 +1,7 @@
-//! The door of HTTP/3 (`spdy-net/src/http3`): frames, header blocks and what a control stream says, without QUIC.
+//! The laws of HTTP/3 (`spdy-net/src/http3`): frames, header blocks and the frames of a control stream, without QUIC.
 //!
 //! - Any cut of a stream gives the same frames, the same words and the same end.
-//! - What is kept whole is within its limit, and read again as it is when it is written again.
+//! - A frame that is stored whole is within its limit, and is decoded to the same after encoding.
 //! - A header block that is taken is within its limit, and what we write of its fields is read as those fields.
 //! - A request or a response that is taken is written as fields that are taken as the same.
 
@@ -32,7 +32,7 @@ impl StreamKind {
 const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 
-/// Reads the wire as one of the ways says, whole and cut.
+/// Reads the wire in the chosen way, whole and cut.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let way = choices.pick(&StreamKind::ALL);
@@ -70,7 +70,7 @@ fn stream(way: StreamKind, limit: usize, choices: &mut Choices<'_>, wire: &[u8])
             block(payload, limit);
         }
     }
-    // Behind a fault of what was said, the frame that said it stands as the last.
+    // After a fault in the content of a frame, that frame is the last.
     let back = read(way, &[&again], limit);
     assert_eq!((&back.frames, &back.said), (&whole.frames, &whole.said));
 }

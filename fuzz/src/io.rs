@@ -9,7 +9,7 @@ use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection whose peer said all that it will ever say: read in pieces, ended, written into a buffer.
+/// A connection with a fixed input: read in pieces, ended, written into a buffer.
 #[derive(Debug, Default)]
 pub struct Script {
     pieces: std::collections::VecDeque<Vec<u8>>,
@@ -17,12 +17,12 @@ pub struct Script {
     pub written: Vec<u8>,
     /// The next read waits once, as a socket would.
     late: bool,
-    /// After the last piece the peer stays, and says nothing.
+    /// After the last piece the peer stays connected, and sends nothing.
     stays: bool,
 }
 
 impl Script {
-    /// A peer who said `pieces`, none of them empty.
+    /// A peer that sends `pieces`, none of them empty.
     #[must_use]
     pub fn new(pieces: &[&[u8]]) -> Self {
         Self {
@@ -31,7 +31,7 @@ impl Script {
         }
     }
 
-    /// The same peer, who does not end the connection.
+    /// The same peer, which does not end the connection.
     #[must_use]
     pub fn without_end(mut self) -> Self {
         self.stays = true;

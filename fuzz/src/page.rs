@@ -1,7 +1,7 @@
-//! The doors of recorded pages (`spdy-page`): replicas, HARs, other WARCs, speedreports, NetLogs with what their
-//! browser told beside them, and the text of pages.
+//! The laws of recorded pages (`spdy-page`): replicas, HARs, other WARCs, speedreports, NetLogs with the
+//! browser's report beside them, and the text of pages.
 //!
-//! - A recording that is taken is sound: heads are whole, indices point at something, limits are kept.
+//! - An accepted recording is sound: heads are whole, indices are valid, limits hold.
 //! - Its graph is a tree over all of its exchanges, and the same each time.
 //! - It is written as a replica that reads as itself, and is written the same again.
 
@@ -42,7 +42,8 @@ pub fn check_file(input: &[u8]) {
             .first()
             .map(|byte| usize::from(*byte) % 3)
             .filter(|page| *page > 0);
-        // The first byte tells the form, so it cannot choose: most files are opened as they are, and twice.
+        // The first byte determines the form, so it cannot be a choice: most files are opened as they are, and
+        // twice.
         for page in [None, page] {
             let options = ImportOptions {
                 page,

@@ -1,4 +1,5 @@
-//! The doors of the accelerator's rewriting (`spdy-rewrite`): moved URLs as anybody may ask for them, pages and sheets.
+//! The laws of the accelerator's rewriting (`spdy-rewrite`): moved URLs as any client may request them, pages and
+//! sheets.
 //!
 //! - What opens is what would be made of what it opens as, byte for byte; what is made opens as what it was made of.
 //! - Neither addresses nor the site's own name nor what is denied is ever opened.
@@ -76,7 +77,7 @@ pub fn rules() -> &'static Arc<Rules> {
     &RULES
 }
 
-/// What is asked for where something was moved to: a path of the site, or a URL of a name.
+/// The result of a request for a moved URL: a path of the site, or a URL of a name.
 fn open(place: &str) -> Result<ProxiedUrl, Refusal> {
     let Ok(url) = Url::parse(place) else {
         return RULES.open(place);
@@ -86,7 +87,7 @@ fn open(place: &str) -> Result<ProxiedUrl, Refusal> {
     RULES.open_alias(named, &place[named.origin().len()..])
 }
 
-/// Asks for the input, as it is and under the prefix, and moves it as a URL.
+/// Requests the input, as it is and under the prefix, and moves it as a URL.
 pub fn check_proxied_url(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
@@ -149,7 +150,7 @@ fn check_opened(moved: &ProxiedUrl, target: &str) {
     }
 }
 
-/// `path` without the name of the key, of which any will do: it says what to try first.
+/// `path` without the name of the key, of which any is valid: it only shows which key to try first.
 fn without_key(path: &str) -> String {
     match path.strip_prefix("/.spdy/1/") {
         Some(by) if !by.starts_with('-') => [&by[..1], &by[2..]].concat(),
@@ -173,7 +174,7 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
     }
 }
 
-/// Whose page it is.
+/// The owner of the page.
 #[derive(Clone, Copy, Debug)]
 enum PageOwner {
     Site,

@@ -1,4 +1,4 @@
-//! The door of SPDY inside WebSocket (`spdy-cri/src/tunnel.rs`): frames of WebSocket, whose payloads are bytes.
+//! The laws of SPDY inside WebSocket (`spdy-cri/src/tunnel.rs`): frames of WebSocket with bytes as payloads.
 //!
 //! - Where the bytes are cut changes nothing, and no more comes out than came in.
 //! - What one end writes, in pieces of any length, the other reads, and then the end.

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for NetLogs and what their browser told, for libFuzzer.
+//! The laws of [`spdy_fuzz::page`] for NetLogs and the browser's report, for libFuzzer.
 
 #![no_main]
 

@@ -1,8 +1,8 @@
-//! Who we are to an authority (RFC 8555 §7.3): an account, kept in the folder, made where there is none, and put aside when the
-//! authority knows it no longer.
+//! Our account at an authority (RFC 8555 §7.3): stored in the folder, created if there is none, and set aside when the authority no
+//! longer knows it.
 //!
-//! Orders go on beside one another. Of two that hear that their account is gone, the second may hear it when the first has another
-//! already: each puts aside the one that it had itself, and none that came since.
+//! Orders run concurrently. If two learn that their account is gone, the second may learn it when the first already has a new one. So
+//! each sets aside only the account that it used itself.
 
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
 use tokio::sync::Mutex;
@@ -31,11 +31,11 @@ impl Accounts {
         }
     }
 
-    /// The account, made if there is none, which asks over `transport`; and what it is kept as.
+    /// The account, created if there is none, which sends its requests over `transport`; and its stored form.
     ///
     /// # Errors
     ///
-    /// The authority gives none, or the folder neither has nor takes one: one that cannot be kept is not used.
+    /// The authority gives none, or the folder neither has nor accepts one: an account that cannot be stored is not used.
     pub(crate) async fn open(
         &self,
         settings: &AcmeSettings,
@@ -81,7 +81,7 @@ impl Accounts {
         Ok((account, AccountFile(kept)))
     }
 
-    /// Puts `kept` aside, unless there is another by now, or none.
+    /// Sets `kept` aside, unless there is another by now, or none.
     pub(crate) async fn set_aside(&self, kept: &AccountFile) {
         let _door = self.file_lock.lock().await;
         let forgotten = match self.folder.load_account() {

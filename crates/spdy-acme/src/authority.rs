@@ -1,4 +1,4 @@
-//! Who signs, and an order from the account to the chain (RFC 8555 §7).
+//! The certificate authority, and an order from the account to the chain (RFC 8555 §7).
 //!
 //! ```text
 //!  account ──▶ order ──▶ each name: proven already, or its proof shown and the authority told to look
@@ -38,7 +38,7 @@ const POLL_INTERVAL: Range<Duration> = Duration::from_millis(250)..Duration::fro
 /// For one request.
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Who signs.
+/// Signs certificates.
 pub trait Authority: Send + Sync + 'static {
     /// Has a certificate made for `names`, in place of `held` if there is one.
     fn order(
@@ -47,7 +47,7 @@ pub trait Authority: Send + Sync + 'static {
         held: Option<CertificateDer<'static>>,
     ) -> BoxFuture<Result<Identity, OrderFailure>>;
 
-    /// When it wants `held` renewed (RFC 9773); `None` if it does not say.
+    /// When it suggests to renew `held` (RFC 9773); `None` if it makes no suggestion.
     fn renewal_info(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>>;
 }
 
@@ -56,7 +56,7 @@ pub trait Authority: Send + Sync + 'static {
 pub struct OrderFailure {
     /// Why.
     pub error: AcmeError,
-    /// How long the authority is to be left alone, if it said so.
+    /// How long to wait before the next request, if the authority stated it.
     pub rest: Option<Duration>,
 }
 
@@ -65,16 +65,16 @@ pub struct OrderFailure {
 pub struct RenewalInfo {
     /// At some time within this.
     pub window: Range<SystemTime>,
-    /// When to ask again.
+    /// When to poll again.
     pub again: Duration,
 }
 
-/// Which authority, and what we are to it. Who makes one has read the authority's terms, and agreed.
+/// Which authority, and our account there. The caller has read the authority's terms, and agreed.
 #[derive(Clone)]
 pub struct AcmeSettings {
-    /// Where it says what it can do (RFC 8555 §7.1.1).
+    /// URL of its directory (RFC 8555 §7.1.1).
     pub directory: Url,
-    /// Where it may write to, as URLs (`mailto:`); told when the account is made, and never after.
+    /// Contact addresses, as URLs (`mailto:`); sent only when the account is created.
     pub contact: Vec<String>,
     /// The account that we have with it otherwise, and its key (§7.3.4).
     pub external_account: Option<(String, Vec<u8>)>,
@@ -328,7 +328,7 @@ impl Inner {
         }
     }
 
-    /// Why an order is invalid, as far as the authority says.
+    /// Why an order is invalid, as far as the authority states it.
     async fn why(&self, order: &mut Order) -> AcmeError {
         let challenge = self.settings.way.challenge();
         let mut authorizations = order.authorizations();

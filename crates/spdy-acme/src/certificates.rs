@@ -1,6 +1,6 @@
-//! The certificates that are held and shown, whoever keeps them.
+//! The certificates that are served, managed here or elsewhere.
 //!
-//! All of it changes under one lock, up to what handshakes show: of two that come at the same time none is lost to the other.
+//! All state changes under one lock, including what handshakes see: of two concurrent changes none is lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ pub struct Certificates {
 #[derive(Debug, Default)]
 struct CertificateState {
     held: BTreeMap<String, ManagedCertificate>,
-    /// Those that are shown besides, and kept by somebody else.
+    /// Certificates that are also served, and managed elsewhere.
     external: Vec<ExternalCertificate>,
 }
 
@@ -53,11 +53,11 @@ pub(crate) struct LoadedCertificate {
     pub(crate) identity: Identity,
     pub(crate) facts: CertificateInfo,
     certified: SigningIdentity,
-    /// Where it is kept, and so whose it is.
+    /// The folder that stores it, which shows its owner.
     folder: StateDir,
 }
 
-/// A certificate that somebody else keeps: one out of a file.
+/// A certificate that is managed elsewhere: from a file.
 #[derive(Clone, Debug)]
 pub struct ExternalCertificate {
     facts: CertificateInfo,
@@ -100,8 +100,8 @@ impl Certificates {
         self.show_all(&all);
     }
 
-    /// Until when each certificate is valid, by the first of its names; `None`: it has not come yet. Of several that have that name first
-    /// it is told of the one that ends first.
+    /// Until when each certificate is valid, by the first of its names; `None`: it has not come yet. If several have the same first name,
+    /// the value is of the one that ends first.
     #[must_use]
     pub fn expiries(&self) -> Vec<(String, Option<SystemTime>)> {
         let all = self.lock();
@@ -125,7 +125,7 @@ impl Certificates {
         all.external.iter().filter(|given| given.is_stale).count()
     }
 
-    /// Whether one is shown to whoever asks for `name`.
+    /// True if there is a certificate for `name`.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
         let all = self.lock();
@@ -154,7 +154,7 @@ impl Certificates {
         self.show_all(&all);
     }
 
-    /// Reads `identity`, which is kept in `folder`, and makes it ready to be shown.
+    /// Reads `identity`, which is stored in `folder`, and prepares it for use.
     pub(crate) fn known(
         &self,
         identity: Identity,
@@ -206,7 +206,7 @@ impl Certificates {
         self.all.lock()
     }
 
-    /// Shows `all`, and nothing else. Whoever calls it has the lock.
+    /// Serves `all`, and nothing else. The caller holds the lock.
     fn show_all(&self, all: &CertificateState) {
         let mut hosts = Vec::new();
         for given in &all.external {

@@ -1,4 +1,4 @@
-//! When a certificate is ordered next: a machine without I/O, whose hours are arguments.
+//! When a certificate is ordered next: a machine without I/O, whose times are arguments.
 //!
 //! ```text
 //!             nothing held ──▶ Order ──issued──▶ held ── Wait ──▶ due ──▶ Order
@@ -7,9 +7,9 @@
 //!                                └─▶ Wait, twice as long each time ──▶ Order
 //! ```
 //!
-//! Due is what is left of its validity in percent, somewhat earlier by chance: what was ordered in one hour is not renewed in
-//! one. Nothing brings an order sooner than a hundredth of the validity after the last certificate: not an authority whose
-//! advice is always to renew, not one whose certificates are old when they come.
+//! Due is a remaining share of the validity, in percent, minus a random part: certificates that were ordered together are not renewed
+//! together. No order comes sooner than a hundredth of the validity after the last certificate: not for an authority that always advises
+//! to renew, nor for one that signs old certificates.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,9 +23,9 @@ pub const MIN_RETRY_DELAY: Duration = Duration::from_secs(120);
 pub const MAX_RETRY_DELAY: Duration = Duration::from_secs(6 * 60 * 60);
 /// The longest that an authority may send us away for.
 pub const MAX_RETRY_AFTER: Duration = Duration::from_secs(24 * 60 * 60);
-/// How often an authority is asked for advice where it does not say; the first time earlier by chance.
+/// How often an authority is polled for advice if it states no interval; the first time at a random earlier time.
 pub const RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(6 * 60 * 60);
-/// No sooner than this, and no later than a day, whatever it says (RFC 9773 §4.3.2).
+/// No sooner than this, and no later than a day, whatever it states (RFC 9773 §4.3.2).
 pub const MIN_RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(60);
 
 /// What is to be done.
@@ -33,7 +33,7 @@ pub const MIN_RENEWAL_INFO_INTERVAL: Duration = Duration::from_secs(60);
 pub enum NextAction {
     /// A certificate is to be ordered.
     Order,
-    /// The authority is to be asked when it wants the one that is held renewed.
+    /// Fetch the authority's renewal advice for the current certificate.
     FetchRenewalInfo,
     /// Nothing before that hour.
     Wait(SystemTime),
@@ -48,7 +48,7 @@ pub struct RenewalSchedule {
     due: SystemTime,
     /// No advice is followed before.
     not_before: SystemTime,
-    /// When the authority is asked.
+    /// When the advice is fetched.
     ask: Option<SystemTime>,
     failures: u32,
 }
@@ -84,7 +84,7 @@ impl RenewalSchedule {
     /// One is there of which this is known, since before: it was found in the folder.
     pub fn found(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
         self.due = renewal_time(validity, self.left_percent, self.jitter_rng.random());
-        // A restart asks for nothing.
+        // A restart causes no fetch.
         self.ask =
             Some(now + RENEWAL_INFO_INTERVAL.mul_f64(self.jitter_rng.random_range(0.1..1.0)));
         self.failures = 0;
@@ -98,7 +98,7 @@ impl RenewalSchedule {
         self.due = self.due.max(self.not_before);
     }
 
-    /// None has come; the authority may have said how long it is to be left alone.
+    /// The order failed; the authority may have stated how long to wait.
     pub fn record_failure(&mut self, now: SystemTime, rest: Option<Duration>) {
         self.failures = self.failures.saturating_add(1);
         let rest = rest.unwrap_or_default().min(MAX_RETRY_AFTER);
@@ -106,7 +106,7 @@ impl RenewalSchedule {
         self.ask = None;
     }
 
-    /// The authority wants it renewed within `window`, and to be asked again after so long. It may bring the renewal forward.
+    /// The authority suggests to renew within `window`, and to fetch the advice again after so long. It may bring the renewal forward.
     pub fn record_renewal_info(
         &mut self,
         now: SystemTime,

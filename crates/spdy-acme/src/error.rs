@@ -7,7 +7,7 @@ use std::time::Duration;
 use spdy_dns::zones::TextError;
 use spdy_net::tls::error::TlsSetupError;
 
-/// Why there is no certificate yet, or why it cannot be kept.
+/// Why there is no certificate yet, or why it cannot be stored.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AcmeError {
@@ -18,7 +18,7 @@ pub enum AcmeError {
         directory: String,
         /// What was wanted of it.
         what: &'static str,
-        /// What it said.
+        /// Its error.
         source: instant_acme::Error,
     },
     /// The authority knows our account no longer.
@@ -27,7 +27,7 @@ pub enum AcmeError {
         /// Its directory.
         directory: String,
     },
-    /// It wants another kind of proof than we were told to give.
+    /// It requires another kind of proof than the configured one.
     #[error("{name}: want the challenge {want}, the authority offers {offered}")]
     ChallengeNotOffered {
         /// The name.
@@ -44,7 +44,7 @@ pub enum AcmeError {
         name: String,
         /// How it was to be proven.
         challenge: &'static str,
-        /// What it said.
+        /// Its reason.
         why: String,
     },
     /// It wants to see another name proven than those that were ordered.
@@ -62,7 +62,7 @@ pub enum AcmeError {
         /// What is wrong with it.
         why: String,
     },
-    /// Whoever ordered it panicked.
+    /// The task of the order panicked.
     #[error("a fault of this program, which may be reported: {0}")]
     Panicked(String),
     /// What came cannot be shown, or no proof can be made.
@@ -84,7 +84,7 @@ pub enum AcmeError {
     Folder {
         /// The file, or the folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// What stands in a file of the folder is not what was written.

@@ -1,4 +1,4 @@
-//! What a certificate says: until when it is valid, and for which names.
+//! The facts in a certificate: until when it is valid, and for which names.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -11,8 +11,8 @@ use crate::error::AcmeError;
 
 /// The least time that a certificate must have before its end when it comes: with less, orders would follow one another.
 pub const MIN_REMAINING: Duration = Duration::from_secs(5 * 60);
-/// The longest that an authority may call a certificate valid: one that is never renewed is one whose key never changes. Browsers
-/// bear 398 days, authorities of houses go further.
+/// The longest accepted validity: a certificate that is never renewed has a key that never changes. Browsers accept 398 days, internal
+/// authorities go further.
 pub const MAX_LIFETIME: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
 /// How far in the future it may begin: clocks differ.
 pub const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
@@ -31,7 +31,7 @@ impl CertificateInfo {
     ///
     /// # Errors
     ///
-    /// It is none, or says that it ends before it begins.
+    /// It is none, or its end is before its beginning.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, AcmeError> {
         let wrong = |why: String| AcmeError::Certificate { why };
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate)

@@ -11,7 +11,7 @@ use spdy_net::refusal::Refusal;
 
 use crate::proofs::Http01Tokens;
 
-/// Where an authority asks (RFC 8555 §8.3).
+/// The path that an authority requests (RFC 8555 §8.3).
 const PATH: &str = "/.well-known/acme-challenge/";
 
 /// A handler behind that answer.
@@ -27,7 +27,7 @@ impl std::fmt::Debug for Http01Handler {
 }
 
 impl Http01Handler {
-    /// `rest` answers what is not asked of `tokens`.
+    /// `rest` answers all requests that are not for `tokens`.
     #[must_use]
     pub fn new(tokens: Http01Tokens, rest: Arc<dyn Handler>) -> Self {
         Self { tokens, rest }

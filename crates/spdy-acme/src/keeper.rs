@@ -1,5 +1,5 @@
-//! Certificates kept good: what is in the folder is shown from the start, what is not there or is due is ordered, and what comes
-//! is shown from the next handshake on.
+//! Keeps certificates valid: those in the folder are served from the start, missing or due ones are ordered, and new ones are served from
+//! the next handshake on.
 
 use std::any::Any;
 use std::collections::BTreeSet;
@@ -25,10 +25,10 @@ use crate::folder::StateDir;
 
 /// Orders that are open at the same time.
 const MAX_CONCURRENT_ORDERS: usize = 4;
-/// How long a task sleeps at most: a machine may sleep as well, or be set to another hour.
+/// How long a task sleeps at most: a machine may be suspended, or its clock may be set.
 const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
 
-/// What became of a certificate, for whoever tells people.
+/// What happened to a certificate, for logs and metrics.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RenewalEvent<'a> {
@@ -64,7 +64,7 @@ pub enum RenewalEvent<'a> {
         /// When it is renewed.
         due: SystemTime,
     },
-    /// It has come, is shown, and cannot be kept: after a restart it is ordered again.
+    /// It has come, is served, and cannot be stored: after a restart it is ordered again.
     SaveFailed {
         /// Its names.
         names: &'a [String],
@@ -84,10 +84,10 @@ pub enum RenewalEvent<'a> {
     },
 }
 
-/// Told of every [`RenewalEvent`].
+/// Called for every [`RenewalEvent`].
 pub type EventHandler = Arc<dyn Fn(&RenewalEvent<'_>) + Send + Sync>;
 
-/// What is to be kept.
+/// The certificates to keep valid.
 #[derive(Clone, Debug)]
 pub struct RenewalConfig {
     /// The names of each certificate.
@@ -134,8 +134,8 @@ struct RenewalTask {
 }
 
 impl Renewer {
-    /// Shows what `folder` has of what is `wanted`, and orders the rest of `authority`. Nothing of it can fail: what cannot be used is
-    /// told, and ordered.
+    /// Serves the `wanted` certificates that `folder` has, and orders the rest from `authority`. It cannot fail: unusable files are
+    /// reported, and their certificates ordered.
     ///
     /// # Panics
     ///
@@ -349,7 +349,7 @@ impl RenewalTask {
         known.facts.check(names, self.now())?;
         let validity = known.facts.validity.clone();
         certificates.set(self.first(), known.clone());
-        // Some kilobytes, once in months: nobody waits long for the disk here.
+        // Some kilobytes, once in months: the wait for the disk is short.
         if let Err(error) = folder.save_certificate(self.first(), &known.identity) {
             self.emit(&RenewalEvent::SaveFailed {
                 names,
@@ -381,8 +381,8 @@ impl RenewalTask {
     }
 }
 
-/// What comes of `work`, in which there is much that is not ours; should it panic, its task goes on, or nobody would renew the
-/// certificate any more. The panic's own words go to stderr, as any other's.
+/// The result of `work`, which runs much foreign code. If it panics, its task continues, as otherwise the certificate would never be
+/// renewed again. The panic message goes to stderr, like any other.
 async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AcmeError> {
     let done = AssertUnwindSafe(work).catch_unwind().await;
     done.map_err(|panic| AcmeError::Panicked(panic_message(&*panic)))

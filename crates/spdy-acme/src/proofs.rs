@@ -1,10 +1,10 @@
-//! What is shown while an order is open, so that the authority sees that a name leads here.
+//! The proofs that are served while an order is open, so that the authority sees that a name leads here.
 //!
-//! | challenge | who looks, and where | what he sees |
+//! | challenge | request of the authority | response |
 //! | --- | --- | --- |
 //! | tls-alpn-01 (RFC 8737) | a TLS client that offers `acme-tls/1` alone, at port 443 | a certificate with the digest in it |
 //! | http-01 (RFC 8555 §8.3) | a GET of `/.well-known/acme-challenge/TOKEN`, at port 80 | the key authorization |
-//! | dns-01 (§8.4) | a question for TXT of `_acme-challenge.NAME` | the digest, in base64 |
+//! | dns-01 (§8.4) | a query for TXT of `_acme-challenge.NAME` | the digest, in base64 |
 //!
 //! The key authorization is the token and the thumbprint of our account's key (§8.1); the digest is its SHA-256.
 
@@ -27,7 +27,7 @@ use crate::error::AcmeError;
 /// How names are proven.
 #[derive(Clone, Debug)]
 pub enum ChallengeMethod {
-    /// By what these show; whoever shows them is [`with_acme_challenges`](spdy_net::tls::ServerTls::with_acme_challenges).
+    /// By certificates of these, which [`with_acme_challenges`](spdy_net::tls::ServerTls::with_acme_challenges) serves.
     TlsAlpn(Identities),
     /// By what is answered for these, before plain connections.
     Http(Http01Tokens),
@@ -112,7 +112,7 @@ impl ChallengeMethod {
         }
     }
 
-    /// Shows for `name` (of a wildcard the name below the star) that we are who asks with `authorization`.
+    /// Proves control of `name` (of a wildcard the name below the star) to the authority with `authorization`.
     ///
     /// # Errors
     ///

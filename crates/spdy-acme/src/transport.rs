@@ -28,7 +28,7 @@ const EXCHANGE_TIMEOUT: Duration = Duration::from_secs(120);
 pub(crate) struct Transport {
     client: Client,
     runtime: SharedRuntime,
-    /// The directory's. What it names is asked for in no other way: not without TLS, if it has that.
+    /// The scheme of the directory. Its URLs are requested with the same scheme: never without TLS, if it has that.
     scheme: Arc<str>,
     /// How long the authority wanted to be left alone when it refused last.
     rest: Arc<Mutex<Option<Duration>>>,

@@ -1,5 +1,5 @@
-//! What the cache itself costs for one answer, in answers a second: a hit, without and with `Vary`, a 304, and what
-//! comes before a first answer is kept.
+//! The cost of the cache itself for one answer, in answers a second: a hit, without and with `Vary`, a 304, and the
+//! work before a first answer is stored.
 
 use std::hint::black_box;
 use std::time::{Duration, SystemTime};
@@ -21,7 +21,7 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_262_400)
 }
 
-/// As a browser asks.
+/// A request as a browser sends it.
 fn asked(more: &[(&str, &str)]) -> request::Parts {
     let fields = [
         ("accept", "image/avif,image/webp,*/*;q=0.8"),

@@ -1,4 +1,4 @@
-//! The answer to one request, made of what is kept (RFC 9111 §4, RFC 9110 §13.2, §14).
+//! Builds the response to one request from a stored answer (RFC 9111 §4, RFC 9110 §13.2, §14).
 //!
 //! ```text
 //!  kept: 200, whole body
@@ -37,11 +37,11 @@ use crate::validate::response_head;
 pub struct CachedResponse {
     /// Its head, with `Age` and a length.
     pub head: response::Parts,
-    /// What of the kept body follows.
+    /// The part of the stored body that follows.
     pub body: Payload,
 }
 
-/// What of a kept body is sent.
+/// The part of a stored body that is sent.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Payload {
     /// Nothing.
@@ -88,8 +88,8 @@ pub fn answer(
     answer
 }
 
-/// The one part that `request` asks for of an answer which is still coming, has the fields `served` and will have `len` bytes: the fields
-/// of a 206 and the bytes. `None`: it gets the whole.
+/// The one part that `request` asks for, of an answer that is still arriving, has the fields `served` and will have `len` bytes: the
+/// fields of a 206 and the bytes. `None`: it gets the whole.
 #[must_use]
 pub fn part(
     policy: &Policy,
@@ -151,7 +151,7 @@ fn has_content_length(headers: &HeaderMap, body_len: u64) -> bool {
     are_its && left == 0 && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
 }
 
-/// Whether the client's conditions say that it holds what would be sent (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
+/// True if the client's conditions show that it has the current answer (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
 fn is_not_modified(
     stored: &Stored,
     served: &HeaderMap,
@@ -176,7 +176,7 @@ fn is_not_modified(
     modified <= since
 }
 
-/// RFC 9110 §15.4.5: what tells which answer it is and how long it lasts, not what tells about bytes that do not come.
+/// RFC 9110 §15.4.5: the fields that identify the answer and its lifetime, without those about the missing body.
 pub(crate) fn not_modified(served: &HeaderMap) -> CachedResponse {
     let mut head = response_head(StatusCode::NOT_MODIFIED);
     head.headers = served.clone();
@@ -312,7 +312,7 @@ fn multipart(
     }
 }
 
-/// 128 bits that whoever wrote the body could not foresee, from its head and the moment of the request.
+/// 128 bits that the author of the body could not predict, from its head and the time of the request.
 fn boundary(served: &HeaderMap, now: SystemTime) -> String {
     let half = |salt: u8| {
         let mut hasher = DefaultHasher::new();

@@ -24,7 +24,7 @@ pub struct Body {
     len: u64,
 }
 
-/// The bytes that clones share, and who counts them.
+/// The bytes that clones share, and the tally that counts them.
 #[derive(Debug, Default)]
 struct Chunks {
     all: Box<[Bytes]>,
@@ -84,7 +84,7 @@ impl Body {
         })
     }
 
-    /// What tells it from every other, and holds none of its bytes: for what is made of it and kept elsewhere.
+    /// Identifies the body without holding its bytes: for derived data that is stored elsewhere.
     #[must_use]
     pub fn id(&self) -> BodyId {
         BodyId(Arc::downgrade(&self.chunks))
@@ -97,13 +97,13 @@ impl Body {
         self.len + CHUNK_OVERHEAD * (1 + self.chunks.all.len() as u64)
     }
 
-    /// Whether others hold it, too: who reads it, or writes it to a disk.
+    /// True if others hold it too: a reader, or a write to disk.
     #[must_use]
     pub fn is_shared(&self) -> bool {
         Arc::strong_count(&self.chunks) > 1
     }
 
-    /// Has `tally` count its weight until nobody holds it any more. It is counted once: the first tally is the one that does.
+    /// Counts its weight in `tally` until the last holder drops it. It is counted once, by the first tally.
     pub fn count_in(&self, tally: &ByteTally) {
         let counted = &self.chunks.tally_guard;
         counted.get_or_init(|| tally.count(self.weight()));
@@ -115,7 +115,7 @@ impl Body {
     }
 }
 
-/// What tells a body from every other: clones of one body have the same, equal bodies do not.
+/// Identifies a body: clones of one body have the same, equal bodies do not.
 #[derive(Clone, Debug)]
 pub struct BodyId(Weak<Chunks>);
 
@@ -133,7 +133,7 @@ impl BodyId {
         self.0.ptr_eq(&other.0)
     }
 
-    /// Whether nobody holds the body any more.
+    /// True if the body has no holder any more.
     #[must_use]
     pub fn is_gone(&self) -> bool {
         self.0.strong_count() == 0
@@ -149,7 +149,7 @@ pub struct BodyBuilder {
     limit: u64,
 }
 
-/// A body had more bytes than may be kept.
+/// A body had more bytes than may be stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a body of more than {limit} bytes")]
 pub struct TooLong {

@@ -1,4 +1,4 @@
-//! `Cache-Status`: what a cache did with a request, for whoever wonders (RFC 9211).
+//! `Cache-Status`: how a cache handled a request, for diagnosis (RFC 9211).
 //!
 //! ```text
 //!  Cache-Status: spdy; hit; ttl=376
@@ -17,21 +17,21 @@ pub static CACHE_STATUS: HeaderName = HeaderName::from_static("cache-status");
 /// Why a request went on to the origin (RFC 9211 §2.2).
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Forward {
-    /// The cache was told not to handle it.
+    /// The cache was configured not to handle it.
     Bypass,
-    /// Its method asks for that.
+    /// Its method requires that.
     Method,
-    /// Nothing was kept under its URI.
+    /// Nothing was stored under its URI.
     UriMiss,
-    /// What was kept was for other requests.
+    /// The stored answers were for other requests.
     VaryMiss,
-    /// Nothing that was kept could be used, and more is not said.
+    /// No stored answer could be used, without a more precise reason.
     Miss,
-    /// What was kept was fresh, and the request wanted it fresher.
+    /// The stored answer was fresh, and the request wanted it fresher.
     Request,
-    /// What was kept was stale.
+    /// The stored answer was stale.
     Stale,
-    /// What was kept was a part.
+    /// The stored answer was partial.
     Partial,
 }
 
@@ -55,7 +55,7 @@ impl Forward {
 /// Bytes that a member mostly has room in.
 const USUAL_BYTES: usize = 48;
 
-/// One cache's member of the field. Which key was used is never shown: it tells how sites are told apart.
+/// One cache's member of the field. The key is never shown: it reveals how sites are distinguished.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct CacheStatus {
     cache: Cow<'static, str>,
@@ -142,7 +142,7 @@ impl fmt::Display for CacheStatus {
 }
 
 impl CacheStatus {
-    /// Every hit says one: formatting costs more than all that stands in it.
+    /// Every hit writes one: formatting costs more than its content.
     fn write(&self, to: &mut impl fmt::Write) -> fmt::Result {
         write_item(to, &self.cache)?;
         match self.forward {

@@ -1,5 +1,5 @@
-//! A client's own conditions and range, where the origin is not told of them (RFC 9110 §13.2.2, §14.2): what it says of its own
-//! copy would tell one client from another.
+//! A client's own conditions and range, which are not sent to the origin (RFC 9110 §13.2.2, §14.2): those about its own copy would
+//! distinguish one client from another.
 //!
 //! ```text
 //!  request ──▶ single_range ──▶ origin ──▶ a part ──▶ range_holds? no: the whole is asked for
@@ -19,7 +19,7 @@ use crate::freshness::{date_of, single};
 use crate::range;
 use crate::validate::response_head;
 
-/// The range of bytes that a request asks for, written anew; `None` if it asks for several, or for none that can be read.
+/// The byte range that a request asks for, normalized; `None` if it asks for several, or for none that can be parsed.
 #[must_use]
 pub fn single_range(request: &HeaderMap) -> Option<HeaderValue> {
     let field = single(request, &RANGE).ok()??;

@@ -1,8 +1,8 @@
 //! Cache directives: `Cache-Control` of requests and answers, and targeted fields (RFC 9111 §5.2, RFC 9213).
 //!
-//! What cannot be read is read for the worse: a lifetime that is no number, or that two directives tell
-//! differently, is none left (RFC 9111 §4.2.1 encourages that), and a restriction counts however it is written.
-//! Names are compared in any case; a quoted argument is as good as a bare one.
+//! A malformed directive is read as the stricter one: a lifetime that is no number, or that two directives give
+//! differently, is zero (RFC 9111 §4.2.1 encourages that), and a restriction counts however it is written. Names
+//! are compared in any case; a quoted argument is as good as a bare one.
 
 use std::time::Duration;
 
@@ -97,10 +97,11 @@ impl FieldScope {
     }
 }
 
-/// What an answer says to this cache.
+/// The directives of an answer for this cache.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct ResponseControl {
-    /// Whether a targeted field said it: `Cache-Control` and `Expires` are then not for us (RFC 9213 §2.2).
+    /// True if they are from a targeted field: `Cache-Control` and `Expires` are then not for us (RFC 9213
+    /// §2.2).
     pub targeted: bool,
     /// RFC 9111 §5.2.2.10.
     pub s_maxage: Seconds,
@@ -129,7 +130,8 @@ pub struct ResponseControl {
 }
 
 impl ResponseControl {
-    /// What `headers` say, by the first of `targets` that is there and can be read, else by `Cache-Control`.
+    /// The directives in `headers`, by the first of `targets` that is present and valid, else by
+    /// `Cache-Control`.
     #[must_use]
     pub fn parse(headers: &HeaderMap, targets: &[HeaderName]) -> Self {
         targets
@@ -138,7 +140,7 @@ impl ResponseControl {
             .unwrap_or_else(|| Self::plain(headers))
     }
 
-    /// Fields that are for whoever asked, and for nobody after him, where the rest is for all (RFC 9111 §5.2.2.4, §5.2.2.7).
+    /// Fields that are only for the first client, where the rest is for all (RFC 9111 §5.2.2.4, §5.2.2.7).
     pub fn private_fields(&self) -> impl Iterator<Item = &HeaderName> {
         let (private, no_cache) = (self.private.fields(), self.no_cache.fields());
         private.iter().chain(no_cache)
@@ -214,7 +216,7 @@ impl ResponseControl {
     }
 }
 
-/// What a request says to caches (RFC 9111 §5.2.1).
+/// The directives of a request for caches (RFC 9111 §5.2.1).
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct RequestControl {
     /// RFC 9111 §5.2.1.4; also `Pragma: no-cache` without `Cache-Control` (§5.4).
@@ -234,7 +236,7 @@ pub struct RequestControl {
 }
 
 impl RequestControl {
-    /// What `headers` of a request say.
+    /// The directives in `headers` of a request.
     #[must_use]
     pub fn parse(headers: &HeaderMap) -> Self {
         let mut control = Self::default();

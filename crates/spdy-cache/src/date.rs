@@ -6,8 +6,8 @@
 //!  Sun Nov  6 08:49:37 1994           asctime
 //! ```
 //!
-//! Names are compared in any case, and that the day of the week is that day's is not asked. Everything else is as
-//! it stands above, to the space: a date that is nearly one is none, and `Expires` then lies in the past.
+//! Names are compared in any case, and the day of the week is not checked. Everything else must be exactly as
+//! above, to the space: an invalid date is none, and `Expires` then lies in the past.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,8 +1,8 @@
-//! Answers that are something else than their path says, and so are kept for nobody else.
+//! Detects answers whose type contradicts the extension of their path, so that they are not stored for other clients.
 //!
-//! Origins have rules that go by extensions: what ends in `.css` is for everyone, and for a year. Some also answer `/account/x.css` as
-//! they answer `/account/`. Whoever has a visitor open such a link could then have that visitor's page out of a shared cache (*web cache
-//! deception*).
+//! Origins have rules by extension: a path that ends in `.css` is public, and fresh for a year. Some also answer `/account/x.css` as they
+//! answer `/account/`. An attacker that makes a visitor open such a link could then read that visitor's page from a shared cache (*web
+//! cache deception*).
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderValue, StatusCode};
@@ -16,7 +16,7 @@ const STATIC: [&str; 38] = [
 
 /// Whether the answer to `path`, which may be as raw as it came, is a page or data (HTML, JSON) where the path names something else.
 ///
-/// Only answers with success count: a redirect and an error have a page of whatever type for who cannot go on.
+/// Only answers with success count: a redirect and an error have a page of any type for clients without access.
 #[must_use]
 pub fn is_mismatched(path: &str, status: StatusCode, headers: &HeaderMap) -> bool {
     status.is_success() && names_static(path) && is_page_or_data(headers)

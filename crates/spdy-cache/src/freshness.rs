@@ -23,7 +23,7 @@ use crate::control::{MAX_SECONDS, ResponseControl};
 use crate::date;
 use crate::policy::Policy;
 
-/// When an answer was asked for, and when its head came.
+/// When an answer was requested, and when its head came.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Times {
     /// When the request was sent to the origin.
@@ -33,7 +33,7 @@ pub struct Times {
 }
 
 impl Times {
-    /// Asked for and received at one moment.
+    /// Requested and received at one time.
     #[must_use]
     pub fn at(now: SystemTime) -> Self {
         Self {
@@ -104,7 +104,7 @@ pub(crate) fn initial_age(headers: &HeaderMap, times: Times) -> Duration {
     apparent.max(corrected)
 }
 
-/// How old an answer may become, and whether it said so.
+/// How old an answer may become, and whether the answer states it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Lifetime {
     /// From its making on.
@@ -124,19 +124,19 @@ pub enum LifetimeSource {
     Expires,
     /// A guess (RFC 9111 §4.2.2).
     Heuristic,
-    /// Nothing said anything.
+    /// Nothing states one.
     None,
 }
 
 impl LifetimeSource {
-    /// Whether the origin said it.
+    /// True if the origin stated it.
     #[must_use]
     pub fn is_explicit(self) -> bool {
         matches!(self, Self::SMaxage | Self::MaxAge | Self::Expires)
     }
 }
 
-/// Statuses that may be kept without a word about freshness (RFC 9110 §15.1, but 206, which is not stored).
+/// Statuses that may be stored without explicit freshness (RFC 9110 §15.1, but 206, which is not stored).
 pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     matches!(
         status.as_u16(),

@@ -4,7 +4,7 @@ use http::header::{CONTENT_LOCATION, LOCATION};
 use http::{HeaderMap, HeaderName, Method, StatusCode, Uri};
 use url::Url;
 
-/// Whether a request of `method` leaves what is kept as it is; of a method that is not known, nobody can say so.
+/// True if a request of `method` leaves stored responses valid; false for an unknown method.
 #[must_use]
 pub fn is_safe(method: &Method) -> bool {
     method.is_safe() || matches!(method.as_str(), "PROPFIND" | "QUERY" | "REPORT" | "SEARCH")

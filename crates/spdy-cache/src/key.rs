@@ -1,4 +1,4 @@
-//! The name under which answers are kept, as bytes that are compared and never read again.
+//! The key under which answers are stored, as bytes that are compared and never parsed again.
 //!
 //! ```text
 //!  site 00 scheme 00 host 00 port 00 target 00 rules
@@ -17,7 +17,7 @@ use bytes::Bytes;
 /// What a key is made of.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct KeyParts<'a> {
-    /// The site in whose name it was asked.
+    /// The site of the request.
     pub site: &'a str,
     /// `http` or `https`: the scheme of the resource, not of the client's connection.
     pub scheme: &'a str,

@@ -12,11 +12,11 @@
 //!  what all of it is decided by: control.rs (directives), freshness.rs (ages), vary.rs, etag.rs, date.rs, policy.rs
 //! ```
 //!
-//! Rules are RFC 9111 for a shared cache, with the conditions and ranges of RFC 9110, targeted fields (RFC 9213),
-//! stale answers (RFC 5861), `immutable` (RFC 8246), groups (RFC 9875), and what it did told by RFC 9211.
+//! Rules are RFC 9111 for a shared cache, with the conditions and ranges of RFC 9110, targeted fields (RFC 9213), stale answers (RFC
+//! 5861), `immutable` (RFC 8246), groups (RFC 9875), and reports of its actions by RFC 9211.
 //!
-//! Nothing here has a clock, a socket or chance: time is an argument. What is kept of a head ([`stored::Stored`]) is
-//! apart from bodies, so that tiers hold those as they like.
+//! Nothing here has a clock, a socket or randomness: time is an argument. The stored head ([`stored::Stored`]) is separate from bodies,
+//! so that each tier stores those in its own way.
 
 pub mod answer;
 pub mod body;

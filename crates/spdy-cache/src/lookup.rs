@@ -1,4 +1,4 @@
-//! What to do with a request: answer it from what is kept, ask the origin, or both (RFC 9111 §4).
+//! What to do with a request: answer it from the cache, contact the origin, or both (RFC 9111 §4).
 //!
 //! ```text
 //!  request + variants of its key
@@ -29,16 +29,16 @@ use crate::validate::Conditional;
 /// What to do with a request. `index` is that of the variant.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Lookup {
-    /// It is answered from what is kept.
+    /// It is answered from the cache.
     Fresh {
         /// Which variant.
         index: usize,
         /// How old it is.
         age: Duration,
-        /// The client itself asked for an answer past its freshness, with `max-stale`.
+        /// The client itself accepts an answer past its freshness, with `max-stale`.
         stale: bool,
     },
-    /// It is answered from what is kept, though stale, and that is fetched anew for the next (RFC 5861 §3).
+    /// It is answered stale from the cache, and fetched again for the next request (RFC 5861 §3).
     Stale {
         /// Which variant.
         index: usize,
@@ -47,28 +47,28 @@ pub enum Lookup {
         /// What makes the request to the origin conditional.
         background: Conditional,
     },
-    /// The origin is asked whether what is kept is still good. Without a validator the condition is empty, and the
-    /// request asks for the whole; what is kept may then still serve if the origin fails.
+    /// The stored answer is validated at the origin. Without a validator the condition is empty, and the request is for the whole; the
+    /// stored answer may then still be served if the origin fails.
     Revalidate {
         /// Which variant.
         index: usize,
         /// What makes the request to the origin conditional.
         conditional: Conditional,
-        /// Why what is kept does not do as it is.
+        /// Why the stored answer is not used as it is.
         why: StaleReason,
-        /// Until when what is kept may be served if the origin fails ([`may_serve_on_error`]).
+        /// Until when the stored answer may be served if the origin fails ([`may_serve_on_error`]).
         stale_if_error: Option<SystemTime>,
     },
-    /// Nothing that is kept is for this request: the origin is asked, and others may wait for its answer.
+    /// No stored answer is for this request: the origin is contacted, and others may wait for its answer.
     Miss(MissReason),
-    /// The request goes to the origin, past the cache: its answer is for nobody else unless
-    /// [`may_store`](crate::storable::may_store) says so, and nobody is to wait for it.
+    /// The request goes to the origin, past the cache. Its answer is for no other request unless
+    /// [`may_store`](crate::storable::may_store) allows it, and no request waits for it.
     Bypass(BypassReason),
-    /// The client wants nothing that has to be fetched, and there is nothing: 504 (RFC 9111 §5.2.1.7).
+    /// The client accepts only stored responses, and there is none: 504 (RFC 9111 §5.2.1.7).
     OnlyIfCached,
 }
 
-/// Why what is kept is not used as it is.
+/// Why a stored answer is not used as it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StaleReason {
     /// It is stale.
@@ -82,9 +82,9 @@ pub enum StaleReason {
 /// Why there is nothing to use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum MissReason {
-    /// Nothing is kept under the key.
+    /// Nothing is stored under the key.
     Uri,
-    /// What is kept is for other requests (`Vary`).
+    /// The stored answers are for other requests (`Vary`).
     Vary,
 }
 
@@ -95,7 +95,7 @@ pub enum BypassReason {
     Method,
     /// `If-Match` or `If-Unmodified-Since`, which only the origin can answer (RFC 9110 §13.1).
     Precondition,
-    /// `Authorization`, and nothing kept that its origin calls shared.
+    /// `Authorization`, and no stored answer that its origin marks as shared.
     Authorization,
     /// `no-store` in the request, where clients are obeyed.
     NoStore,
@@ -123,7 +123,7 @@ impl Lookup {
     }
 }
 
-/// What to do with `request`, of whose key `variants` are kept.
+/// What to do with `request`, for whose key `variants` are stored.
 ///
 /// A hit without `Vary` allocates nothing.
 #[must_use]
@@ -156,8 +156,8 @@ pub fn lookup(
             (false, false) => Lookup::Miss(MissReason::Vary),
         };
     };
-    // The RFC forbids what was asked for with credentials to go to others (§3.5); that what was asked for without goes
-    // to those who bring some is allowed, and yet not what they asked.
+    // The RFC forbids sharing an answer to a request with credentials (§3.5). Sharing an answer to a request without them with one that
+    // has some is allowed, and yet not what that client requested.
     if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
         return match said.only_if_cached {
             true => Lookup::OnlyIfCached,
@@ -225,8 +225,8 @@ fn select<'a, S: AsRef<Stored>>(
 
 /// Whether the request refuses what is fresh (RFC 9111 §5.2.1).
 ///
-/// What is `immutable` is not fetched for a mere reload, which says `max-age=0`; `no-cache` says that something is
-/// wrong (RFC 8246 §2).
+/// An `immutable` answer is not fetched for a mere reload, which sends `max-age=0`; `no-cache` means that something is wrong (RFC 8246
+/// §2).
 fn requires_fresher(
     asked: &RequestControl,
     stored: &Stored,
@@ -329,8 +329,8 @@ pub fn may_join_fetch(policy: &Policy, request: &request::Parts) -> bool {
     may_coalesce(policy, request) && !is_range_request(request)
 }
 
-/// Whether the whole may be fetched for a request that asks for a part, so that others join, it is kept, and the part is cut from it: a GET
-/// of one range that begins with the first byte, and that [`may_join_fetch`] without it. With `If-Range` the client has the rest already.
+/// True if the whole may be fetched for a request for a part, so that others join, it is stored, and the part is cut from it: a GET of
+/// one range that begins with the first byte, and that [`may_join_fetch`] without it. With `If-Range` the client has the rest already.
 #[must_use]
 pub fn may_fill_range(policy: &Policy, request: &request::Parts) -> bool {
     let headers = &request.headers;

@@ -15,8 +15,8 @@
 //! size; a chunk is checked before a byte of it is served, by itself, so that ranges and long bodies need not be read
 //! whole. A chunk of another file, or of another place in this one, does not pass either.
 //!
-//! What follows from the facts (freshness, what the answer says to caches) is not written down but reckoned when they
-//! are read, by the policy that then holds. Opening, writing, renaming and syncing are the tier's: this knows the bytes.
+//! Values that follow from the facts (freshness, directives) are not written. They are computed when the facts are read, by the current
+//! policy. Opening, writing, renaming and syncing are the tier's: this module knows the bytes.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime};
@@ -36,7 +36,7 @@ use crate::vary::SelectingField;
 const MAGIC: [u8; 8] = *b"spdyobj\x02";
 const DIGEST_BYTES: usize = 32;
 
-/// Bytes of a file that tell how long its head and its body are.
+/// Bytes at the start of a file that hold the lengths of its head and its body.
 pub const PREFIX_BYTES: usize = 20;
 
 /// Bytes that a head may have: more is no head.
@@ -60,13 +60,13 @@ pub enum FileError {
     /// A length that no file has.
     #[error("a head of {got} bytes, want at most {MAX_HEAD_BYTES}")]
     HeadLength {
-        /// Bytes that it tells.
+        /// The length in the file.
         got: u32,
     },
     /// A body longer than can be.
     #[error("a body of {got} bytes")]
     BodyLength {
-        /// Bytes that it tells.
+        /// The length in the file.
         got: u64,
     },
     /// The seal is not that of the bytes before it.
@@ -155,7 +155,7 @@ impl Layout {
 /// An object of which the head was read and found whole.
 #[derive(Clone, Debug)]
 pub struct OpenObject {
-    /// Under what it is kept.
+    /// The key under which it is stored.
     pub key: Key,
     /// The head, and all that goes by it.
     pub stored: Stored,

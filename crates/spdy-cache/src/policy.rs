@@ -12,13 +12,13 @@ pub enum SetCookie {
     /// It is not stored.
     #[default]
     Refuse,
-    /// It is stored without its `Set-Cookie` fields: whoever asked first has them, nobody after.
+    /// It is stored without its `Set-Cookie` fields: only the first client gets them.
     Strip,
     /// It is stored as it came.
     Store,
 }
 
-/// Guesses about freshness where an answer says nothing (RFC 9111 §4.2.2).
+/// Heuristic freshness, for an answer that states none (RFC 9111 §4.2.2).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Heuristic {
     /// Part of the time since `Last-Modified` for which an answer counts as fresh, in percent; 10 is the RFC's example.
@@ -29,8 +29,8 @@ pub struct Heuristic {
 
 /// The choices of one shared cache, or of one kind of what it keeps.
 ///
-/// [`site`](Self::site) is for what comes from the site's own origin, [`third_party`](Self::third_party) for what
-/// was moved there from elsewhere: of those, nothing is kept longer than its owner said.
+/// [`site`](Self::site) is for answers of the site's own origin, [`third_party`](Self::third_party) for resources that were moved there
+/// from elsewhere: of those, none is stored longer than its owner states.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Policy {
     /// Fields that speak to this cache in place of `Cache-Control`, the first that is there wins (RFC 9213 §2.2).
@@ -39,17 +39,16 @@ pub struct Policy {
     pub heuristic: Option<Heuristic>,
     /// Answers that set cookies.
     pub set_cookie: SetCookie,
-    /// Whether an answer to a request with `Cookie` may be stored without `public`, `s-maxage` or a targeted field
-    /// that says so. RFC 9111 allows it; origins that forget `Vary` or `private` make it a leak.
+    /// Whether an answer to a request with `Cookie` may be stored without `public`, `s-maxage` or a targeted field that allows it. RFC
+    /// 9111 allows it; origins that forget `Vary` or `private` make it a leak.
     pub store_after_cookie: bool,
     /// Whether `no-cache`, `no-store`, `max-age`, `min-fresh` and `max-stale` of a request are obeyed, so that any client can make
     /// the origin work. They are advisory (RFC 9111 §5.2.1). `only-if-cached` is always obeyed: it costs nothing.
     pub clients_may_revalidate: bool,
-    /// How long past its freshness an answer may be served while it is fetched anew, where the origin says nothing
-    /// of `stale-while-revalidate` (RFC 5861 §3).
+    /// How long past its freshness an answer may be served while it is fetched again, if the origin sends no `stale-while-revalidate`
+    /// (RFC 5861 §3).
     pub stale_while_revalidate: Duration,
-    /// How long past its freshness an answer may be served when the origin fails, where the origin says nothing of
-    /// `stale-if-error` (RFC 5861 §4).
+    /// How long past its freshness an answer may be served when the origin fails, if the origin sends no `stale-if-error` (RFC 5861 §4).
     pub stale_if_error: Duration,
     /// Names that the `Vary` of an answer may have; with more it is not stored.
     pub max_vary_names: usize,
@@ -57,7 +56,7 @@ pub struct Policy {
     pub max_head_bytes: usize,
     /// Tags that an answer may have; with more it is not stored, since a purge could then miss it.
     pub max_tags: usize,
-    /// Ranges that a request may ask for; with more, it gets the whole (RFC 9110 §14.2).
+    /// The most ranges in a request; with more, it gets the whole (RFC 9110 §14.2).
     pub max_ranges: usize,
 }
 

@@ -1,19 +1,19 @@
-//! Ranges of bytes of what is kept whole (RFC 9110 §14).
+//! Byte ranges of answers that are stored whole (RFC 9110 §14).
 
 use std::ops::Range;
 
-/// What a `Range` field asks for, of so many bytes.
+/// The result of a `Range` field, for so many bytes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum RangeRequest {
     /// The whole: no range, another unit, no syntax, too many ranges, or more bytes than there are.
     Full,
     /// Nothing that is there: 416.
     Unsatisfiable,
-    /// These, in the order they were asked; none empty, none past the end.
+    /// These, in the order of the request; none empty, none past the end.
     Ranges(Vec<Range<u64>>),
 }
 
-/// The one range that a field asks for, in the form that has no choice; `None` if there are several, or none that can be read.
+/// The one range in a field, in normal form; `None` if there are several, or none that can be parsed.
 pub(crate) fn rewritten(field: &[u8]) -> Option<String> {
     let (unit, set) = field.split_at_checked(6)?;
     if !unit.eq_ignore_ascii_case(b"bytes=") {

@@ -1,12 +1,12 @@
-//! An answer that redirects led to, and that stands where the first of them stood: it is good no longer than each of them, and for
-//! nobody that one of them is not for.
+//! An answer at the end of redirects, stored under the URL of the first: it is fresh no longer than each of them, and only for requests
+//! that all of them match.
 //!
 //! ```text
 //!  /lib@latest.js   302  max-age=600                   ─┐
 //!  /lib@1.2.3.js    200  max-age=31536000, immutable   ─┴▶  200  max-age=600, under /lib@latest.js
 //! ```
 //!
-//! Where each hop is kept by itself that comes about by itself (RFC 9111 §3, §4.2). Here one object stands for all.
+//! If each hop is stored by itself, that follows by itself (RFC 9111 §3, §4.2). Here one object stands for all.
 
 use std::time::SystemTime;
 
@@ -24,7 +24,7 @@ use crate::storable::{Uncacheable, may_store};
 pub struct RedirectLimits {
     /// Until when all of them are good.
     until: Option<ExpiryTimes>,
-    /// Why one of them may not be kept.
+    /// Why one of them may not be stored.
     refused: Option<Uncacheable>,
     said: Restrictions,
     /// By what they were chosen.
@@ -81,13 +81,13 @@ impl RedirectLimits {
         }
     }
 
-    /// Why nothing that they lead to may be kept, if so.
+    /// Why the final answer may not be stored, if so.
     #[must_use]
     pub fn refused(&self) -> Option<Uncacheable> {
         self.refused
     }
 
-    /// Makes the head of what they led to say what all of them say together: to this cache, and to those of clients.
+    /// Merges the directives of all hops into the head of the final answer: those for this cache, and those for caches of clients.
     ///
     /// Nothing is done to what no redirect led to.
     pub fn apply(
@@ -126,7 +126,7 @@ impl RedirectLimits {
     }
 }
 
-/// What is left to say of `control` and of all before it, but for lifetimes. To serve what is stale was allowed of the last alone.
+/// The directives of `control` and of all before it, except lifetimes. Permission to serve stale counts for the last alone.
 fn restrictions(said: Restrictions, control: &ResponseControl, headers: &HeaderMap) -> Vec<String> {
     let about = |name: &str, is_said: bool, about: &FieldScope| match about.fields() {
         _ if is_said => Some(name.to_owned()),
@@ -207,7 +207,7 @@ mod tests {
         response.body(()).expect("an answer").into_parts().0
     }
 
-    /// What comes of `last`, to which `hops` led: its Cache-Control and Vary, and why it is not kept.
+    /// The result for `last`, to which `hops` led: its Cache-Control and Vary, and why it is not stored.
     fn amended(hops: &[Fields<'_>], last: Fields<'_>) -> (String, String, Option<&'static str>) {
         let (policy, times) = (
             Policy::third_party(),

@@ -1,4 +1,4 @@
-//! What a tier that several caches share is to the cache that asks it.
+//! The interface of a tier that several caches share.
 //!
 //! ```text
 //!  find ──▶ checked to its last byte, or nothing: whoever asks goes on as without it
@@ -6,8 +6,8 @@
 //!  purge ─▶ told to all who share it; what they purge comes to an Ear
 //! ```
 //!
-//! A purge holds for all that was fetched before it, wherever that is by now. What a cache knows of purges is a [`PurgeVersion`]: a
-//! fetch that begins takes it along, and what it brings is believed by none who knows of a later purge that means it.
+//! A purge applies to everything fetched before it, at every place where it is stored. A [`PurgeVersion`] is what a cache knows of
+//! purges. A fetch takes the current one along; a cache that knows of a later matching purge does not use the result.
 
 use std::fmt;
 use std::future::Future;
@@ -42,7 +42,7 @@ impl PurgeTarget {
         Self::Prefix(Bytes::new())
     }
 
-    /// Whether it means what is kept of an answer with these fields, under `key`.
+    /// True if it matches a stored answer with these fields, under `key`.
     #[must_use]
     pub fn matches(&self, key: &Key, headers: &HeaderMap) -> bool {
         match self {
@@ -65,7 +65,7 @@ impl PurgeTarget {
 #[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
 pub struct PurgeVersion(pub u128);
 
-/// Hears what others purged, and whether they left it as stale.
+/// Called for each purge of others; the flag states whether they left the objects as stale.
 pub type PurgeListener = Arc<dyn Fn(&PurgeTarget, bool) + Send + Sync>;
 
 /// The tier. None of it fails: what cannot be had is a miss, what cannot be written is left out.
@@ -84,12 +84,12 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     /// Keeps an answer for all, sooner or later.
     fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion);
 
-    /// Lets go of all that is kept of a URL ([`Key::url`]), because of what a client did. Others are not told.
+    /// Deletes everything stored of a URL ([`Key::url`]), because of a client's request. Others are not notified.
     fn remove(&self, url: &[u8]);
 
     /// Purges, here and for all others: gone, or `soft`ly stale. Nothing it means is found from now on, by this cache.
     fn purge(&self, meant: PurgeTarget, soft: bool);
 
-    /// Waits until all purges so far can be heard by the others; `false` if that takes too long. They will be told.
+    /// Waits until others can read all purges so far; `false` if that takes too long. They are delivered later then.
     fn told(&self) -> TierFuture<'_, bool>;
 }

@@ -8,8 +8,8 @@
 //!  new, and in ghost ──────────────────────────────▶ main
 //! ```
 //!
-//! Most of what a cache is asked for is asked for once; it leaves by the small queue without disturbing the rest. A use
-//! only counts up to 3, on the object itself: a hit moves nothing and locks nothing.
+//! Most objects in a cache are requested once; they leave by the small queue without disturbing the rest. A use only counts up to 3, on
+//! the object itself: a hit moves nothing and locks nothing.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 
@@ -87,7 +87,7 @@ impl S3Fifo {
         *bytes -= weight;
     }
 
-    /// The object whose turn it is to go or to prove itself; `None` if there is none.
+    /// The next candidate for eviction or promotion; `None` if there is none.
     pub(crate) fn last(&self) -> Option<Id> {
         let (first, second) = match self.small_bytes * 10 >= self.bytes() {
             true => (&self.small, &self.main),
@@ -126,7 +126,7 @@ impl S3Fifo {
 
 /// Names of what left the small queue lately.
 ///
-/// Hashes with a known key: who makes two of them alike gains a place in the main queue, once.
+/// Hashes with a known key: a collision on purpose gains a place in the main queue, once.
 #[derive(Debug, Default)]
 struct Ghost {
     order: VecDeque<u64>,

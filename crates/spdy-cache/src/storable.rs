@@ -1,4 +1,4 @@
-//! Which answers may be kept, and what of them (RFC 9111 §3).
+//! Which answers may be stored, and which parts of them (RFC 9111 §3).
 
 use http::header::{
     AUTHORIZATION, CONNECTION, CONTENT_LOCATION, COOKIE, DATE, PROXY_AUTHENTICATE,
@@ -14,31 +14,31 @@ use crate::stored::{Stored, StoredParts};
 use crate::tags;
 use crate::vary::{self, SelectingField};
 
-/// Why an answer is not kept.
+/// Why an answer is not stored.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
 #[non_exhaustive]
 pub enum Uncacheable {
-    /// Neither GET, nor a POST whose answer says that it is the target's.
+    /// Neither GET, nor a POST whose answer states that it is the target's.
     #[error("method")]
     Method,
-    /// A GET with content: the answer is not to its target alone. Who sees contents says so; [`may_store`] does not.
+    /// A GET with content: the answer is not to its target alone. The caller, which sees contents, sets this; [`may_store`] does not.
     #[error("content")]
     Content,
-    /// A page or data where the path names a sheet, a script, an image or the like
-    /// ([`is_mismatched`](crate::deception::is_mismatched)). Who sees the path as it came says so; [`may_store`] does not.
+    /// A page or data where the path names a sheet, a script, an image or the like ([`is_mismatched`](crate::deception::is_mismatched)).
+    /// The caller, which sees the original path, sets this; [`may_store`] does not.
     #[error("type mismatch")]
     TypeMismatch,
-    /// A body of more bytes than may be kept. Who sees bodies says so; [`may_store`] does not.
+    /// A body of more bytes than may be stored. The caller, which sees bodies, sets this; [`may_store`] does not.
     #[error("body bytes")]
     BodyTooLarge,
-    /// As much as may be is on its way to be kept already. Who sees bodies says so; [`may_store`] does not.
+    /// The limit of bodies in progress is reached. The caller, which sees bodies, sets this; [`may_store`] does not.
     #[error("in flight")]
     BodyMemory,
-    /// The request said `no-store`.
+    /// The request had `no-store`.
     #[error("request no-store")]
     RequestNoStore,
-    /// An informational status, 206 or 304: only whole answers are stored. Or one that tells of the request alone, where it is not to poison
-    /// what others ask for: who knows that says so, and [`may_store`] does not.
+    /// An informational status, 206 or 304: only whole answers are stored. Or a status about this request alone, which must not poison
+    /// the requests of others: the caller, which knows that, sets this; [`may_store`] does not.
     #[error("status")]
     Status,
     /// `must-understand`, and a status that this cache does not know.
@@ -50,10 +50,10 @@ pub enum Uncacheable {
     /// `private`.
     #[error("private")]
     Private,
-    /// The request had `Authorization`, or another field that names its user, and the answer does not say that others may have it.
+    /// The request had `Authorization`, or another field that names its user, and the answer does not allow sharing.
     #[error("authorization")]
     Authorization,
-    /// The request had `Cookie`, and the answer does not say that others may have it.
+    /// The request had `Cookie`, and the answer does not allow sharing.
     #[error("cookie")]
     Cookie,
     /// It sets a cookie.
@@ -71,7 +71,7 @@ pub enum Uncacheable {
     /// More tags than [`Policy::max_tags`].
     #[error("tags")]
     Tags,
-    /// It says nothing of freshness, and its status lets nobody guess.
+    /// It states no freshness, and its status permits no heuristic.
     #[error("no freshness")]
     NoFreshness,
     /// It could never be used: stale on arrival, nothing to validate it by, and not wanted stale.
@@ -79,14 +79,14 @@ pub enum Uncacheable {
     NeverReusable,
 }
 
-/// Whether the answer to `request` may be kept, and what is kept of it.
+/// Whether the answer to `request` may be stored, and what is stored of it.
 ///
 /// `request` is the same that [`lookup`](crate::lookup::lookup) was handed, with the absolute URI: the target of a POST
 /// is compared with the answer's `Content-Location`.
 ///
 /// # Errors
 ///
-/// Why not. It says nothing against passing the answer on to whoever asked.
+/// Why not. The answer may still be passed on to the client.
 pub fn may_store(
     policy: &Policy,
     request: &request::Parts,
@@ -196,7 +196,7 @@ fn check_shareable(
     Ok(stored)
 }
 
-/// Whether the answer allows what it was asked for with credentials to be used for others (RFC 9111 §3.5).
+/// True if the answer to a request with credentials may be shared (RFC 9111 §3.5).
 #[must_use]
 pub fn is_explicitly_shared(control: &ResponseControl) -> bool {
     control.public || control.must_revalidate || control.s_maxage.value().is_some()
@@ -217,7 +217,7 @@ fn is_understood(status: StatusCode) -> bool {
     )
 }
 
-/// RFC 9110 §9.3.3: the answer to a POST is what a GET would get if it says so itself.
+/// RFC 9110 §9.3.3: the answer to a POST is that of a GET if its fields state so.
 fn is_located_at_target(request: &request::Parts, answer: &response::Parts) -> bool {
     let Ok(target) = url::Url::parse(&request.uri.to_string()) else {
         return false;
@@ -256,7 +256,7 @@ pub(crate) fn listed_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
         .collect()
 }
 
-/// What is kept of a head, with a `Date` (RFC 9110 §6.6.1).
+/// The stored fields of a head, with a `Date` (RFC 9110 §6.6.1).
 fn stored_headers(
     policy: &Policy,
     headers: &HeaderMap,
@@ -264,13 +264,13 @@ fn stored_headers(
     times: Times,
 ) -> Result<HeaderMap, Uncacheable> {
     let of_connection = listed_by_connection(headers);
-    // Fields that an answer calls `private` or `no-cache` are left out, and the rest may be kept (§5.2.2.4, §5.2.2.7).
+    // Fields that an answer lists in `private` or `no-cache` are left out, and the rest may be stored (§5.2.2.4, §5.2.2.7).
     let withheld = |name: &HeaderName| {
         is_hop_by_hop(name)
             || of_connection.contains(name)
             || control.private_fields().any(|listed| listed == name)
     };
-    // Without them the bytes mean something else, or go to whom they are not for.
+    // Without them the bytes would be misread, or sent to the wrong client.
     let is_needed = |name: &HeaderName| *name == VARY || name.as_str().starts_with("content-");
     if control.private_fields().any(is_needed) {
         return Err(Uncacheable::Private);
@@ -303,7 +303,7 @@ fn stored_headers(
     Ok(kept)
 }
 
-/// A request that asks for a part, which a stored whole can serve but whose answer is not stored.
+/// A request for a part, which a stored whole can serve but whose answer is not stored.
 pub(crate) fn is_range_request(request: &request::Parts) -> bool {
     request.method == Method::GET && request.headers.contains_key(RANGE)
 }

@@ -10,12 +10,11 @@
 //! A hit takes `&self`, clones one `Arc` and counts a use on the object; everything else takes `&mut self`. No map is iterated
 //! whose order is chance, so the same calls give the same store.
 //!
-//! When the whole is full, the site that holds most gives; a site past its own quota gives itself. What an object weighs is
-//! reckoned with heads, indexes and tables, so that the sum is near what the process holds.
+//! When the whole is full, the site that holds most evicts; a site past its own quota evicts its own objects. The weight of an object
+//! includes heads, indexes and tables, so that the sum is near the memory of the process.
 //!
-//! A body that left while somebody reads it takes its room until the last reader is done: it is counted by whoever holds it
-//! (tally.rs), not by where it stands. To throw it out would make no room, so it stays in while others can go; where nothing else is
-//! left to go, what is new is refused.
+//! An evicted body uses memory until its last reader is done. So a body is counted as long as it has a holder (tally.rs), not by its
+//! place. Evicting it would free no memory, so it stays while others can be evicted; if there are no others, the new object is refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -58,7 +57,7 @@ impl Default for StoreConfig {
     }
 }
 
-/// An answer with its body. Cheap to clone; whoever holds one may read it after it left the store.
+/// An answer with its body. Cheap to clone; a holder may read it after it left the store.
 #[derive(Clone, Debug)]
 pub struct Object(Arc<Inner>);
 
@@ -109,13 +108,13 @@ impl AsRef<Stored> for Object {
     }
 }
 
-/// Uses that are told apart.
+/// Uses that are distinguished.
 const MAX_USES: u8 = 3;
 
 /// Where a store has an object: among its key's variants, and in its slot.
 const INTERNAL_REFS: usize = 2;
 
-/// Objects that are passed over because somebody holds them, before an object that wants room is refused.
+/// Objects in use that are skipped before a new object is refused.
 const MAX_SKIPPED: usize = 1024;
 
 /// What weighs more than one part of the store in so many has no others make room for it before it is known that they can.
@@ -133,7 +132,7 @@ pub enum PurgeMode {
     Soft(SystemTime),
 }
 
-/// An object is larger than may be kept, or than can be beside what is being read.
+/// An object is larger than may be stored, or than is possible beside the objects in use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("an object of {weight} bytes, with room for {room}")]
 pub struct TooLarge {
@@ -176,11 +175,11 @@ impl Slot {
     }
 }
 
-/// What does not go, though its turn has come.
+/// Which objects may be evicted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum EvictionFilter {
     Any,
-    /// What somebody holds.
+    /// Only objects without a holder.
     NotInUse,
 }
 
@@ -194,9 +193,9 @@ pub struct Store {
     tags: BTreeMap<PurgeTag, BTreeSet<Id>>,
     queues: BTreeMap<Bytes, S3Fifo>,
     bytes: u64,
-    /// Of those, what is no body.
+    /// Of those, bytes outside bodies.
     head_bytes: u64,
-    /// Of bodies that were put in, wherever they are now.
+    /// Bodies that were inserted, in the store or still held elsewhere.
     bodies: ByteTally,
     next_id: Id,
     counters: StoreCounters,
@@ -221,7 +220,7 @@ impl Store {
         }
     }
 
-    /// What is kept under `key`: the variants for [`lookup`](crate::lookup::lookup). Whichever is used is told so
+    /// The variants under `key`, for [`lookup`](crate::lookup::lookup). The caller counts the use of the chosen one
     /// ([`Object::count_use`]).
     #[must_use]
     pub fn get(&self, key: &Key) -> Option<Arc<[Object]>> {
@@ -232,8 +231,8 @@ impl Store {
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] if it weighs more than a limit, or than there is room for beside what is being read; the one whose place it would
-    /// take is gone all the same.
+    /// [`TooLarge`] if it weighs more than a limit, or than the room beside the objects in use; the one that it would replace is removed
+    /// all the same.
     pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
         let tags = tags::response_tags(key, stored.headers());
         let weight = weight_of(key, &stored, &body, &tags);
@@ -352,13 +351,13 @@ impl Store {
         self.bytes
     }
 
-    /// Bytes that everything weighs that is in it, or was and is held by somebody yet; never more than [`StoreConfig::max_bytes`].
+    /// Weight in bytes of everything in the store, and of evicted bodies that are still held; never more than [`StoreConfig::max_bytes`].
     #[must_use]
     pub fn bytes_in_use(&self) -> u64 {
         self.head_bytes + self.bodies.bytes()
     }
 
-    /// Bytes that what is kept of a site weighs.
+    /// Weight in bytes of a site's stored objects.
     #[must_use]
     pub fn site_bytes(&self, site: &str) -> u64 {
         self.queues.get(site.as_bytes()).map_or(0, S3Fifo::bytes)
@@ -438,7 +437,8 @@ impl Store {
         }
     }
 
-    /// Whether there is room for so much when all has gone that nobody holds; else how much there is then. So nothing goes in vain.
+    /// Checks that evicting all objects without a holder makes enough room; otherwise returns the room there is then. So no object is
+    /// evicted in vain.
     fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
         let mut going = self.slots.values().filter(|slot| !slot.object.is_in_use());
         let mut gone = 0;
@@ -465,7 +465,7 @@ impl Store {
         }
     }
 
-    /// One that nobody holds goes, of the site that has most if that has one; `false` if none was found.
+    /// Evicts one object without a holder, of the fullest site if that has one; `false` if none was found.
     fn evict_one(&mut self) -> bool {
         let fullest = self.queues.iter().max_by_key(|(_, shelf)| shelf.bytes());
         let Some(fullest) = fullest.map(|(site, _)| site.clone()) else {
@@ -479,7 +479,7 @@ impl Store {
         others.any(|site| self.evict_from(site, EvictionFilter::NotInUse))
     }
 
-    /// One goes from the shelf of `site`; `false` if so many were spared that it is given up.
+    /// Evicts one object from the queue of `site`; `false` if too many objects in use were skipped.
     fn evict_from(&mut self, site: &[u8], sparing: EvictionFilter) -> bool {
         let mut spared = 0;
         loop {

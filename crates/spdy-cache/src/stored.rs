@@ -1,4 +1,4 @@
-//! What is kept of an answer beside its body: the head, whom it is for, and how long.
+//! The stored part of an answer beside its body: the head, its variant, and its lifetime.
 //!
 //! A [`Stored`] is made by [`may_store`](crate::storable::may_store) and [`merge`](crate::validate::merge) alone. It
 //! has two heads where a body was rewritten: `head`, as the origin sent it, by which freshness and validation go, and
@@ -24,13 +24,13 @@ pub(crate) struct StoredParts {
     /// Without what speaks of the connection it came by.
     pub(crate) headers: HeaderMap,
     pub(crate) served: Option<Box<HeaderMap>>,
-    /// What whoever keeps it knows of it beside; empty if nothing.
+    /// The note of the caller that stores it; empty if none.
     pub(crate) note: Box<[u8]>,
     pub(crate) selecting: Vec<SelectingField>,
     pub(crate) times: Times,
 }
 
-/// An answer that is kept, without its body.
+/// A stored answer, without its body.
 #[derive(Debug)]
 pub struct Stored {
     pub(crate) facts: StoredParts,
@@ -40,7 +40,7 @@ pub struct Stored {
     /// `Date`, or when it came: of two for the same request, the later is taken.
     pub(crate) date: SystemTime,
     pub(crate) last_modified: Option<SystemTime>,
-    /// Seconds since 1970 from which it counts as stale whatever it said; 0 is never.
+    /// Seconds since 1970 from which it counts as stale in any case; 0 is never.
     expired_at: AtomicU64,
     memoized_check: OnceLock<bool>,
 }
@@ -55,7 +55,7 @@ impl Clone for Stored {
             date: self.date,
             last_modified: self.last_modified,
             expired_at: AtomicU64::new(self.expired_at.load(Ordering::Relaxed)),
-            memoized_check: OnceLock::new(), // whoever copies it may change it
+            memoized_check: OnceLock::new(), // a clone may be modified
         }
     }
 }
@@ -90,10 +90,10 @@ impl Stored {
 
     /// Lets clients see `headers` in place of the origin's: of a body that was rewritten, with an `ETag` of its own.
     ///
-    /// Conditional requests of clients are answered by these, validation with the origin goes by its own. A merge
-    /// with a 304 drops them: whoever rewrote makes them anew of the new head.
+    /// Conditional requests of clients are answered by these; validation with the origin uses its own. A merge with a 304 drops them: the
+    /// caller rewrites the new head again.
     ///
-    /// Fields that the answer says are not for everyone ([`ResponseControl::private_fields`]) are left out of them as well.
+    /// Private fields of the answer ([`ResponseControl::private_fields`]) are left out of them as well.
     #[must_use]
     pub fn with_client_headers(mut self, mut headers: HeaderMap) -> Self {
         for name in self.control.private_fields() {
@@ -104,8 +104,7 @@ impl Stored {
         self
     }
 
-    /// Keeps `note` with it: what is known of the body beside, for whoever serves it. This crate reads nothing of it. A merge with a
-    /// 304 drops it.
+    /// Stores `note` with it: facts about the body, for the caller. This crate does not read it. A merge with a 304 drops it.
     #[must_use]
     pub fn with_note(mut self, note: impl Into<Box<[u8]>>) -> Self {
         self.facts.note = note.into();
@@ -136,13 +135,13 @@ impl Stored {
         &self.facts.note
     }
 
-    /// What `judge` says of what clients see and of the body, or said when it was first asked: neither changes. Whoever serves has one
-    /// such question; this crate has none.
+    /// The result of `judge` for the client headers and the body, computed on the first call: neither changes. Reserved for one check of
+    /// the caller; this crate has none.
     pub fn memoized_check(&self, judge: impl FnOnce() -> bool) -> bool {
         *self.memoized_check.get_or_init(judge)
     }
 
-    /// What it says to this cache.
+    /// Its directives for this cache.
     #[must_use]
     pub fn control(&self) -> &ResponseControl {
         &self.control
@@ -154,7 +153,7 @@ impl Stored {
         self.lifetime
     }
 
-    /// When it was asked for and when it came.
+    /// When it was requested and when it came.
     #[must_use]
     pub fn times(&self) -> Times {
         self.facts.times
@@ -231,14 +230,14 @@ impl Stored {
             .all(|field| field.matches(request))
     }
 
-    /// Which variant a request with these fields asks for, among those that this is one of: requests for the same give the same bytes.
+    /// The variant of a request with these fields, among those that this is one of: requests for the same variant give the same bytes.
     #[must_use]
     pub fn variant_of(&self, request: &HeaderMap) -> Vec<u8> {
         let mut variant = Vec::new();
         for field in &self.facts.selecting {
             let asked = SelectingField::of_request(field.name.clone(), request);
             variant.extend(field.name.as_str().as_bytes());
-            // No name, and no value of a field, has such a byte; to say nothing is not to say something empty.
+            // No name, and no value of a field, has such a byte; a missing field differs from an empty one.
             variant.push(if asked.is_named() { b'\n' } else { 0 });
             variant.extend(asked.normal_form());
             variant.push(0);
@@ -257,7 +256,7 @@ impl Stored {
         EntityTag::of(&self.facts.headers)
     }
 
-    /// Whether the origin can be asked if it is still good.
+    /// True if it can be validated at the origin.
     #[must_use]
     pub fn has_validator(&self) -> bool {
         self.entity_tag().is_some() || self.last_modified.is_some()
@@ -274,7 +273,7 @@ impl Stored {
             || self.stale_if_error(policy).is_some()
     }
 
-    /// How long past its freshness it may be served while it is fetched anew; `None` if never (RFC 5861 §3).
+    /// How long past its freshness it may be served while it is fetched again; `None` if never (RFC 5861 §3).
     #[must_use]
     pub fn stale_while_revalidate(&self, policy: &Policy) -> Option<Duration> {
         let said = self.control.stale_while_revalidate.value();
@@ -288,8 +287,8 @@ impl Stored {
         self.stale_window(said, policy.stale_if_error)
     }
 
-    /// An origin that sends `s-maxage` forbids stale answers (RFC 9111 §4.2.4) unless it asks for them in the same
-    /// breath: `s-maxage=60, stale-while-revalidate=600` is what frameworks write, and means what it says.
+    /// An origin that sends `s-maxage` forbids stale answers (RFC 9111 §4.2.4) unless it requests them in the same field: frameworks
+    /// write `s-maxage=60, stale-while-revalidate=600`, and that is taken literally.
     fn stale_window(&self, said: Option<Duration>, default: Duration) -> Option<Duration> {
         if self.must_validate_when_stale() {
             return None;
@@ -304,7 +303,7 @@ impl Stored {
         control.must_revalidate || control.proxy_revalidate || control.no_cache.is_all()
     }
 
-    /// Whether nobody but the origin itself can allow a stale answer.
+    /// True if only the origin itself can allow a stale answer.
     pub(crate) fn requires_revalidation(&self) -> bool {
         self.must_validate_when_stale() || self.control.s_maxage != Default::default()
     }

@@ -15,7 +15,7 @@ static CACHE_TAG: HeaderName = HeaderName::from_static("cache-tag");
 static CACHE_GROUPS: HeaderName = HeaderName::from_static("cache-groups");
 static CACHE_GROUP_INVALIDATION: HeaderName = HeaderName::from_static("cache-group-invalidation");
 
-/// A tag, with whose it is.
+/// A tag, with its owner.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum PurgeTag {
     /// Of `Surrogate-Key`, `Cache-Tag` or `Cache-Groups`, in a site.
@@ -62,7 +62,7 @@ impl PurgeTag {
     }
 }
 
-/// The tags of an answer that is kept under `key`, each once.
+/// The tags of an answer that is stored under `key`, each once.
 #[must_use]
 pub fn response_tags(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     let site = key.site();

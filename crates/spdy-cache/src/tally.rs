@@ -1,4 +1,4 @@
-//! Bytes that are counted for as long as anybody holds them, wherever they have gone.
+//! Counts bytes for as long as they have a holder, in any place.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

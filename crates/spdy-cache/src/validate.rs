@@ -1,4 +1,4 @@
-//! Asking the origin whether what is kept is still good, and what its answer changes (RFC 9111 §4.3).
+//! Validates stored answers at the origin, and merges the result (RFC 9111 §4.3).
 //!
 //! ```text
 //!  Conditional::of(stored)  ──▶  If-None-Match, If-Modified-Since of the *origin's* validators
@@ -22,7 +22,7 @@ use crate::policy::Policy;
 use crate::storable::{self, Uncacheable, to_stored};
 use crate::stored::Stored;
 
-/// What makes a request to the origin conditional: the validators of what is kept.
+/// The conditions of a request to the origin: the validators of the stored answer.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Conditional {
     if_none_match: Option<HeaderValue>,
@@ -40,14 +40,13 @@ impl Conditional {
         }
     }
 
-    /// Whether there is nothing to validate by: the request then asks for the whole.
+    /// True if there is nothing to validate by: the request is then for the whole.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Makes the fields of a request ask this, and nothing else: the client's own conditions and ranges are answered
-    /// from what comes of it.
+    /// Replaces the conditions of a request by these: the client's own conditions and ranges are answered from the result.
     pub fn apply(&self, request: &mut HeaderMap) {
         strip_conditions(request);
         let fields = [
@@ -62,7 +61,7 @@ impl Conditional {
     }
 }
 
-/// Makes a request ask for the whole, unconditionally: for an answer that is to be kept, or that others wait for.
+/// Makes a request unconditional and for the whole: for an answer that is to be stored, or that others wait for.
 pub fn strip_conditions(request: &mut HeaderMap) {
     for name in [
         IF_MATCH,
@@ -76,17 +75,17 @@ pub fn strip_conditions(request: &mut HeaderMap) {
     }
 }
 
-/// What a 304 makes of what was kept.
+/// The result of merging a 304 into a stored answer.
 #[derive(Debug)]
 pub enum MergeResult {
     /// It takes the other's place, with the same body.
     Store(Stored),
-    /// It answers the request that asked, and is dropped: by its new fields it may not be kept.
+    /// It answers the current request, and is dropped: its new fields forbid storing it.
     UseOnce(Stored, Uncacheable),
 }
 
 impl MergeResult {
-    /// What answers the request that asked.
+    /// The answer to the current request.
     #[must_use]
     pub fn stored(&self) -> &Stored {
         let (Self::Store(stored) | Self::UseOnce(stored, _)) = self;
@@ -94,15 +93,16 @@ impl MergeResult {
     }
 }
 
-/// A 304 is about something else than what was kept, as its validators tell: ask again, without a condition.
+/// A 304 is about another answer than the stored one, by its validators: repeat the request without a condition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("a 304 with the {0} of something else than was asked about")]
 pub struct ValidatorMismatch(&'static str);
 
-/// Makes what was kept fresh by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).
+/// Makes a stored answer fresh by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).
 ///
-/// `request` is the one that [`lookup`](crate::lookup::lookup) was handed. Fields of the 304 take the place of those that were kept, but for what tells about bytes
-/// that did not come: length, coding, range, digests. What [`with_client_headers`](Stored::with_client_headers) set is dropped.
+/// `request` is the one that was passed to [`lookup`](crate::lookup::lookup). Fields of the 304 replace the stored ones, except those
+/// about the missing bytes: length, coding, range, digests. The client headers of [`with_client_headers`](Stored::with_client_headers)
+/// are dropped.
 ///
 /// # Errors
 ///
@@ -118,7 +118,7 @@ pub fn merge(
     Ok(refreshed(policy, stored, request, &answer.headers, times))
 }
 
-/// What the answer to a HEAD tells about the answer to GET that is kept (RFC 9111 §4.3.5).
+/// The effect of an answer to HEAD on the stored answer to GET (RFC 9111 §4.3.5).
 #[derive(Debug)]
 pub enum HeadUpdate {
     /// The same, with new fields.
@@ -129,10 +129,10 @@ pub enum HeadUpdate {
     Nothing,
 }
 
-/// What a 200 to a HEAD of the same target and variant makes of what was kept.
+/// Merges a 200 to a HEAD of the same target and variant into the stored answer.
 ///
-/// By the RFC an answer without validators contradicts nothing, and would make anything fresh: what it is about may have
-/// changed all the same, so here it says nothing.
+/// By the RFC an answer without validators contradicts nothing, and would make anything fresh. The content may have changed all the same,
+/// so here it has no effect.
 #[must_use]
 pub fn head_update(
     policy: &Policy,
@@ -171,7 +171,7 @@ pub fn head_update(
     )))
 }
 
-/// A 304 without validators is about what was asked: our condition named one answer, and nothing else can be meant.
+/// A 304 without validators matches the request: our condition named one answer, and no other can be meant.
 fn same_validators(
     stored: &Stored,
     fresh: &HeaderMap,
@@ -233,7 +233,7 @@ fn refreshed(
     }
 }
 
-/// Fields that the bytes which are kept depend on, so that no 304 changes them; and the tag, which is the same.
+/// Fields that the stored bytes depend on, so that no 304 changes them; and the tag, which is the same.
 fn is_about_bytes(name: &HeaderName) -> bool {
     const NAMED: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE, ETAG];
     NAMED.contains(name)

@@ -1,9 +1,9 @@
 //! Which requests an answer is for: `Vary` and the fields that it names (RFC 9111 §4.1).
 //!
-//! What the fields said when the answer was asked for is kept as it came and in a normal form; a request is
-//! for the same variant if each of them reads the same, first as it came, which costs nothing, then in that form:
+//! The fields of the request for a stored answer are stored as they came and in a normal form. A request is for
+//! the same variant if each of them reads the same, first as it came, which costs nothing, then in that form:
 //!
-//! | field | what does not tell requests apart |
+//! | field | differences that are ignored |
 //! | --- | --- |
 //! | `Accept-Language`, `-Encoding`, `-Charset` | case, spaces, the order of what is wanted equally much |
 //! | `User-Agent`, `Cookie`, `Authorization`, `Referer`, `From` | nothing: a comma in them separates no list |
@@ -17,8 +17,8 @@ use http::{HeaderMap, HeaderName, HeaderValue};
 
 use crate::control::split_unquoted;
 
-/// The names that a `Vary` lists, each once, in lower case; `None` if it is `*`, in whatever company, or holds what
-/// is no name: such an answer is for nobody else.
+/// The names that a `Vary` lists, each once, in lower case. `None` if it contains `*` or an invalid name: such an
+/// answer is for no other request.
 pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     let mut names = Vec::new();
     for line in headers.get_all(VARY) {
@@ -39,7 +39,7 @@ pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
     Some(names)
 }
 
-/// What one field of the request said that an answer was asked for with. Equal if it says the same.
+/// One field of the request for which an answer was stored. Equal if the value means the same.
 #[derive(Clone, Debug)]
 pub(crate) struct SelectingField {
     pub(crate) name: HeaderName,
@@ -70,13 +70,13 @@ impl SelectingField {
         Self::new(name, lines)
     }
 
-    /// Whether `headers` of another request say the same.
+    /// True if `headers` of another request have the same value.
     pub(crate) fn matches(&self, headers: &HeaderMap) -> bool {
         let lines = headers.get_all(&self.name);
         if lines.iter().eq(&self.lines) {
             return true;
         }
-        // To say nothing is not to say something empty.
+        // A missing field differs from an empty one.
         let present = lines.iter().next().is_some();
         present && self.is_named() && normal_form(&self.name, lines.iter()) == self.normal
     }

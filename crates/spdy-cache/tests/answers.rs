@@ -1,4 +1,4 @@
-//! What a client gets of what is kept: the whole, parts, or word that it has it.
+//! Responses to a client from a stored answer: the whole, parts, or 304.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What is kept and for how long: a head of an answer, and the verdict.
+//! What is stored and for how long: a head of an answer, and the verdict.
 
 mod support;
 
@@ -9,7 +9,8 @@ use spdy_cache::policy::{self, Policy};
 use spdy_cache::storable::{Uncacheable, may_store};
 use support::{answer, date, get, now};
 
-/// How long the answer with `fields` to a plain GET is fresh when it comes, or why it is not kept.
+/// How long the answer with `fields` to a plain GET is fresh when it comes, or why it is not
+/// stored.
 fn kept(fields: &str) -> Result<u64, Uncacheable> {
     kept_as(&Policy::site(), 200, "", fields)
 }

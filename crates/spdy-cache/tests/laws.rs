@@ -215,7 +215,7 @@ fn any_fields() -> impl Strategy<Value = HeaderMap> {
     })
 }
 
-/// A policy that keeps whatever may be kept and lets clients talk.
+/// A policy that stores all that may be stored and obeys the directives of clients.
 fn open() -> Policy {
     Policy {
         store_after_cookie: true,
@@ -253,12 +253,12 @@ proptest! {
         let serves = may_serve_on_error(&policy, &get(""), &stored, Failure::Unreachable, at(seconds));
         let allowed = said.window(said.sie) > 0 && stale <= said.window(said.sie);
         prop_assert_eq!(serves, allowed, "{} s: {:?}", seconds, stored);
-        // Whoever waited gets nothing that he would not have got by asking now.
+        // A waiting request gets nothing that it would not get from a lookup now.
         let shares = may_share_with(&policy, &stored, &get(""), at(seconds), at(seconds));
         prop_assert_eq!(shares, want == "fresh");
     }
 
-    /// Time makes nothing younger, and the age that is told is the age that is reckoned with.
+    /// Time makes nothing younger, and the reported age is the age in calculations.
     #[test]
     fn ages_are_monotonic(said in Said::any(), first in -100..500i64, more in 0..500i64) {
         let policy = open();
@@ -272,8 +272,8 @@ proptest! {
         prop_assert_eq!(told, Ok(stored.age(late).as_secs()));
     }
 
-    /// What was asked for is for whoever asks the same, and of a field that is not known only spaces about commas
-    /// and lines are the same.
+    /// A stored answer is for the same request only. In an unknown field, only spaces around commas and lines
+    /// make no difference.
     #[test]
     fn variants_are_distinguished(
         first in prop::collection::vec("[ab, \"]{0,6}", 0..3),

@@ -192,7 +192,7 @@ proptest! {
         prop_assert!(read(&file).is_err(), "byte {at} of {}", file.len());
     }
 
-    /// Bytes that nobody wrote are refused, and nothing panics.
+    /// Random bytes are refused, and nothing panics.
     #[test]
     fn foreign_bytes_are_rejected(mut bytes in prop::collection::vec(any::<u8>(), 0..300), magic in any::<bool>()) {
         if magic && bytes.len() >= PREFIX_BYTES {

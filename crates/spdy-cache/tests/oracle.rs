@@ -1,4 +1,4 @@
-//! Beside another implementation, `http-cache-semantics` 3, on random heads: what is kept, and for how long it is fresh.
+//! Comparison with another implementation, `http-cache-semantics` 3, on random heads: what is stored, and for how long it is fresh.
 //!
 //! They agree where neither follows a wish of its own. What is left out of the heads, and why it would differ:
 //!
@@ -8,11 +8,11 @@
 //! | RFC 850 and asctime dates | unreadable | read (RFC 9110 §5.6.7) |
 //! | `Age` and a `Date` that lies back | only `Age` counts | the larger (RFC 9111 §4.2.3) |
 //! | `proxy-revalidate` | never fresh | fresh until it is stale (§5.2.2.8) |
-//! | `immutable` without a lifetime | fresh for a day | says nothing of that (RFC 8246) |
+//! | `immutable` without a lifetime | fresh for a day | states no lifetime (RFC 8246) |
 //! | `private="x"`, `no-cache="x"` | as without the list | about those fields (§5.2.2.4, §5.2.2.7) |
-//! | `Set-Cookie` | kept, never fresh without `public` | not kept |
-//! | statuses not of RFC 7231 | not kept | kept, if they say how long (§3) |
-//! | `no-store` beside `must-understand` | not kept | kept, if understood (§5.2.2.3) |
+//! | `Set-Cookie` | stored, never fresh without `public` | not stored |
+//! | statuses not of RFC 7231 | not stored | stored, if they state a lifetime (§3) |
+//! | `no-store` beside `must-understand` | not stored | stored, if understood (§5.2.2.3) |
 //! | targeted fields, stale answers | unknown | RFC 9213, RFC 5861 |
 //! | two different numbers for one directive | validated at once when stale | stale at once (§4.2.1) |
 //!

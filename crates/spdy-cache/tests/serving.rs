@@ -1,4 +1,4 @@
-//! What is done with a request, given what is kept.
+//! The decision for a request, given the stored answers.
 
 mod support;
 
@@ -15,7 +15,7 @@ use spdy_cache::storable::{Uncacheable, may_share, may_store};
 use spdy_cache::stored::Stored;
 use support::{answer, at, date, get, now, request};
 
-/// Kept at [`now`], of a 200 to a GET with the fields of `request`.
+/// Stored at [`now`], of a 200 to a GET with the fields of `request`.
 fn kept_for(request: &str, fields: &str) -> Stored {
     let stored = may_store(
         &Policy::site(),
@@ -534,7 +534,7 @@ fn response_stale_on_arrival_serves_earlier_requests() {
         ("cache-control: max-age=2", 2, false),
         // Requests made before the leader's, beside another leader.
         ("cache-control: max-age=2", -9, true),
-        // Those that come after it ask again.
+        // Later requests contact the origin again.
         ("cache-control: max-age=2", 3, false),
         ("cache-control: s-maxage=2", 1, true),
         ("cache-control: max-age=2, must-revalidate", 1, true),

@@ -1,4 +1,4 @@
-//! Asking whether what is kept is still good, and what comes of the answer.
+//! Validation of stored answers, and its results.
 
 mod support;
 
@@ -141,7 +141,7 @@ fn no_store_304_is_used_once() {
         assert_eq!(once.headers()["etag"], "\"a\"");
         assert!(!once.memoized_check(|| false), "it was of other fields");
     }
-    // A visitor's own fields say nothing against what was kept before he came.
+    // A visitor's own fields do not affect what was stored before the request.
     let asked = get("cookie: a=b\ncache-control: no-store");
     let merged = merge(
         &Policy::site(),
@@ -201,7 +201,7 @@ fn head_response_confirms_or_expires_stored_get() {
         };
         assert_eq!(word, want, "{status} {fields}");
     }
-    // The length of what was rewritten says nothing about the origin's.
+    // The length of the rewritten body is unrelated to the origin's.
     let rewritten = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
     let head = answer(200, "etag: \"a\"\ncontent-length: 8");
     let told = head_update(

@@ -1,5 +1,5 @@
-//! The `spdy` program: what was asked ([`cli`]), who does it ([`commands`]), and in which voice the
-//! answer is given ([`printer`]). Everything else is a library's business.
+//! The `spdy` program: its arguments ([`cli`]), its commands ([`commands`]), and its output
+//! ([`printer`]). Everything else is in the libraries.
 //!
 //! ```text
 //! argv -> cli::Cli -> commands::run -> Outcome -> exit code
@@ -22,16 +22,16 @@ use crate::commands::{Outcome, Usage};
 use crate::printer::{Printer, StdoutClosed};
 
 /// Requests are many small allocations, made and freed on one core: a tenth of a server's time with glibc's, less with this. It asks for
-/// no huge pages (where a kernel gives them unasked it still does): one is zeroed all at once, which takes milliseconds on a virtual machine,
-/// and whoever waits then waits so long.
+/// no huge pages (a kernel may still give them unasked): one is zeroed all at once, which takes milliseconds on a virtual machine
+/// and delays every connection for that time.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// What was asked is done.
+/// The command succeeded.
 const DONE: u8 = 0;
-/// It could not be done, or what was looked for is not so.
+/// The command failed, or a check did not hold.
 const FAILED: u8 = 1;
-/// The question itself was wrong; clap uses the same number.
+/// The command line was wrong; clap uses the same number.
 const USAGE: u8 = 2;
 
 fn main() -> ExitCode {
@@ -45,7 +45,7 @@ fn main() -> ExitCode {
         Ok(Outcome::Done) => ExitCode::from(DONE),
         Ok(Outcome::Failed) => ExitCode::from(FAILED),
         Ok(Outcome::Code(code)) => ExitCode::from(code),
-        // Whoever read us has seen enough: `spdy race | head` is no failure.
+        // The reader of stdout has closed it: `spdy race | head` is no failure.
         Err(error) if error.is::<StdoutClosed>() => ExitCode::from(DONE),
         Err(error) => {
             printer.error(&error);

@@ -1,8 +1,8 @@
-//! The program's voice.
+//! The program's output.
 //!
 //! Results go to stdout and nothing else does, so that they can be piped. Progress, notes, errors and
-//! the log go to stderr; progress only where a person looks. Colour is for terminals, and for nobody
-//! who set NO_COLOR.
+//! the log go to stderr; progress only if that is a terminal. Colour is for terminals, and never with
+//! NO_COLOR.
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -31,7 +31,7 @@ pub(crate) const BAD: Style = AnsiColor::Red.on_default();
 /// Worth a look.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 
-/// Whoever read our stdout has gone; there is nobody left to speak to.
+/// The reader of stdout has closed it, so no output is possible.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct StdoutClosed;
 
@@ -192,7 +192,7 @@ impl Printer {
             .map_or(WIDTH_OF_A_PIPE, |(_, columns)| usize::from(columns))
     }
 
-    /// Nobody can be told that stderr is gone.
+    /// An error of stderr is ignored: there is no other output for it.
     fn to_stderr(&self, text: &dyn Display) {
         let choice = self.stderr_choice();
         self.bars.suspend(|| {

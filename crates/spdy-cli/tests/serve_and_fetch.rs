@@ -488,7 +488,7 @@ fn one_address_has_at_most_sixteen_metrics_connections() {
     let mut looks: Vec<_> = (0..17)
         .map(|_| TcpStream::connect(metrics).unwrap())
         .collect();
-    // All stay open until all were asked: who goes makes room for who waits to be accepted.
+    // All stay open until all requests are sent: a closed connection would free a slot for a waiting one.
     let answered = looks.iter_mut().map(|look| {
         let wrote = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
         let mut first = [0; 1];

@@ -245,7 +245,8 @@ impl Client {
         Box::pin(async move { inner.exchange(origin, request, priority, queued?).await })
     }
 
-    /// Whether somebody waits for `origin` until an exchange of another over HTTP/1.1 has ended: as many connections stand as may.
+    /// True if a request for `origin` waits for another's HTTP/1.1 exchange to end: the limit of connections is
+    /// reached.
     #[must_use]
     pub fn is_full(&self, origin: &Origin) -> bool {
         self.inner.lock().pool.is_full(origin)
@@ -402,14 +403,14 @@ impl Inner {
             match step {
                 Step::Connect(id, origin) => self.connect(id, origin),
                 Step::Close(connection) => connection.close(),
-                // Whoever asked may be gone: then the lease is dropped, and so is free again.
+                // The caller may be gone: then the lease is dropped, and the connection is free again.
                 Step::Give(None, lease) => drop(lease),
                 Step::Give(Some(waiting), lease) => drop(waiting.send(Ok(lease))),
             }
         }
     }
 
-    /// Connects in a task of its own: whoever wanted it may get another connection before, or give up.
+    /// Connects in a task of its own: the request may get another connection first, or be dropped.
     fn connect(self: &Arc<Self>, id: ConnectionId, origin: Origin) {
         let (weak, connector) = (Arc::downgrade(self), self.connector.clone());
         self.runtime.spawn(Box::pin(async move {

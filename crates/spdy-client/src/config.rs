@@ -28,15 +28,15 @@ pub struct Config {
     pub host_protocols: BTreeMap<String, Protocol>,
     /// HTTP/1.1 connections to one origin at a time (6, as browsers).
     pub http1_connections: usize,
-    /// Whom to believe, and how; `None` refuses https URLs.
+    /// Which certificates to trust, and how; `None` refuses https URLs.
     pub tls: Option<ClientTls>,
-    /// Windows, limits, compression, and who watches.
+    /// Windows, limits, compression, and observers.
     pub connection: ClientOptions,
     /// From wanting a connection to having it: name look-up, TCP and TLS together.
     pub connect_timeout: Option<Duration>,
-    /// From handing a request over, or from the last piece of its body that the connection took, to the last byte of the response's
-    /// head. An upload may take as long as it goes on: whoever makes its body has as long for each piece, and a server that takes nothing
-    /// of it is given up after [`ClientOptions::write_timeout`].
+    /// From handing a request over, or from the last piece of its body that the connection took, to the last byte of
+    /// the response's head. An upload may take as long as it makes progress. The source of its body has the same time
+    /// for each piece. A server that takes nothing of it is given up after [`ClientOptions::write_timeout`].
     pub head_timeout: Option<Duration>,
     /// Between two pieces of a response's body.
     pub body_timeout: Option<Duration>,

@@ -186,7 +186,7 @@ impl Connector {
         })))
     }
 
-    /// Bytes to and from `origin`, for HTTP/1.1 alone and for nobody else.
+    /// Connects to `origin` for HTTP/1.1 only. The connection is not shared.
     pub(crate) async fn connect_unpooled(&self, origin: &Origin) -> Result<BoxIo, Error> {
         let tls = match (&self.config.tls, origin.secure) {
             (Some(tls), true) => Some(tls.with_alpn(&[Protocol::Http1])),

@@ -16,7 +16,7 @@ use crate::error::Error;
 use crate::origin::Origin;
 use crate::timing::Span;
 
-/// Names remembered; past it the cache begins anew.
+/// Names in the cache; when it is full, it is cleared.
 const MAX_NAMES: usize = 4096;
 
 /// Addresses of names. Clones share what they know.
@@ -147,7 +147,7 @@ impl Dns {
             answer: OnceLock::new(),
         });
         names.insert(host.to_owned(), look_up.clone());
-        // A task of its own: whoever asked first may give up, the others still wait.
+        // A task of its own: the first caller may give up while others still wait.
         let (asking, question) = (look_up.clone(), self.network.resolve(host));
         let runtime = self.runtime.clone();
         self.runtime.spawn(Box::pin(async move {

@@ -113,15 +113,15 @@ pub enum Error {
     TimedOut {
         /// What was waited for.
         phase: TimeoutPhase,
-        /// From whom.
+        /// The origin that was waited for.
         origin: Origin,
         /// How long.
         after: Duration,
     },
-    /// Whoever makes the request's body made no more of it: the server did nothing wrong.
+    /// The source of the request's body produced no more of it; the server is not at fault.
     #[error("no more of the request's body for {origin} within {after:?}")]
     NoBody {
-        /// For whom.
+        /// The origin of the request.
         origin: Origin,
         /// How long.
         after: Duration,
@@ -129,7 +129,7 @@ pub enum Error {
     /// Its connections were all busy, and so many others or so long waited for them: the server did nothing wrong.
     #[error("no free connection to {origin}: {why}")]
     Full {
-        /// To whom.
+        /// The origin of the request.
         origin: Origin,
         /// The limit that was met.
         why: &'static str,

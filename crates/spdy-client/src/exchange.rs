@@ -20,7 +20,7 @@ use crate::origin::Origin;
 pub(crate) enum BodyReplay {
     /// It is in memory.
     Copy(Body),
-    /// It comes from somewhere, once: it is here again when whoever was to send it let go of it unread.
+    /// It can be read only once. It is here again if the sender dropped it unread.
     Lent(Arc<Mutex<Option<Body>>>),
 }
 
@@ -50,7 +50,7 @@ impl BodyReplay {
     }
 }
 
-/// A body that comes back if nobody began to read it.
+/// A body that comes back if it was dropped before the first read.
 struct LentBody {
     /// There until it is dropped.
     body: Option<Body>,
@@ -93,12 +93,12 @@ impl Drop for LentBody {
 /// A response's body: it frees its connection at its end, and fails when nothing comes for too long.
 pub(crate) struct LeasedBody {
     body: Body,
-    /// `None` once the body has ended, and where the connection is nobody else's.
+    /// `None` once the body has ended, and where the connection is not shared.
     lease: Option<Lease>,
     timeout: Option<BodyTimeout>,
 }
 
-/// How long is waited for the next piece.
+/// Timeout for the next piece.
 pub(crate) struct BodyTimeout {
     runtime: SharedRuntime,
     after: Duration,
@@ -124,8 +124,7 @@ impl BodyTimeout {
         self.since = None;
     }
 
-    /// Ready when nothing came for too long. One timer serves many pieces: it is set anew only when it
-    /// rings.
+    /// Ready when no data came for too long. One timer serves many pieces: it is set again only when it fires.
     fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         let since = *self.since.get_or_insert_with(|| self.runtime.now());
         loop {

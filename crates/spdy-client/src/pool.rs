@@ -297,7 +297,8 @@ impl Pool {
         self.hosts.get(origin).map_or(0, |host| host.queue.len())
     }
 
-    /// Whether somebody waits for `origin` until an exchange of another over HTTP/1.1 has ended: as many connections stand as may.
+    /// True if a request for `origin` waits for another's HTTP/1.1 exchange to end: the limit of connections is
+    /// reached.
     #[must_use]
     pub fn is_full(&self, origin: &Origin) -> bool {
         let host = self.hosts.get(origin);
@@ -306,7 +307,7 @@ impl Pool {
             && self.up(origin).count() >= self.http1_connections
     }
 
-    /// Whether a connection of `origin` stands: who waits then waits for others' exchanges to end.
+    /// Whether a connection of `origin` is up: a queued request then waits for other exchanges to end.
     #[must_use]
     pub fn is_connected(&self, origin: &Origin) -> bool {
         self.up(origin).next().is_some()
@@ -445,7 +446,7 @@ impl Pool {
             .flat_map(|host| host.connections.iter().copied())
     }
 
-    /// Whom a connection was opened for, if it is not gone.
+    /// The origin that a connection was opened for, if it is not gone.
     #[must_use]
     pub fn origin_of(&self, id: ConnectionId) -> Option<&Origin> {
         self.connections
@@ -453,7 +454,7 @@ impl Pool {
             .map(|connection| &connection.origin)
     }
 
-    /// What an origin that nobody has spoken with will speak, as far as the configuration tells.
+    /// The multiplexing of an origin without a connection so far, as far as the configuration states it.
     fn expected(&self, origin: &Origin) -> Multiplexing {
         if let Some(&protocol) = self.host_protocols.get(&origin.host) {
             return protocol.into();

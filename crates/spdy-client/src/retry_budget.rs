@@ -22,7 +22,7 @@ const BURST: u64 = 10;
 const PARTS_PER_TOKEN: u64 = 100;
 /// One is earned so often, whatever is sent.
 const EARN_INTERVAL: Duration = Duration::from_secs(1);
-/// Origins that are told apart; of more, the one that was asked longest ago begins anew.
+/// Origins with a record; past it, the origin with the oldest request loses its record and starts again.
 const MAX_ORIGINS: usize = 1024;
 
 /// The budgets of all origins, which several clients may share.

@@ -14,7 +14,7 @@ pub struct Timings {
     pub dns: Option<Span>,
     /// TCP handshake of the connection, if this exchange is the first on it.
     pub connect: Option<Span>,
-    /// TLS handshake, likewise.
+    /// TLS handshake of the connection, if this exchange is the first on it.
     pub tls: Option<Span>,
     /// Request handed to the connection.
     pub sent: Instant,

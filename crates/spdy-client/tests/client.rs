@@ -560,7 +560,7 @@ async fn a_request_that_was_refused_waits_until_another_has_ended() {
     world
         .name("a.test", &["10.0.0.1"])
         .accept_at(HTTP, move |io| {
-            // It sends no SETTINGS, so nobody is told of the limit.
+            // The server sends no SETTINGS, so the client does not know the limit.
             let builder = spdy::upgrade::server_builder().max_concurrent_streams(1);
             let (count, hold) = (count.clone(), hold.clone());
             let service = move |_: Request<Body>| {

@@ -204,7 +204,7 @@ async fn an_origin_that_gets_421_opens_its_own_connection() {
     });
     let client = shared.client(SPDY, &shared.trust());
     ask(&client, "https://a.test/").await;
-    // A POST as well: whoever says 421 has done nothing.
+    // A POST is sent again as well: a server that answers 421 has not processed it.
     let post = Request::post("https://b.test/").body(Body::from("once"));
     let response = client.send(post.unwrap(), Priority::HIGHEST).await.unwrap();
     assert_eq!(response.status(), StatusCode::OK);

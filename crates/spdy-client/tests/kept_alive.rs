@@ -213,7 +213,7 @@ async fn a_connection_is_not_used_when_its_server_may_be_closing_it() {
     }
 }
 
-/// Nobody closed them but their servers, if they did.
+/// Without the timeout, only their servers would close them.
 #[tokio::test]
 async fn idle_connections_of_unused_origins_are_closed() {
     for (configured, left) in [(Some(Duration::from_secs(4)), 1), (None, 3)] {

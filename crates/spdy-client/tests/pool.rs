@@ -567,8 +567,8 @@ impl World {
 }
 
 proptest! {
-    /// Whatever happens: nobody is served twice, no connection is overfull, and once every connect
-    /// succeeds and every exchange ends, nobody is left waiting.
+    /// In every order of events: no request is served twice, and no connection is overfull. Once every connect succeeds
+    /// and every exchange ends, no request is left waiting.
     #[test]
     fn every_request_is_served_once_in_the_end(happenings in prop::collection::vec(happening(), 0..120)) {
         let mut world = World {

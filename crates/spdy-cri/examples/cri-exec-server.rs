@@ -8,10 +8,10 @@
 //! ```
 //!
 //! A real runtime gives out URLs by gRPC (CRI's Exec, Attach, PortForward), to the kubelet alone. Here
-//! whoever can connect gets them, from `/new/exec?command=ls&command=-l&stdin=1&tty=1`, `/new/attach` and
+//! any client gets them, from `/new/exec?command=ls&command=-l&stdin=1&tty=1`, `/new/attach` and
 //! `/new/portforward`: **do not listen on any address but localhost**.
 //!
-//! Commands get pipes: what a pseudo-terminal would do with the sizes of a terminal, the log says.
+//! Commands get pipes. The log shows the terminal sizes that a pseudo-terminal would be set to.
 
 use std::convert::Infallible;
 use std::process::Stdio;

@@ -6,7 +6,7 @@
 //! exec-client [-i] [-t] [-w] http://HOST:PORT/exec/TOKEN        uses that one
 //! ```
 //!
-//! `-i` passes stdin on, `-t` asks for a terminal and tells it the size in `COLUMNS` and `LINES`, `-w` asks by
+//! `-i` passes stdin on, `-t` requests a terminal and sends its size from `COLUMNS` and `LINES`, `-w` uses
 //! WebSocket instead of SPDY.
 
 use http::Request;
@@ -88,7 +88,7 @@ async fn run() -> Result<ExitCode, Error> {
     Ok(code)
 }
 
-/// Asks `cri-exec-server` for a URL.
+/// Requests a URL from `cri-exec-server`.
 async fn new_url(server: &str, command: &[String], wanted: StreamOptions) -> Result<String, Error> {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     for part in command {

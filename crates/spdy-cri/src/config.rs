@@ -15,7 +15,7 @@ pub struct Config {
     /// URLs that may wait at once; one more is [`RequestError::TooMany`](crate::RequestError::TooMany).
     /// Default 1000.
     pub max_tokens: usize,
-    /// From the switch to the last stream that the request asks for; and, for each forwarded connection,
+    /// From the switch to the last stream that the request requires; and, for each forwarded connection,
     /// from its first stream to its second. Default 30 s.
     pub stream_creation_timeout: Duration,
     /// How long HTTP may take to send its head. Default 30 s.

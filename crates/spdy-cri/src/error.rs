@@ -31,7 +31,7 @@ pub enum RequestError {
     /// More ports than one WebSocket has channels for.
     #[error("{count} ports, want {limit} at most")]
     TooManyPorts {
-        /// Ports asked for.
+        /// Requested ports.
         count: usize,
         /// As many as have channels.
         limit: usize,
@@ -60,7 +60,7 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// There is nobody to write to any more.
+    /// The peer is gone: writing is not possible any more.
     pub(crate) fn peer_gone() -> Self {
         Self::WebSocket {
             why: "it has ended".into(),
@@ -91,10 +91,10 @@ pub enum ClientError {
         /// Its name.
         protocol: String,
     },
-    /// Which streams were asked for makes no sense.
+    /// The requested combination of streams makes no sense.
     #[error(transparent)]
     Request(#[from] RequestError),
-    /// No way to ask is left to try.
+    /// No transport is left to try.
     #[error("no transport to ask by")]
     NoTransport,
     /// The server answered with 101, and the rest of its WebSocket handshake is wrong.
@@ -114,7 +114,7 @@ pub enum ClientError {
         /// [`Options::stream_timeout`](crate::client::Options::stream_timeout).
         after: Duration,
     },
-    /// The server says that it failed.
+    /// The server reports that it failed.
     #[error("{message}")]
     Remote {
         /// Its words.

@@ -7,17 +7,17 @@ use crate::resize::ResizeEvents;
 use crate::status::ExitCode;
 use crate::stdio::{Connection, Input, Output};
 
-/// Why the runtime could not do it; the client is told its text.
+/// Why the runtime could not do it; its text is sent to the client.
 pub type HandlerError = Box<dyn std::error::Error + Send + Sync>;
 
-/// The streams of a process, those that the request asks for. Each ends when it is dropped.
+/// The streams of a process that the request names. Each ends when it is dropped.
 #[derive(Debug)]
 pub struct Streams {
     /// What the client types. Read it, or drop it: unread bytes stop the whole session.
     pub stdin: Option<Input>,
-    /// What the process says.
+    /// Standard output of the process.
     pub stdout: Option<Output>,
-    /// What the process complains about; never with a terminal.
+    /// Standard error of the process; never with a terminal.
     pub stderr: Option<Output>,
     /// Sizes of the terminal, the first of them soon after the start; none before version 3.
     pub resize: Option<ResizeEvents>,

@@ -32,7 +32,7 @@ use crate::stdio::Connection;
 /// Bytes of a `requestid`; a longer one is reset. Clients count.
 const REQUEST_ID_BYTES: usize = 64;
 
-/// What a stream says it is.
+/// The headers that identify a stream.
 struct StreamLabel {
     id: Bytes,
     port: u16,
@@ -75,7 +75,7 @@ pub(crate) async fn serve<H: Handler>(
     runtime: &SharedRuntime,
 ) {
     let mut halves: BTreeMap<Bytes, HalfPair> = BTreeMap::new();
-    // Ended with this future: when the client is gone nobody reads what comes from the port.
+    // Ended with this future: when the client is gone, the data from the port has no reader.
     let mut running = JoinSet::new();
     loop {
         let due = halves.values().map(|half| half.until).min();
@@ -155,7 +155,7 @@ async fn reject_half(id: &Bytes, half: HalfPair, config: &Config) {
     if let Some(mut error) = half.error {
         let patience = config.stream_creation_timeout;
         let text = format!("no data stream for request {id} within {patience:?}");
-        let _ = error.send(text.into()).await; // who left need not hear it
+        let _ = error.send(text.into()).await; // a client that has left need not get it
     }
 }
 
@@ -180,11 +180,11 @@ async fn forward<H: Handler>(
     };
     if let Some(why) = failed {
         let text = error_text(&sandbox, port, &why);
-        let _ = error.send(text.into()).await; // who left need not hear it
+        let _ = error.send(text.into()).await; // a client that has left need not get it
     }
 }
 
-/// What the error stream says, in the kubelet's words.
+/// The text of the error stream, as the kubelet writes it.
 pub(crate) fn error_text(sandbox: &str, port: u16, why: &str) -> String {
     format!("error forwarding port {port} to pod {sandbox}: {why}")
 }

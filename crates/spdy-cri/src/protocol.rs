@@ -8,7 +8,7 @@
 //! | 4 | `v4.channel.k8s.io` | JSON status, with the exit code | yes | the kubelet's best over SPDY |
 //! | 5 | `v5.channel.k8s.io` | JSON status | yes | stdin can be closed alone: over SPDY it always could |
 //!
-//! "Text" is empty after success; an exit code cannot be told then.
+//! "Text" is empty after success; it cannot carry an exit code.
 
 /// A version of the protocol of exec and attach.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

@@ -1,4 +1,4 @@
-//! Exec and attach over a session: gather the streams, run, tell how it ended.
+//! Exec and attach over a session: gather the streams, run, report how it ended.
 //!
 //! ```text
 //!  client                                    server
@@ -60,7 +60,7 @@ impl OpenStreams {
         }
     }
 
-    /// What is asked for and has not come.
+    /// A required stream that has not come.
     fn missing(&self, version: RemoteCommand, wanted: StreamOptions) -> Option<&'static str> {
         [
             (ERROR, true, &self.error),
@@ -123,7 +123,7 @@ pub(crate) async fn serve<F>(
         // Clients of the first version wait for it; those of later ones take it as the command's end.
         let _ = stdin.finish();
     }
-    // What was opened without being asked for ends here.
+    // Streams that were opened without a request end here.
     let streams = Streams {
         stdin: stdin.filter(|_| wanted.stdin).map(Input::of_spdy),
         stdout: stdout.filter(|_| wanted.stdout).map(Output::of_spdy),

@@ -1,4 +1,4 @@
-//! What the runtime is asked to prepare a URL for: the requests of CRI, as far as streaming goes.
+//! The requests for which the runtime prepares a URL: those of CRI, as far as streaming goes.
 
 use crate::error::RequestError;
 
@@ -53,6 +53,6 @@ pub struct AttachRequest {
 pub struct PortForwardRequest {
     /// The pod sandbox's id.
     pub sandbox: String,
-    /// Ports that the client may ask for; empty for any. (Kubernetes leaves it empty with SPDY.)
+    /// Ports that the client may request; empty for any. (Kubernetes leaves it empty with SPDY.)
     pub ports: Vec<u16>,
 }

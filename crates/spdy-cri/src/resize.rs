@@ -19,7 +19,7 @@ pub struct TerminalSize {
     pub height: u16,
 }
 
-/// The sizes that a client tells.
+/// The terminal sizes that a client sends.
 #[derive(Debug)]
 pub struct ResizeEvents {
     channel: Input,
@@ -32,7 +32,7 @@ impl ResizeEvents {
         Self { channel, buffer }
     }
 
-    /// The next size; `None` when none will come any more. May be dropped and asked again.
+    /// The next size; `None` when none will come any more. May be dropped and called again.
     pub async fn next(&mut self) -> Option<TerminalSize> {
         loop {
             match next_size(&mut self.buffer) {
@@ -72,7 +72,7 @@ fn next_size(buffer: &mut BytesMut) -> Result<Option<TerminalSize>, String> {
     }
 }
 
-/// Tells a terminal's size to the server.
+/// Sends a terminal's size to the server.
 #[derive(Debug)]
 pub struct Resizer {
     channel: Output,

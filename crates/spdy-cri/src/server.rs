@@ -32,15 +32,15 @@ const MIN_HEAD_BYTES: usize = 8192;
 
 /// The streaming server of a container runtime: cheap to clone.
 ///
-/// The runtime's gRPC service asks it for URLs, and gives them to the kubelet:
+/// The runtime's gRPC service requests URLs from it, and gives them to the kubelet:
 ///
 /// - [`exec_url`](Self::exec_url), [`attach_url`](Self::attach_url),
 ///   [`port_forward_url`](Self::port_forward_url): each good for one use, within a minute;
 /// - [`serve`](Self::serve) on a listener, [`serve_connection`](Self::serve_connection) on a connection
 ///   (behind TLS of your own), or [`respond`](Self::respond) within an HTTP server of your own.
 ///
-/// There is no authentication but the token: who has the URL may use it. Listen on localhost, or behind
-/// TLS.
+/// There is no authentication but the token: any client that has the URL may use it. Listen on localhost, or
+/// behind TLS.
 #[derive(Debug)]
 pub struct StreamingServer<H>(Arc<Inner<H>>);
 
@@ -203,8 +203,8 @@ impl<H: Handler> StreamingServer<H> {
         self.0.tokens.lock()
     }
 
-    /// Serves whoever connects, until [`stop`](Self::stop). A connection that cannot be accepted, for want
-    /// of file descriptors too, is tried again after a moment.
+    /// Serves all connections, until [`stop`](Self::stop). An accept that fails, for lack of file descriptors too,
+    /// is retried after a short delay.
     pub async fn serve(&self, listener: TcpListener) {
         let room = Arc::new(Semaphore::new(self.0.config.max_connections));
         let mut stopped = self.0.stopped.subscribe();
@@ -368,7 +368,7 @@ impl<H: Handler> StreamingServer<H> {
         let served = |protocol: &ChannelProtocol| {
             config.channels.contains(protocol) && (forward.is_none() || protocol.forwards_ports())
         };
-        // Who names none speaks the oldest there is.
+        // A client that names none uses the oldest version.
         let unnamed = match forward {
             Some(_) => ChannelProtocol::V4,
             None => ChannelProtocol::V1,
@@ -453,7 +453,7 @@ impl<H: Handler> StreamingServer<H> {
         }
     }
 
-    /// Does what was asked over a session.
+    /// Serves a request over a session.
     async fn serve_session(&self, asked: StreamingRequest, version: RemoteCommand, accept: Accept) {
         let Inner {
             handler,
@@ -479,7 +479,7 @@ impl<H: Handler> StreamingServer<H> {
         }
     }
 
-    /// Does what was asked over a plain WebSocket.
+    /// Serves a request over a plain WebSocket.
     async fn serve_channels<T>(
         &self,
         asked: StreamingRequest,
@@ -513,7 +513,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 }
 
-/// Attach tells no exit code.
+/// Attach reports no exit code.
 async fn attach<H: Handler>(
     handler: &H,
     request: AttachRequest,

@@ -1,4 +1,4 @@
-//! How a command ended, as the error stream tells it.
+//! How a command ended, as the error stream reports it.
 //!
 //! Up to version 3 that is text: empty after success, else what went wrong. From version 4 on it is a
 //! `Status` of Kubernetes as JSON:
@@ -130,7 +130,7 @@ pub(crate) fn encode(version: RemoteCommand, ended: &Result<ExitCode, String>) -
     }
 }
 
-/// Whether no more of the error stream is to come: JSON tells its own end, text does not.
+/// True if the error stream is complete: JSON has its own end, text does not.
 pub(crate) fn is_complete(version: RemoteCommand, bytes: &[u8]) -> bool {
     version.has_exit_code() && serde_json::from_slice::<Status>(bytes).is_ok()
 }

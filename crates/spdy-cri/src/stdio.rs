@@ -11,8 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use crate::channels::{Reader, Writer};
 use crate::error::StreamError;
 
-/// What one reads: stdin at the server, stdout and stderr at the client. Dropped, the other side hears that
-/// nobody listens; over a plain WebSocket it does not, and what it sends is passed over.
+/// A readable stream: stdin at the server, stdout and stderr at the client. Dropping it notifies the other
+/// side. Over a plain WebSocket it does not, and further input is discarded.
 #[derive(Debug)]
 pub struct Input(Source);
 
@@ -56,8 +56,9 @@ impl AsyncRead for Input {
     }
 }
 
-/// What one writes: stdout and stderr at the server, stdin at the client. Dropped, what was written goes
-/// out, and then its end. (Over a plain WebSocket that is told from version 5 on, and of stdin alone.)
+/// A writable stream: stdout and stderr at the server, stdin at the client. When it is dropped, the
+/// written bytes are sent, and then its end. (A plain WebSocket has that from version 5 on, and for stdin
+/// alone.)
 #[derive(Debug)]
 pub struct Output(Sink);
 
@@ -118,8 +119,8 @@ impl AsyncWrite for Output {
 
 /// A forwarded connection, both ways.
 ///
-/// Over SPDY, the tunnel included, each half ends by itself. Over a plain WebSocket there is no word for
-/// that: who shuts its half down has ended both, and the other side hears of it when the whole ends.
+/// Over SPDY, the tunnel included, each half ends by itself. A plain WebSocket has no message for that:
+/// shutting one half down ends both, and the other side learns of it when the whole ends.
 #[derive(Debug)]
 pub struct Connection(DuplexKind);
 
@@ -130,7 +131,7 @@ enum DuplexKind {
         reader: Reader,
         writer: Writer,
         ended: bool,
-        /// Waits to read, and hears that we ended it.
+        /// Waits to read; woken when this side ends it.
         waiting: Option<Waker>,
     },
 }

@@ -1,6 +1,7 @@
 //! One-time tokens: made for a request, taken once, gone after a while.
 //!
-//! The clock and chance are the caller's. Tokens have 128 random bits, so that nobody finds one by trying.
+//! The caller supplies clock and randomness. Tokens have 128 random bits, so that guessing one is
+//! infeasible.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;

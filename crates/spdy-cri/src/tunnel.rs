@@ -63,8 +63,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Tunnel<T> {
         Self::new(websocket::server(io, MAX_MESSAGE_BYTES).await)
     }
 
-    /// Asks for a tunnel of `protocol`, which is named without its prefix. Of a refusal's body only what
-    /// came along with its head is kept.
+    /// Requests a tunnel of `protocol`, which is named without its prefix. Of a refusal's body only the part that
+    /// arrived with its head is stored.
     ///
     /// # Errors
     ///

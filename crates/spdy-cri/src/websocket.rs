@@ -1,7 +1,7 @@
 //! The opening of a WebSocket, for the tunnel of SPDY and for plain channels (RFC 6455 §4).
 //!
-//! Framing is tungstenite's; here stands what it is told: limits, the request from what the caller gives,
-//! and how its errors read.
+//! Framing is tungstenite's. This module sets its limits, builds the request from the caller's, and
+//! formats its errors.
 
 use std::io;
 
@@ -24,10 +24,10 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use crate::error::ClientError;
 use crate::patience::with_timeout;
 
-/// Bytes of a message that is taken unless the caller says otherwise.
+/// Largest accepted message, bytes, unless the caller sets another.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 1024 * 1024;
 
-/// The close that says that all is well. With a code: Kubernetes takes a close without one for a fault.
+/// The close frame for success. With a code: Kubernetes treats a close without one as a fault.
 pub(crate) fn normal_close() -> CloseFrame {
     CloseFrame {
         code: CloseCode::Normal,
@@ -44,11 +44,12 @@ fn config(message_bytes: usize) -> WebSocketConfig {
     config
 }
 
-/// What the `Upgrade` header says.
+/// Value of the `Upgrade` header.
 const PROTOCOL: &str = "websocket";
 
-/// Whether `request` asks for WebSocket, be it beside other protocols, and not for SPDY before it: of several
-/// the client names its favourite first (RFC 9110 §7.8). client-go names one, and asks anew for the other.
+/// True if `request` asks for WebSocket, possibly among other protocols, and not for SPDY before it: the
+/// client lists its favourite first (RFC 9110 §7.8). client-go lists one, and sends a new request for the
+/// other.
 pub(crate) fn is_preferred<B>(request: &Request<B>) -> bool {
     let known = [PROTOCOL, upgrade::PROTOCOL];
     first_token(request.headers(), &UPGRADE, &known) == Some(PROTOCOL)
@@ -99,8 +100,8 @@ pub(crate) async fn server<T: AsyncRead + AsyncWrite + Unpin>(
     WebSocketStream::from_raw_socket(io, Role::Server, Some(config(message_bytes))).await
 }
 
-/// Asks for a WebSocket of one of `protocols`, and says which the server chose. Of a refusal's body only
-/// what came along with its head is kept.
+/// Requests a WebSocket of one of `protocols`, and returns which the server chose. Of a refusal's body
+/// only the part that arrived with its head is stored.
 pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     io: T,
     request: &Request<()>,
@@ -185,7 +186,7 @@ fn ask(request: &Request<()>, protocols: &[String]) -> Result<Request<()>, Upgra
     Ok(out)
 }
 
-/// What went wrong, for who reads bytes.
+/// Converts the error, for byte streams.
 pub(crate) fn to_io(error: Error) -> io::Error {
     match error {
         Error::Io(error) => error,

@@ -90,7 +90,7 @@ async fn a_client_that_names_no_sub_protocol_gets_the_first() {
     assert_eq!(chosen, None);
     let hello = socket.next().await.expect("a message").expect("no fault");
     assert_eq!(hello.into_data(), b"\x01"[..]);
-    // 255 is no signal here, and nobody has channel 9; text is taken for bytes.
+    // 255 is no signal here, and channel 9 does not exist; text is treated as bytes.
     for message in [&b"\xff\0"[..], b"\x09lost", b"\0", b""] {
         socket.send(Message::binary(message)).await.expect("sent");
     }
@@ -151,7 +151,7 @@ async fn a_protocol_error_has_its_close_code() {
     assert_eq!((echo, code), (69_999, CloseCode::Normal));
 }
 
-/// What a client gets rid of while nobody reads, in messages of `len` bytes and their channel.
+/// How much a client can send without a reader, in messages of `len` bytes and their channel.
 async fn taken_unread(server: &StreamingServer<FakeRuntime>, len: usize) -> usize {
     let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
     let (mut socket, _) = raw(server, &url, &["v5.channel.k8s.io"]).await;
@@ -251,7 +251,7 @@ async fn an_idle_connection_ends_after_four_hours() {
     nothing_runs(&server).await;
 }
 
-/// A server that answers the handshake and then does as `script` says.
+/// A server that answers the handshake and then follows `script`.
 async fn scripted(
     script: Vec<Message>,
 ) -> (
@@ -380,7 +380,7 @@ impl AsyncWrite for Breakable {
     }
 }
 
-/// Who read waited for ever, since the connection waited for the goodbye of a peer that could not be reached.
+/// A reader waited for ever, since the connection waited for the close frame of an unreachable peer.
 #[tokio::test(start_paused = true)]
 async fn a_half_broken_connection_fails_soon() {
     let server = fake_runtime(Config::default());

@@ -1,4 +1,5 @@
-//! Exec and attach over a plain WebSocket, client and server of this crate; and which way a client asks.
+//! Exec and attach over a plain WebSocket, client and server of this crate; and which transport a client
+//! uses.
 
 mod support;
 
@@ -315,7 +316,7 @@ async fn answer_to(
     String::from_utf8(answer).expect("text").to_lowercase()
 }
 
-/// The WebSocket was taken, wherever it stood.
+/// WebSocket was chosen at any place in the list.
 #[tokio::test]
 async fn the_first_upgrade_of_the_client_is_chosen() {
     let server = fake_runtime(Config::default());
@@ -335,7 +336,7 @@ async fn the_first_upgrade_of_the_client_is_chosen() {
     }
 }
 
-/// Whose first name found no common sub-protocol was refused, with a good offer beside it.
+/// A client whose first name had no common sub-protocol was refused, with a good offer beside it.
 #[tokio::test]
 async fn the_second_upgrade_is_chosen_if_the_first_fails() {
     let server = fake_runtime(Config::default());
@@ -353,7 +354,7 @@ async fn the_second_upgrade_is_chosen_if_the_first_fails() {
         let upgrade = format!("\r\nupgrade: {want}\r\n");
         assert!(answer.contains(&upgrade), "{lines}: {answer}");
     }
-    // If neither can, or the second is not named, the client hears of the first alone.
+    // If neither can, or the second is not named, the client gets the error of the first alone.
     for (lines, spdy, socket, of_spdy) in [
         (spdy_first, strange, strange, true),
         (socket_first, strange, strange, false),

@@ -367,7 +367,7 @@ async fn streams_come_in_any_order_and_strange_ones_are_reset() {
     error.read_to_string(&mut status).await.expect("an end");
     assert_eq!((out.len(), err.len()), (60, 60));
     assert_eq!(status, r#"{"metadata":{},"status":"Success"}"#);
-    // Nothing of ours is left open when the server says goodbye.
+    // Nothing of ours is left open when the server closes.
     drop((stdout, stderr, error, _stdin));
     session.closed().await;
     assert!(session.error().is_none(), "{:?}", session.error());
@@ -640,7 +640,7 @@ async fn the_server_leaves_the_end_of_the_connection_to_its_client_for_ten_secon
         let upgraded = upgrade::connect(near, &post(&url), &offers, Limits::default(), &runtime())
             .await
             .expect("a switch");
-        // The end of our side is ours to say: this one does not, though its session is over.
+        // This side must end the connection, but does not, though its session is over.
         let kept = upgrade::CloseLast::new(upgraded.into_io());
         let (session, connection) = upgrade::client_builder().handshake(kept, runtime());
         let running = tokio::spawn(connection.run());

@@ -8,8 +8,8 @@
 //!  our client  == WebSocket ===> UpgradeAwareHandler ============>  the kubelet's   WebSocketByProxy
 //! ```
 //!
-//! The kubelet's library has version 4 of channels at best, in which the end of stdin cannot be told, and no
-//! tunnel; the API server's translator has version 5 alone.
+//! The kubelet's library has version 4 of channels at best, which has no message for the end of stdin, and
+//! no tunnel; the API server's translator has version 5 alone.
 //!
 //! `scripts/setup-peers` builds the drivers of `interop/kubernetes`. Data is compared by SHA-256.
 
@@ -24,7 +24,7 @@ use support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// A connection to whoever `url` names.
+/// A connection to the host in `url`.
 async fn dial(url: &str) -> TcpStream {
     let address = url["http://".len()..].split('/').next().expect("a host");
     let socket = TcpStream::connect(address).await.expect("a connection");
@@ -101,7 +101,7 @@ async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
     }
 }
 
-/// Seven, as the kubelet tells it in a version of the protocol.
+/// Exit code seven, as the kubelet reports it in a version of the protocol.
 async fn hears_seven(mut process: Process, version: RemoteCommand) {
     assert_eq!(process.version(), version);
     assert_eq!(text(process.stderr.take()).await, "failing as asked\n");

@@ -10,7 +10,7 @@ use spdy_cri::{Config, StreamingServer};
 use support::{FakeRuntime, PIPES, dial, exec, fake_runtime, forward_to, pattern, post, runtime};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-/// Two collections, the server's and the client's, and who writes to them.
+/// Two collections, the server's and the client's, and the two sides that write to them.
 fn counted() -> (StreamingServer<FakeRuntime>, Options, [Metrics; 2]) {
     let both = [Metrics::new(), Metrics::new()];
     let server = fake_runtime(Config {

@@ -1,4 +1,4 @@
-//! The lines that the README tells people to type, typed; and the output that it promises.
+//! Runs the commands of the README, and compares their output with it.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -15,9 +15,9 @@ const ADDRESS: &str = "127.0.0.1:10350";
 /// How long all of it may take; the examples may have to be built first.
 const LONGEST: Duration = Duration::from_secs(600);
 
-/// Runs the examples as they were built beside this test, as `cargo run` would if it were asked, and without
-/// waiting for its lock; `ALONE` in the shell's place, so that its number is theirs. Where they were not built
-/// it is asked.
+/// Runs the examples as they were built beside this test, as `cargo run` would, and without waiting for its
+/// lock; `ALONE` in the shell's place, so that its number is theirs. If they were not built, it runs `cargo
+/// run`.
 const CARGO: &str = r#"
 cargo() {
     while [ "$1" != --example ]; do shift; done

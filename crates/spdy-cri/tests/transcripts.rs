@@ -1,5 +1,5 @@
-//! Recorded connections of Kubernetes, each side played to ours: every frame is what spdystream's own
-//! framer says it is, and every channel reads as it was meant.
+//! Recorded connections of Kubernetes, each side replayed to ours: every frame is what spdystream's
+//! own framer decoded, and every channel reads as it was meant.
 
 mod support;
 
@@ -42,7 +42,7 @@ struct Expected {
     last_good: u32,
 }
 
-/// What a side said: its control frames in order, and the DATA of each stream with its FIN.
+/// The output of a side: its control frames in order, and the DATA of each stream with its FIN.
 #[derive(Debug, Default, PartialEq)]
 struct SideLog {
     control: Vec<String>,

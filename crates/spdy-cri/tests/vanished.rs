@@ -1,4 +1,4 @@
-//! A network that takes no more bytes to the other side and says nothing of it, over SPDY: each side finds out.
+//! A network that silently drops all bytes to the other side, over SPDY: each side detects it.
 
 mod support;
 
@@ -92,7 +92,7 @@ async fn unread_stdin_does_not_end_a_paused_command() {
     assert!(process.wait().await.expect("a status").is_success());
 }
 
-/// `cat file | exec -i pod -- job`: a job of six hours that says something all the while and reads none of it.
+/// `cat file | exec -i pod -- job`: a job of six hours that writes all the while and reads none of it.
 #[tokio::test(start_paused = true)]
 async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
     for ping_interval in [Options::default().ping_interval, None] {
@@ -195,7 +195,7 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
     in_time(begun.elapsed());
 }
 
-/// Without PINGs of the client, as `crictl` is: the shell whose client lost its network was kept for ever.
+/// Without PINGs of the client, as `crictl` is: a shell stayed for ever after its client lost the network.
 #[tokio::test(start_paused = true)]
 async fn a_lost_client_ends_its_command_after_four_hours() {
     let server = fake_runtime(Config::default());

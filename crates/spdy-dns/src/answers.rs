@@ -24,9 +24,9 @@ use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 
 use crate::zones::{Node, Zones};
 
-/// Largest message over UDP, to whoever takes so much: what fits a packet everywhere (RFC 9715).
+/// Largest message over UDP, to a client that accepts so much: it fits a packet everywhere (RFC 9715).
 pub const MAX_UDP: u16 = 1232;
-/// Largest message over UDP to whoever says nothing of it (RFC 1035 §4.2.1).
+/// Largest message over UDP to a client that states no size (RFC 1035 §4.2.1).
 pub const DEFAULT_UDP: u16 = 512;
 /// Largest question that is read. One with a name of 255 octets and EDNS is below 300.
 pub const MAX_REQUEST: usize = 4096;
@@ -36,7 +36,7 @@ pub const MAX_ALIASES: usize = 8;
 const MAX_ADDITIONALS: u16 = 2;
 /// The length of a head.
 const HEAD: usize = 12;
-/// The bit of a head's third octet that says that there is more (RFC 1035 §4.1.1).
+/// The bit of a head's third octet that marks a truncated message (RFC 1035 §4.1.1).
 const TRUNCATED: u8 = 2;
 /// Seconds for which an answer to ANY is believed (RFC 8482 §4.2 wants them many).
 const ANY_TTL: u32 = 3600;
@@ -44,20 +44,20 @@ const ANY_TTL: u32 = 3600;
 /// What a message came over.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Transport {
-    /// Datagrams, from whoever says so.
+    /// Datagrams: their sender may be forged.
     Udp,
-    /// A connection: whoever asks is there, and may be told 64 KiB.
+    /// A connection: its client is genuine, and an answer may have 64 KiB.
     Tcp,
 }
 
-/// An answer, and in one word what it is.
+/// An answer, with its response code.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Answer {
     /// The message.
     pub bytes: Vec<u8>,
     /// Its response code.
     pub code: ResponseCode,
-    /// Whether the rest is to be asked for over TCP.
+    /// Whether the client has to request the rest over TCP.
     pub truncated: bool,
 }
 
@@ -198,7 +198,7 @@ fn fill(message: &mut Message, zones: &Zones, query: &Query) {
             if alias == 0 {
                 message.metadata.response_code = ResponseCode::Refused;
             }
-            return; // an alias to elsewhere is followed by whoever asks
+            return; // the client follows an alias to elsewhere
         };
         message.metadata.authoritative = true;
         let Some(node) = zones.find(zone, &name) else {
@@ -228,7 +228,7 @@ fn fill(message: &mut Message, zones: &Zones, query: &Query) {
         name = target.0.clone();
         message.add_answer(aliased);
     }
-    // A circle in the configuration: what was said of it stands, and nobody is told more.
+    // The configuration has a circle of aliases: the answer is SERVFAIL without records.
     message.metadata.response_code = ResponseCode::ServFail;
     message.answers.clear();
 }

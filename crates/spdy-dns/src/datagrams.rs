@@ -19,7 +19,7 @@ pub(crate) struct Datagrams {
     meta: RecvMeta,
 }
 
-/// Who sent a datagram, and which of our addresses he sent it to.
+/// The sender of a datagram, and which of our addresses it was sent to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DatagramPeer {
     pub(crate) address: SocketAddr,

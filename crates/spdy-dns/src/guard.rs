@@ -1,7 +1,8 @@
-//! Which addresses and ports an origin may have: only those that are anybody's.
+//! Decides which addresses and ports an origin may have: only public ones, unless configured otherwise.
 //!
-//! Whoever can make us fetch a name can make us fetch what that name points at: our own loopback, the network behind us,
-//! a cloud's metadata. Names change their mind, so this judges addresses, each time one is about to be used.
+//! A client that can make us fetch a name can make us fetch what that name points at: our own loopback, the network
+//! behind us, a cloud's metadata. Names can change their addresses, so the check is on addresses, each time one is
+//! about to be used.
 //!
 //! ```text
 //!  address ──▶ canonical ──▶ in `deny`?  ──▶ in `allow`? ──▶ in a row of ranges.rs? ──▶ allowed
@@ -24,7 +25,7 @@ use crate::origin_host::{self, HostError};
 use crate::own_listeners::OwnListeners;
 use crate::ranges::Range;
 
-/// Ports of origins if nothing else is said: HTTPS and HTTP.
+/// Default ports of origins: HTTPS and HTTP.
 pub const DEFAULT_PORTS: [u16; 2] = [443, 80];
 /// NAT64's well-known prefix (RFC 6052 §2.1).
 const WELL_KNOWN_NAT64: Ipv6Net =
@@ -33,14 +34,14 @@ const WELL_KNOWN_NAT64: Ipv6Net =
 /// Where origins may stand. By default at any global unicast address, on 443 and 80.
 #[derive(Clone, Debug)]
 pub struct AddressRules {
-    /// Ranges that are allowed although the table denies them, for laboratories and for origins in a network of one's
-    /// own. Whoever sets it says so loudly.
+    /// Ranges that are allowed although the table denies them, for labs and for origins in a private network. If there
+    /// are any, a `GuardedNetwork` logs a warning.
     pub allow: Vec<IpNet>,
-    /// Ranges that are denied besides; stronger than `allow`.
+    /// Ranges that are denied in addition; stronger than `allow`.
     pub deny: Vec<IpNet>,
     /// Ports that may be connected to. Default [`DEFAULT_PORTS`].
     pub ports: BTreeSet<u16>,
-    /// Where we listen ourselves: never an origin, whatever `allow` says.
+    /// Our own listening addresses: never an origin, even if `allow` has them.
     pub own: OwnListeners,
     /// Prefixes of NAT64 in the operator's network besides the well-known one (RFC 6052 §2.2); others than of 32, 40, 48,
     /// 56, 64 or 96 bits are of no effect. Without them, an address under such a prefix passes for a global one and leads
@@ -116,7 +117,7 @@ pub enum OriginDenial {
     /// The host is not a name that is looked up.
     #[error(transparent)]
     Host(#[from] HostError),
-    /// The address is nobody's.
+    /// The address is not public.
     #[error(transparent)]
     Address(#[from] DeniedAddress),
     /// The port is not one of those that are listed.

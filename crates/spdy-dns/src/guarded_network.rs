@@ -5,10 +5,10 @@
 //!  connect  address and port ──▶ allowed? ──▶ the network within
 //! ```
 //!
-//! A name is refused if *any* of its answers is denied: whoever mixes `127.0.0.1` among good addresses waits for a retry
-//! to take it. What is connected to is an address, not a name, so there is no second look-up that might answer otherwise
-//! (DNS rebinding); and connecting checks once more, for who came by another road: a literal, a list of one's own, an
-//! answer that was kept while the rules changed. There is no UDP here, so no QUIC to origins.
+//! A name is refused if *any* of its answers is denied: an attacker could mix `127.0.0.1` among good addresses and wait
+//! for a retry to take it. Connections go to an address, not to a name, so no second lookup can answer otherwise (DNS
+//! rebinding). Connecting checks once more, for addresses that came another way: a literal, a list of one's own, an
+//! answer that was cached while the rules changed. There is no UDP here, so no QUIC to origins.
 //!
 //! Refusals are errors of the kind `PermissionDenied` with a [`OriginDenial`] inside, and are counted by reason.
 

@@ -1,4 +1,4 @@
-//! Addresses that are nobody's on the public Internet, as a table: which, called what, by which document.
+//! Addresses that are not public on the Internet, as a table: the range, its name, and the document that defines it.
 //!
 //! The rows are those of IANA's special-purpose registries (RFC 6890 and what came later), of multicast and of what was
 //! given back; then addresses that are public by number and are answered by the machine's own cloud. Of IPv6 nothing is

@@ -1,9 +1,9 @@
-//! How many answers one network gets by UDP: whoever forges a sender shall not flood him through us.
+//! Limits the answers that one network gets by UDP, so that a forged sender address does not let us flood that network.
 //!
-//! A network's purse fills with `per_second` answers a second and holds a second's worth. Each answer costs one, also
-//! those that are not given: the purse goes below nothing, down to what `window` would fill, so that a flood is silenced
-//! for as long as it lasts and up to `window` after it. Of the answers that are not given each `slip`-th says to ask over
-//! TCP, which a forger cannot: whoever is really there, among the forged, gets through.
+//! A network's token bucket fills with `per_second` answers a second and holds a second's worth. Each answer costs one
+//! token, also a suppressed one. The bucket goes below zero, down to what `window` would fill, so that a flood is
+//! suppressed for as long as it lasts and up to `window` after it. Each `slip`-th suppressed answer requests a retry
+//! over TCP, which a forger cannot make: genuine clients get through.
 //!
 //! ```text
 //!  network (/24, /56) -> purse, when it was last asked       a table of bounded length

@@ -274,7 +274,7 @@ impl DnsServer {
             drain_timeout: service.limits.drain_timeout,
             ..ListenOptions::default()
         };
-        // The limit is on a network's answers, wherever they leave.
+        // The limit counts a network's answers over all sockets.
         let limiter = Arc::new(Mutex::new(RateLimiter::new(service.limits.rate)));
         let served = pairs.into_iter().map(|(socket, listener)| {
             let (service, limiter) = (service.clone(), limiter.clone());

@@ -19,10 +19,11 @@ pub struct ZoneConfig {
     pub apex: String,
     /// Its name servers, as the parent zone has them, at least one. One that lies in this zone needs an address here.
     pub name_servers: Vec<String>,
-    /// The mail address of whoever minds it; `hostmaster@` the apex if none is given.
+    /// The mail address of the zone's administrator; `hostmaster@` the apex if none is given.
     #[serde(default)]
     pub contact: Option<String>,
-    /// Counts on when the zone changes (RFC 1035 §3.3.13); nobody transfers it, so that it is for people.
+    /// Serial number, counted up when the zone changes (RFC 1035 §3.3.13). There are no zone transfers: it only informs
+    /// people.
     #[serde(default = "default_serial")]
     pub serial: u32,
     /// Seconds for which answers are believed, unless a name has its own. Default 60: addresses may have to move.
@@ -97,16 +98,16 @@ pub enum ZoneError {
         zone: String,
         /// What was written.
         name: String,
-        /// What the codec says.
+        /// The codec's error.
         why: String,
     },
     /// Two zones with one apex.
     #[error("zone {0} is there twice")]
     DuplicateZone(String),
-    /// Nobody serves it.
+    /// The zone has no name server.
     #[error("zone {0} has no name server")]
     NoNameServer(String),
-    /// A name server nobody could find.
+    /// A name server that resolvers could not find.
     #[error("zone {zone}: name server {name} lies in the zone and has no address there")]
     NameServer {
         /// The apex.

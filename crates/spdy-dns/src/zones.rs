@@ -23,9 +23,9 @@ use crate::zone_config::{MAX_TEXT, MAX_TTL, NameConfig, ZoneConfig, ZoneError};
 
 /// Texts that may be set at run time, over all zones.
 pub const MAX_TEXTS: usize = 512;
-/// TTL of those: whoever sets one wants it seen, and then gone.
+/// TTL of those: a text that is set must be visible soon, and a removed one gone soon.
 const TEXT_TTL: u32 = 1;
-/// Seconds between a secondary's looks at the zone, between tries, and until it gives up; nobody transfers it.
+/// A secondary's refresh, retry and expire times in seconds; there are no zone transfers.
 const REFRESH_RETRY_EXPIRE: [i32; 3] = [7200, 900, 1_209_600];
 
 /// All zones.
@@ -119,10 +119,10 @@ impl Zones {
         })
     }
 
-    /// Whether we are the one to ask for `host`: then it is no origin, but ourselves.
+    /// Whether we are authoritative for `host`: then it is no origin, but ourselves.
     #[must_use]
     pub fn is_authoritative(&self, host: &str) -> bool {
-        // A name that cannot be written is nobody's.
+        // An invalid name is in no zone.
         Name::from_ascii(host).is_ok_and(|mut name| {
             name.set_fqdn(true);
             self.owns(&name)
@@ -228,7 +228,7 @@ pub enum TextError {
     /// Not ours.
     #[error("{0:?} lies in no zone of ours")]
     Outside(String),
-    /// Whoever asks is sent to another name.
+    /// The name is an alias of another.
     #[error("{0:?} is an alias: the text belongs where it leads")]
     Alias(String),
     /// Too long.

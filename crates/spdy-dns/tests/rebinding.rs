@@ -1,4 +1,4 @@
-//! Names that change their mind, against the client that will fetch by them: what listens where nobody may go hears
+//! Names that change their addresses, against the client that fetches by them: a listener at a denied address receives
 //! nothing.
 
 use std::collections::{BTreeMap, VecDeque};

@@ -189,7 +189,7 @@ async fn own_names_are_refused_unless_overridden() {
         let refused = look_up(&resolver, host).await.unwrap_err();
         assert!(refused.contains("loops back"), "{refused}");
     }
-    assert_eq!(stats.stats().answered, 0); // nobody was asked so far
+    assert_eq!(stats.stats().answered, 0); // no server was queried so far
     for host in ["stray.origin.test", "far.origin.test"] {
         let refused = look_up(&resolver, host).await.unwrap_err();
         assert!(

@@ -112,7 +112,7 @@ async fn it_answers_over_udp_and_tcp_and_both_kinds_of_address_until_it_is_stopp
     }
     let stats = served.stats.stats();
     assert_eq!((stats.answered, stats.truncated), (8, 2));
-    // Whoever waits for nothing does not hold it up.
+    // Idle connections do not delay the end.
     let addresses = served.addresses.clone();
     served.end().await;
     for tcp in &mut connections {

@@ -19,8 +19,8 @@ pub(crate) fn read(
         limit: limits.pairs,
         got,
     };
-    // Each pair takes two lengths and a name of a byte at least: a count that promises more pairs
-    // than the bytes can hold is told before room is made for them.
+    // Each pair takes two lengths and a name of a byte at least: a count of more pairs than fit in the
+    // bytes is rejected before memory is reserved for them.
     let least = 2 * width(version) + 1;
     let left = plain.len() - reader.at;
     if count > left / least {
@@ -53,8 +53,8 @@ pub(crate) fn read(
     Ok(count)
 }
 
-/// `plain` with small letters in its names, if it has others and `limits` say so. Before it is checked: two
-/// names may become one.
+/// `plain` with lower-case names, if it has others and `limits` require it. Before it is checked: two names
+/// may become one.
 pub(crate) fn lowercase_names(
     version: Version,
     plain: &[u8],
@@ -67,7 +67,7 @@ pub(crate) fn lowercase_names(
     let mut reader = Reader::new(version, plain);
     let count = reader.int().ok()?;
     for _ in 0..count {
-        // What cannot be read is told by who reads it next.
+        // The next reader reports an invalid block.
         let Ok(name) = reader.string() else { break };
         if name.iter().any(u8::is_ascii_uppercase) {
             let plain = folded.get_or_insert_with(|| plain.to_vec());

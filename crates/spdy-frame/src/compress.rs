@@ -5,8 +5,8 @@
 //! later blocks  | deflate data ... 00 00 ff ff |
 //! ```
 //!
-//! Blocks enter the stream in the order in which they stand on the wire, so a block is compressed when
-//! its frame is written, and a frame whose block is compressed is sent.
+//! Blocks enter the stream in their order on the wire, so a block is compressed when its frame is written, and a
+//! frame with a compressed block must be sent.
 //!
 //! Reading is in [`inflate`](crate::inflate).
 
@@ -159,7 +159,7 @@ impl Encoder {
         };
         let mut zlib = Box::new(Deflate::new_with_config(DeflateConfig {
             level,
-            // Negative: without the wrapper, whose checksum nobody ever gets.
+            // Negative: without the wrapper, whose checksum is never sent.
             window_bits: -i32::from(options.window_bits),
             mem_level: MEM_LEVEL,
             ..DeflateConfig::default()

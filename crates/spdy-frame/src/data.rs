@@ -10,9 +10,9 @@
 //! +---------------------------------------+
 //! ```
 //!
-//! Drafts of SPDY/2 and SPDY/3 gave flag 0x02 to compressed payloads. Nobody sent it and it was
-//! dropped: such a frame comes out as [`Frame::CompressedData`](crate::frame::Frame), for the session
-//! to reset its stream. Other flags are ignored.
+//! Drafts of SPDY/2 and SPDY/3 gave flag 0x02 to compressed payloads. No peer sent it and it was
+//! dropped: such a frame is decoded as [`Frame::CompressedData`](crate::frame::Frame), for the
+//! session to reset its stream. Other flags are ignored.
 
 use bytes::{Bytes, BytesMut};
 

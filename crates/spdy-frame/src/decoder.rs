@@ -24,8 +24,8 @@ use crate::version::Version;
 /// Limits on what is taken from a peer.
 #[derive(Clone, Debug)]
 pub struct Limits {
-    /// Longest payload of a control frame that is read whole, bytes. The text asks for at least 8192
-    /// (SPDY/3.1 §2.2.1). Default 128 KiB: a block that is over the plain limit of 64 KiB, but not
+    /// Longest payload of a control frame that is read whole, bytes. The specification requires at least
+    /// 8192 (SPDY/3.1 §2.2.1). Default 128 KiB: a block that is over the plain limit of 64 KiB, but not
     /// absurd, still costs its stream alone.
     pub control_payload_bytes: usize,
     /// SETTINGS entries looked at in one frame; the rest are ignored. Default 64.
@@ -56,7 +56,7 @@ pub struct Decoder {
 enum State {
     /// Between frames.
     Head,
-    /// A control frame whose payload is not all there.
+    /// A control frame with an incomplete payload.
     Control { kind: Kind, head: ControlHead },
     /// In a DATA frame with `left` bytes to come, never 0.
     Data {
@@ -64,7 +64,7 @@ enum State {
         fin: bool,
         left: usize,
     },
-    /// In a frame that nobody reads.
+    /// In a skipped frame.
     Skip { left: usize },
     /// Past a fault: the next frame cannot be found any more.
     Failed(FrameError),
@@ -88,7 +88,8 @@ impl Decoder {
     ///
     /// # Errors
     ///
-    /// What no receiver can read past. The decoder is spent then, and says the same again.
+    /// An error that no receiver can read past. The decoder is spent then, and returns the same error
+    /// again.
     pub fn decode(&mut self, input: &mut BytesMut) -> Result<Option<Frame>, FrameError> {
         let frame = self.step(input);
         if let Err(error) = &frame {
@@ -105,7 +106,7 @@ impl Decoder {
         matches!(self.state, State::Head)
     }
 
-    /// Whether the bytes so far end inside a frame that nobody reads, and of which nothing more will be told.
+    /// True if the input so far ends inside a skipped frame, of which nothing more is reported.
     #[must_use]
     pub const fn is_skipping(&self) -> bool {
         matches!(self.state, State::Skip { .. })

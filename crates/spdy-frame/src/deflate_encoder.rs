@@ -133,7 +133,7 @@ impl DeflateEncoder {
                     }
                 }
             }
-            // Blocks are kept as SPDY/3 writes them: what lies between private values is copied at once.
+            // Blocks are stored in the form of SPDY/3: the bytes between private values are copied at once.
             Version::V3 | Version::V31 => {
                 let (pairs, mut copied, mut at) = (headers.pairs(), 0, 0);
                 for (name, value) in headers.iter() {

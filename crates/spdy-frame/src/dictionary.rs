@@ -1,9 +1,9 @@
 //! The preset dictionaries: plain text that both ends pretend to have sent already
 //! (SPDY/3.1 §2.6.10.1).
 //!
-//! They are constants of the protocol, kept as files so that no editor touches a byte. SPDY/2's ends
-//! in a NUL, which its draft does not print but every implementation counts; SPDY/3 and 3.1 share one
-//! that has none.
+//! They are constants of the protocol, stored as files so that no editor touches a byte. SPDY/2's
+//! ends in a NUL, which its draft does not print but every implementation counts; SPDY/3 and 3.1
+//! share one that has none.
 
 use crate::version::Version;
 

@@ -1,22 +1,22 @@
 //! Private values that stand in the peer's window, so that one may be repeated as a whole.
 //!
-//! They are kept apart from the window, which the search sees. A value is compared only as a whole, and only with values
-//! of the same header and the same host.
+//! They are stored apart from the window, which the search sees. A value is compared only as a whole, and only with values of the same
+//! header and the same host.
 
 use std::collections::VecDeque;
 
 use crate::secrets::Repeatable;
 
-/// Values that are kept; one more drops the one that was not used for the longest time.
+/// Stored values; one more drops the least recently used one.
 const MAX_VALUES: usize = 64;
 
-/// Hosts whose values are kept apart. One more host drops all values.
+/// Hosts with separate values. One more host drops all values.
 const MAX_HOSTS: usize = 32;
 
 /// Which earlier values of its header and host a value may repeat.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HistoryReach {
-    /// All that are kept.
+    /// All that are stored.
     All,
     /// The last one, whatever it was.
     Last,

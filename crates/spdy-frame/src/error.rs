@@ -6,7 +6,7 @@
 //! BlockError     the block inflated, its text is not a set of headers: one stream is lost
 //! ```
 //!
-//! This crate names the fault; which status goes to whom is the session's judgement.
+//! This crate names the fault; the session decides which status is sent.
 
 use crate::kind::Kind;
 
@@ -208,7 +208,7 @@ pub enum InflateError {
     /// A block inflates to more than [`BlockLimits::inflated_bytes`](crate::header_block::BlockLimits).
     #[error("header block inflates to more than {limit} bytes")]
     TooLong {
-        /// Plain bytes that are inflated at most, kept or not.
+        /// Limit of plain bytes that are inflated, stored or not.
         limit: usize,
     },
 }

@@ -50,8 +50,8 @@ pub enum Frame {
     Headers(Headers),
     /// WINDOW_UPDATE.
     WindowUpdate(WindowUpdate),
-    /// CREDENTIAL, WINDOW_UPDATE of SPDY/2, or a type nobody knows. Reported once, when its head is
-    /// there; the payload is dropped as it arrives, whatever its length.
+    /// CREDENTIAL, WINDOW_UPDATE of SPDY/2, or an unknown type. Reported once, when its head is
+    /// complete; the payload is dropped as it arrives, whatever its length.
     Skipped {
         /// Type of the frame.
         kind: Kind,

@@ -37,7 +37,7 @@ impl GoAway {
     const LEN_V2: usize = 4;
     const LEN_V3: usize = 8;
 
-    /// Checks what the head alone can tell.
+    /// Checks what is known from the head alone.
     ///
     /// In SPDY/2 a length of 8 passes as well: node-spdy writes a status there too.
     pub(crate) fn check(version: Version, head: ControlHead) -> Result<(), FrameError> {

@@ -30,10 +30,10 @@ use crate::version::Version;
 /// Limits on what one block may hold.
 #[derive(Clone, Debug)]
 pub struct BlockLimits {
-    /// Plain bytes of a block that are kept. Default 64 KiB.
+    /// Plain bytes of a block that are stored. Default 64 KiB.
     pub plain_bytes: usize,
-    /// Plain bytes that a block is inflated to at most, kept or not, to save the compression context
-    /// when `plain_bytes` is passed. One more and the context is given up. Default 1 MiB.
+    /// Plain bytes that a block is inflated to at most, stored or not, to save the compression context when
+    /// `plain_bytes` is passed. One more and the context is given up. Default 1 MiB.
     pub inflated_bytes: usize,
     /// Pairs, with each further component of a value counted as a pair. Default 256.
     pub pairs: usize,
@@ -206,8 +206,8 @@ impl HeaderBlock {
     ///
     /// # Panics
     ///
-    /// If a name or value is longer than a length can say: 65,535 bytes in SPDY/2.
-    /// [`check`](Self::check) finds that.
+    /// If a name or value is longer than a length can express: 65,535 bytes in SPDY/2. [`check`](Self::check)
+    /// finds that.
     pub fn encode(&self, version: Version, out: &mut BytesMut) {
         out.reserve(self.plain_len(version));
         put_int(version, self.count(version), out);
@@ -278,7 +278,7 @@ impl HeaderBlock {
     ///
     /// # Errors
     ///
-    /// What [`decode`](Self::decode) would say of it there.
+    /// The error of [`decode`](Self::decode) for it there.
     pub fn check(&self, version: Version, limits: &BlockLimits) -> Result<(), BlockError> {
         check_len(self.plain_len(version), limits)?;
         let longest = max_string_len(version);

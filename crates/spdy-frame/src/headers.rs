@@ -35,7 +35,7 @@ pub struct Headers {
 }
 
 impl Headers {
-    /// Checks what the head alone can tell. Flags without a meaning are ignored.
+    /// Checks what is known from the head alone. Flags without a meaning are ignored.
     pub(crate) fn check(version: Version, head: ControlHead) -> Result<(), FrameError> {
         head.expect_at_least(Kind::Headers, fixed_len(version))
     }

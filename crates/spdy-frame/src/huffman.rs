@@ -10,7 +10,7 @@
 //! distance     5     its number
 //! ```
 //!
-//! Codes go out from their top bit, all else from its low bit, so codes are kept mirrored here.
+//! Codes go out from their top bit, all else from its low bit, so codes are stored mirrored here.
 
 use bytes::{BufMut, BytesMut};
 
@@ -91,7 +91,7 @@ pub(crate) static LENGTHS: [Bits; MAX_MATCH - MIN_MATCH + 1] = {
 /// The bits of a distance from 1 to 2^15, its extra bits included.
 #[inline]
 const fn distance(distance: u32) -> Bits {
-    // Four numbers without extra bits, then two with one, two with two, ...: the number tells the
+    // Four numbers without extra bits, then two with one, two with two, ...: the number gives the
     // highest bit of the distance and the one under it, the extra bits all others.
     let from_zero = distance - 1;
     if from_zero < 4 {

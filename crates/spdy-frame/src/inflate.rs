@@ -97,7 +97,7 @@ impl Inflater {
             Some(zlib) => zlib,
             none => {
                 input = check_zlib_head(self.version, input)?;
-                // Without its wrapper: the checksum of a stream that never ends is work for nobody.
+                // Without its wrapper: the stream never ends, so its checksum would never be checked.
                 let mut zlib = Box::new(Inflate::new(false, WINDOW_BITS));
                 if zlib.set_dictionary(dictionary(self.version)).is_err() {
                     unreachable!("a raw inflater takes any dictionary");

@@ -10,8 +10,8 @@
 //! +-------------------------------------+
 //! ```
 //!
-//! This file knows the bytes only. Who may open which id, and which PING answers which, is the
-//! session's business.
+//! This file knows the bytes only. The session decides which ids a side may open, and which PING
+//! answers which.
 
 use bytes::{BufMut, BytesMut};
 
@@ -20,7 +20,7 @@ use crate::head::ControlHead;
 use crate::kind::Kind;
 use crate::version::Version;
 
-/// Asks for an echo, or is one.
+/// Requests an echo, or is one.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Ping {
     /// All 32 bits count. Odd ids are the client's, in both directions.
@@ -31,7 +31,7 @@ impl Ping {
     /// Payload length in bytes; PING has no other.
     pub const LEN: usize = 4;
 
-    /// Checks what the head alone can tell.
+    /// Checks what is known from the head alone.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
         head.expect_len(Kind::Ping, Self::LEN)
     }

@@ -12,7 +12,7 @@
 //! +-------------------------------------+
 //! ```
 //!
-//! Any status is read as it came: an RST_STREAM with a code that nobody knows still ends its stream.
+//! Any status is decoded unchanged: an RST_STREAM with an unknown code still ends its stream.
 
 use bytes::{BufMut, BytesMut};
 
@@ -36,7 +36,7 @@ impl RstStream {
     /// Payload length in bytes; RST_STREAM has no other.
     pub const LEN: usize = 8;
 
-    /// Checks what the head alone can tell.
+    /// Checks what is known from the head alone.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
         head.expect_len(Kind::RstStream, Self::LEN)
     }

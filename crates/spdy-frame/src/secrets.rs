@@ -21,7 +21,7 @@ use crate::earlier_values::HistoryReach;
 use crate::public_headers;
 use crate::version::Version;
 
-/// Which header values are kept apart from all others, and whether they may repeat as a whole.
+/// Which header values are separated from all others, and whether they may repeat as a whole.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Secrets {
     /// Every value is public.
@@ -115,8 +115,8 @@ impl Repeatable {
 
     /// Which earlier pieces one may repeat.
     ///
-    /// Even a long URL of a page can often be guessed, and the response to a guess does not tell that another request had it. So
-    /// a referer repeats only the last one for its host: an attacker has one guess for each request of the victim.
+    /// Even a long URL of a page can often be guessed, and the response to a guess does not reveal that another request had it. So a
+    /// referer repeats only the last one for its host: an attacker has one guess for each request of the victim.
     pub(crate) fn reach(self) -> HistoryReach {
         match self {
             Self::Referer => HistoryReach::Last,

@@ -69,7 +69,7 @@ impl Setting {
     }
 }
 
-/// The id of a SETTINGS entry, 24 bits on the wire. Unknown ones are kept as they came.
+/// The id of a SETTINGS entry, 24 bits on the wire. Unknown ones are preserved.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub struct SettingId(pub u32);
 
@@ -120,7 +120,7 @@ impl Settings {
             .map(|entry| entry.value)
     }
 
-    /// Checks what the head alone can tell. Flags without a meaning are ignored.
+    /// Checks what is known from the head alone. Flags without a meaning are ignored.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
         head.expect_at_least(Kind::Settings, COUNT_LEN)
     }

@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// Status of RST_STREAM (SPDY/3.1 §2.6.3). Unknown codes are kept: the peer's word is reported as it came.
+/// Status of RST_STREAM (SPDY/3.1 §2.6.3). Unknown codes are preserved: the peer's value is reported as it
+/// came.
 #[derive(Clone, Copy, Debug, Eq, Hash, PartialEq)]
 pub struct RstStatus(pub u32);
 

@@ -36,7 +36,7 @@ pub struct SynReply {
 }
 
 impl SynReply {
-    /// Checks what the head alone can tell. Flags without a meaning are ignored.
+    /// Checks what is known from the head alone. Flags without a meaning are ignored.
     pub(crate) fn check(version: Version, head: ControlHead) -> Result<(), FrameError> {
         head.expect_at_least(Kind::SynReply, fixed_len(version))
     }

@@ -51,7 +51,7 @@ impl SynStream {
     /// Payload bytes before the block.
     pub const FIXED_LEN: usize = 10;
 
-    /// Checks what the head alone can tell. Flags without a meaning are ignored.
+    /// Checks what is known from the head alone. Flags without a meaning are ignored.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
         head.expect_at_least(Kind::SynStream, Self::FIXED_LEN)
     }

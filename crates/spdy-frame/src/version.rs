@@ -2,7 +2,8 @@
 
 use std::fmt;
 
-/// A version of SPDY, as negotiated. SPDY/3.1 writes 3 on the wire: only negotiation tells it from SPDY/3.
+/// A version of SPDY, as negotiated. SPDY/3.1 writes 3 on the wire: only negotiation distinguishes it from
+/// SPDY/3.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
 pub enum Version {
     /// SPDY/2.

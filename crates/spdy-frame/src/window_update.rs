@@ -13,7 +13,7 @@
 //! ```
 //!
 //! No deployed SPDY/2 has flow control, yet node-spdy sends and wants the frame there: reading SPDY/2 it
-//! is skipped, writing it is possible. What a delta of 0 means is for the session to say.
+//! is skipped, writing it is possible. The session interprets a delta of 0.
 
 use bytes::{BufMut, BytesMut};
 
@@ -38,7 +38,7 @@ impl WindowUpdate {
     /// The largest delta.
     pub const MAX_DELTA: u32 = 0x7fff_ffff;
 
-    /// Checks what the head alone can tell.
+    /// Checks what is known from the head alone.
     pub(crate) fn check(head: ControlHead) -> Result<(), FrameError> {
         head.expect_len(Kind::WindowUpdate, Self::LEN)
     }

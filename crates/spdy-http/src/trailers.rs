@@ -1,4 +1,4 @@
-//! What HEADERS bring to a message whose head is told: trailers, wherever they stand (SPDY/3.1 §2.6.7).
+//! Trailers: what HEADERS add to a message whose head was passed on, at any position (SPDY/3.1 §2.6.7).
 //!
 //! ```text
 //! SYN_REPLY  :status 200, a: 1         the head, told at once
@@ -8,14 +8,14 @@
 //! DATA       ..., FIN             }
 //! ```
 //!
-//! The text lets HEADERS between SYN_REPLY and the first DATA add to the response's own. Nothing says, though,
-//! whether such HEADERS will come: who would join them to the head had to hold every response back until its
-//! first DATA, a stream of events for minutes, the answer to a CONNECT for ever (its DATA waits for ours); or
-//! to go by the hour, so that where the transport cut the bytes changed the response. So the head is what came
-//! in one block, and what comes later is told later, the names not lost (choice; Chromium resets the stream
-//! at such HEADERS, Firefox alone merged them). The same holds for requests behind their SYN_STREAM.
+//! The text lets HEADERS between SYN_REPLY and the first DATA add to the response's own headers. It does not state
+//! whether such HEADERS will come. A receiver that joins them to the head has to hold every response back until its
+//! first DATA: minutes for a stream of events, for ever for the answer to a CONNECT (its DATA waits for ours). Or it
+//! goes by time, so that the response depends on how the transport cut the bytes. So the head is what came in one
+//! block, and later headers are passed on later, without losing a name (choice; Chromium resets the stream at such
+//! HEADERS, Firefox alone merged them). The same holds for requests after their SYN_STREAM.
 //!
-//! What the text asks of HEADERS before DATA stays: they may not name what was named already.
+//! One rule of the text for HEADERS before DATA stays: they may not repeat a name.
 
 use http::{HeaderMap, header};
 use spdy_frame::header_block::HeaderBlock;
@@ -46,17 +46,17 @@ pub enum BadTrailers {
     Header(#[from] BadHeader),
 }
 
-/// Adds what a HEADERS frame brought to `trailers`. `head` is the block that brought the message's head, as
-/// long as no DATA has come: behind DATA a name may come again, as it may in HTTP/1.1.
+/// Adds what a HEADERS frame brought to `trailers`. `head` is the block that brought the message's head, as long as no
+/// DATA has come: after DATA a name may come again, as it may in HTTP/1.1.
 ///
-/// Hop-by-hop headers are left out, and so are `host` and `content-length`: where a message goes and how long
-/// it is was said in its head, and nowhere else (RFC 9110 §6.5.1). A name with a colon is none of HTTP's and
-/// refused wherever it stands; what SPDY/2 calls the parts of a first line (`url`, `version` ...) are plain names,
-/// and behind DATA, where no first line can be meant, mean no more than others.
+/// Hop-by-hop headers are left out, and so are `host` and `content-length`: only the head states where a message goes
+/// and how long it is (RFC 9110 §6.5.1). A name with a colon is not an HTTP name and is refused at any position. The
+/// SPDY/2 names for the parts of a first line (`url`, `version` ...) are plain names. After DATA, where no first line
+/// can be meant, they mean no more than others.
 ///
 /// # Errors
 ///
-/// [`BadTrailers`]; what `trailers` holds then is nobody's business.
+/// [`BadTrailers`]; the content of `trailers` is then unspecified.
 pub fn add(
     version: Version,
     head: Option<&HeaderBlock>,

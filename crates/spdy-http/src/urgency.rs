@@ -1,4 +1,4 @@
-//! How urgent an answer is by what it is: for clients that say nothing of it (SPDY/3.1 §2.3.3).
+//! The urgency of an answer by its content type: for clients that state no priority (SPDY/3.1 §2.3.3).
 //!
 //! The levels are those that browsers gave the kinds of resources: the page, what its layout waits for, what it
 //! runs and is set in, what plays, and what fills a frame that stands already.
@@ -7,8 +7,8 @@ use http::HeaderMap;
 use http::header;
 use spdy_frame::priority::Priority;
 
-/// The priority that a browser would have given to an answer with `headers`, by its content-type; `None` where
-/// that tells nothing: it has none, or is a stream of events, each of which somebody waits for.
+/// The priority that a browser would have given to an answer with `headers`, by its content-type. `None` without a
+/// content-type, and for a stream of events, where a client waits for each event.
 #[must_use]
 pub fn by_content_type(headers: &HeaderMap) -> Option<Priority> {
     let value = headers.get(header::CONTENT_TYPE)?.to_str().ok()?;

@@ -421,7 +421,7 @@ fn spdy_2_first_line_names_are_trailers_after_data() {
     assert_eq!(trailers.len(), 2);
 }
 
-/// A length, or a host, that came by a second way was believed by whoever looked there.
+/// A length, or a host, that came a second way was once used by the code that read it there.
 #[test]
 fn framing_and_routing_headers_are_not_trailers() {
     let mut trailers = HeaderMap::new();

@@ -1,4 +1,4 @@
-//! What an inspection tells, in the order of the capture.
+//! Events of an inspection, in the order of the capture.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::timeline::Summary;
 pub struct Event {
     /// Since the first packet of the capture; zero for raw streams.
     pub at: Instant,
-    /// Number of the connection, from 1, in the order in which something was told of them.
+    /// Number of the connection, from 1, in the order of first events.
     pub connection: u64,
     /// What it was.
     pub what: EventKind,
@@ -31,17 +31,17 @@ pub enum EventKind {
     Frame(Box<FrameRecord>),
     /// Something that keeps bytes from being read, in a sentence.
     Unreadable(String),
-    /// A TLS connection that cannot be opened, so that nobody knows what it carried.
+    /// A TLS connection that cannot be decrypted, so its content is unknown.
     EncryptedTls {
-        /// The server name that the client asked for.
+        /// The server name that the client requested.
         server_name: Option<String>,
         /// Protocols that the client offered by ALPN.
         offered: Vec<String>,
         /// Why.
         why: String,
     },
-    /// Exec, attach or port-forward of Kubernetes by a plain WebSocket: streams without SPDY. Nothing more is
-    /// told of it.
+    /// Exec, attach or port-forward of Kubernetes by a plain WebSocket: streams without SPDY. There are no further
+    /// events about it.
     Channels {
         /// Method and path, if the request was captured.
         target: Option<String>,
@@ -52,7 +52,7 @@ pub enum EventKind {
     SessionEnd(Box<Summary>),
 }
 
-/// Who speaks SPDY, and how it was found out.
+/// The connection that carries SPDY, and how that was detected.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SessionInfo {
     /// The client's address; `None` for raw streams.

@@ -1,7 +1,7 @@
-//! SPDY out of a packet capture, for people who debug what is on the wire.
+//! SPDY out of a packet capture, for debugging what is on the wire.
 //!
-//! Bytes go in, events come out; no socket, no file, no clock. Every layer hands the next one pieces
-//! of a byte stream, each with the time at which it was complete, and says where bytes are missing.
+//! Bytes go in, events come out; no socket, no file, no clock. Every layer hands the next one pieces of a byte stream,
+//! each with the time at which it was complete, and reports where bytes are missing.
 //!
 //! ```text
 //! file ─▶ Reader ─▶ packet ─▶ Inspector ─▶ Reassembly ─▶ Conversation ─▶ Session ─▶ Event
@@ -10,7 +10,7 @@
 //! raw streams ──────────────────────────────────────────▶
 //! ```
 //!
-//! [`pcapng_writer`] goes the other way, for whoever has packets and no file yet.
+//! [`pcapng_writer`] goes the other way: it writes packets to a capture file.
 //!
 //! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
 //! grow has a name in [`limits`].

@@ -1,12 +1,12 @@
-//! A capture file of packets that somebody has: pcapng as `pcapng.rs` reads it, little-endian, raw IP, nanoseconds.
+//! Writes packets to a capture file: pcapng as `pcapng.rs` reads it, little-endian, raw IP, nanoseconds.
 //!
 //! ```text
 //! section | interface ... | secrets ... | packet ...
 //!                                         options: 1 comment, 2 direction
 //! ```
 //!
-//! Readers open TLS with secrets that stand before the packets which want them, so write those first. Nothing is held: each
-//! block goes out as it is made.
+//! Readers decrypt TLS with secrets that stand before the packets that need them, so write those first. Nothing is
+//! buffered: each block is written as it is made.
 
 use std::io::{self, Write};
 
@@ -160,7 +160,7 @@ impl<W: Write> PcapngWriter<W> {
 /// Appends options, and the end of them.
 fn options(body: &mut Vec<u8>, options: &[(u16, &[u8])]) {
     for (code, value) in options {
-        // What is longer than an option can be is cut: nobody reads a comment of 64 KiB.
+        // Data longer than an option allows is cut. Comments of 64 KiB are not useful.
         let value = &value[..value.len().min(usize::from(u16::MAX))];
         body.extend(code.to_le_bytes());
         body.extend((value.len() as u16).to_le_bytes());

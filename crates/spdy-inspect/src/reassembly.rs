@@ -73,7 +73,7 @@ impl Reassembly {
             .is_none_or(|next| next.wrapping_sub(self.next as u32) == seq)
     }
 
-    /// Lets go of what is held: nobody wants it.
+    /// Drops the buffered bytes: they are not needed.
     pub(crate) fn forget(&mut self) {
         self.held.clear();
         self.held_bytes = 0;

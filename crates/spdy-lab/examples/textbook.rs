@@ -1,12 +1,13 @@
-//! Round trips of the flags page over Lulic's link, and which choices they hang on.
+//! Round trips of the flags page over Lulic's link, and the choices that they depend on.
 //!
 //! ```text
 //! cargo run --release -p spdy-lab --example textbook
 //! ```
 //!
-//! Each line: the slopes of DOMContentLoaded and of load over the true round trip, for the shipped page and that of
-//! `Parameters::FITTED`; then, of the latter with the time for the browser that goes with it, how far load and DOMContentLoaded are
-//! from what he measured over his 42 cells. The first table is of the sets of parameters by themselves.
+//! Each line has the slopes of DOMContentLoaded and of load over the true round trip, for the shipped page and that of
+//! `Parameters::FITTED`. For the latter, with its time for the browser, the line also has the errors of load and
+//! DOMContentLoaded against Lulic's measurements in 42 cells. The first table lists the sets of parameters by
+//! themselves.
 
 use std::io::Write;
 
@@ -39,7 +40,7 @@ fn told(error: LulicError) -> String {
     )
 }
 
-/// The sets of parameters, and how far each is from his cells.
+/// Prints the sets of parameters and their errors against Lulic's cells.
 fn parameters(out: &mut impl Write) -> std::io::Result<()> {
     writeln!(
         out,
@@ -157,7 +158,7 @@ fn main() -> std::io::Result<()> {
     )?;
     for (name, options) in cases {
         for protocol in RaceProtocol::DEFAULTS {
-            // He had no h2: its slopes are told on the cells of SPDY, and nothing to compare them with.
+            // Lulic did not measure h2: its slopes use the cells of SPDY, without a comparison.
             let measured_as = match protocol {
                 RaceProtocol::H2 => "spdy",
                 other => other.name(),

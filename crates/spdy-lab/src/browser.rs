@@ -262,7 +262,7 @@ impl Page {
         }
     }
 
-    /// Every exchange that asks for the same as `exchange`, itself among them.
+    /// Every exchange with the same request as `exchange`, itself among them.
     pub(crate) fn matching_exchanges(
         &self,
         exchange: &Exchange,
@@ -271,7 +271,7 @@ impl Page {
         indexes.map(|index| &self.replica.exchanges[index])
     }
 
-    /// Likewise, by index.
+    /// The indexes of these exchanges.
     pub(crate) fn matching_indexes(&self, exchange: &Exchange) -> impl Iterator<Item = usize> {
         self.by_request[&key_of(exchange)].iter().copied()
     }

@@ -100,24 +100,24 @@ pub(crate) enum CacheLookup {
     Miss,
     /// All of it, this many bytes of body.
     Fresh(u64),
-    /// This many bytes of body, good if the server says so when it is asked with these.
+    /// This many bytes of body, valid if the server confirms that for a request with these headers.
     Stale(u64, HeaderMap),
 }
 
-/// Headers of a request that are about a cache: whoever recorded the page may have loaded it anew on purpose.
+/// Request headers that concern caches. The recorded load may have been a deliberate reload.
 pub(crate) const CACHE_REQUEST_HEADERS: [HeaderName; 2] = [header::CACHE_CONTROL, header::PRAGMA];
 
 /// Headers of a response that are dates. Servers wrote them in three forms, of which `http-cache-semantics` reads the one of today.
 const DATES: [HeaderName; 3] = [header::DATE, header::EXPIRES, header::LAST_MODIFIED];
 
-/// What the cache has for `asked`, `after` the time at which it was answered with `stored`.
+/// What the cache has for `asked`, at `after` since `stored` was received.
 pub(crate) fn held<B>(
     replica: &Replica,
     stored: &Exchange,
     asked: &Request<B>,
     after: Duration,
 ) -> CacheLookup {
-    // An answer to a POST may only be kept for a later GET (RFC 9110 §9.3.3).
+    // A response to a POST may only be stored for a later GET (RFC 9110 §9.3.3).
     if ![Method::GET, Method::HEAD].contains(asked.method()) {
         return CacheLookup::Miss;
     }
@@ -299,7 +299,7 @@ mod tests {
                 60,
             ),
             ("Expires: Tue, 04 Jun 2013 10:01:00 GMT\r\n", 60),
-            // Nobody says so, but it has been in a cache for as long as its date is past.
+            // No `Age` header, but it has been in a cache for as long as its date is past.
             (
                 "Date: Tue, 04 Jun 2013 09:00:00 GMT\r\nExpires: Tue, 04 Jun 2013 10:00:00 GMT\r\n",
                 0,

@@ -31,9 +31,9 @@ impl<'a> BodyCheck<'a> {
         }
     }
 
-    /// As [`of`](Self::of) behind an accelerator: `answers` with their texts, `want_bytes` of them that of the exchange itself. What
-    /// failed at the origin is answered with the status alone, or a word of the accelerator's own, where nobody is to have the
-    /// origin's.
+    /// As [`of`](Self::of) behind an accelerator: `answers` with their texts; the text of the exchange itself has
+    /// `want_bytes`. For a response that failed at the origin, the accelerator may send the status alone, or an error
+    /// page of its own.
     pub(crate) fn texts(
         answers: impl Iterator<Item = (&'a Exchange, &'a [u8])>,
         want_bytes: usize,

@@ -25,7 +25,7 @@ use crate::browser::Page;
 /// Where what was folded is found on the page's own host: the accelerator's form of a foreign URL.
 const FOLDED_PREFIX: &str = "/.spdy/1/";
 
-/// Where a page lives that is sharded, and whose address nobody recorded: of the block for benchmarks (RFC 2544), and none that
+/// The address of a sharded page whose address was not recorded: of the block for benchmarks (RFC 2544), and none that
 /// [`browser`](crate::browser) makes up.
 const SHARD_FALLBACK_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254));
 
@@ -143,7 +143,8 @@ fn sharded(replica: &Replica, shards: NonZeroU32) -> Replica {
     replica
 }
 
-/// The host of that number beside that of `own`. An address has no names below it, and gets some of a domain that nobody has.
+/// The host of that number beside that of `own`. An address has no names below it, so it gets names of an unused
+/// domain.
 fn shard_name(own: &Url, shard: u32) -> String {
     match own.host() {
         Some(Host::Domain(own)) => format!("shard{shard}.{own}"),

@@ -1,12 +1,12 @@
-//! Lulic 2013's flags page and what he measured on it: the anchor that loads in virtual time are held to.
+//! Lulic 2013's flags page and its measured results: the reference for loads in virtual time.
 //!
-//! His laboratory has 42 settings of a dummynet gateway, named by a bandwidth and a delay that are not what they
-//! say: every packet of both directions passes one pipe twice, so the true round trip is four times the
-//! delay label, and the capacity half of the bandwidth label. As a network such a setting is
-//! `lulic:BANDWIDTH:DELAY`, as choices it is [`Options::lulic`].
+//! Lulic's laboratory has 42 settings of a dummynet gateway, named by a bandwidth and a delay. These labels are not the
+//! true values: every packet of both directions passes one pipe twice, so the true round trip is four times the delay
+//! label, and the capacity half of the bandwidth label. As a network such a setting is `lulic:BANDWIDTH:DELAY`, as
+//! choices it is [`Options::lulic`].
 //!
-//! Three things that load times hang on are told nowhere: [`Parameters`]. There are three sets of them, and how much of his
-//! results is in each is never left open:
+//! The paper does not state three things that load times depend on: [`Parameters`]. There are three sets of them. Each
+//! states how much of Lulic's results it uses:
 //!
 //! ```text
 //!                       image bytes     streams at once            browser        of his results
@@ -26,7 +26,7 @@ use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
 use crate::race::{Race, RaceNetwork};
 
-/// What of his page, server and browser nobody wrote down.
+/// Unrecorded properties of Lulic's page, server and browser.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Parameters {
     /// Bytes of each image; `None`: as many as each has in the shipped page, 418 on average.
@@ -38,30 +38,32 @@ pub struct Parameters {
 }
 
 impl Parameters {
-    /// What is known without a look at his results: flags of the same kind as they ship, the 100 streams that `mod_spdy`
-    /// allows unless it is told otherwise (its ConfigOptions), and a browser of which nothing is known.
+    /// What is known without Lulic's results: flags of the same kind as they ship, the 100 streams that `mod_spdy`
+    /// allows by default (its ConfigOptions), and a browser of which nothing is known.
     pub const UNSEEN: Self = Self {
         image_bytes: None,
         streams: 100,
         browser_ms: 0.0,
     };
 
-    /// Set by hand: two figures of his 252 taken apart by arithmetic.
+    /// Set by hand, by arithmetic on two of Lulic's 252 figures.
     ///
-    /// - Images: at 100 kbit/s and a delay of 10 ms bytes are nearly everything. His load over HTTP takes 41,642 ms there, 260 kB at
-    ///   50 kbit/s; that of [`UNSEEN`](Self::UNSEEN) 33,590. The rest is 257 bytes an image, beside 418.
-    /// - Streams: `mod_spdy`'s default. (Arithmetic has another answer: his slope over SPDY is 12.0 round trips, 4 of them until the
-    ///   page is there, and 196 images in the 8 that are left come 25 at a time. That is a fifth off; `docs/measurements/lulic.md`.)
-    /// - Browser: over HTTP at 10,240 kbit/s and 10 ms his DOMContentLoaded is at 365 ms, and two round trips take 160: 40 ms of
-    ///   delay each, and 40 of the gateway's timer.
+    /// - Images: at 100 kbit/s and a delay of 10 ms bytes are nearly everything. Lulic's load over HTTP takes 41,642 ms
+    ///   there, 260 kB at 50 kbit/s; that of [`UNSEEN`](Self::UNSEEN) 33,590. The rest is 257 bytes an image, beside
+    ///   418.
+    /// - Streams: `mod_spdy`'s default. (Arithmetic has another answer: Lulic's slope over SPDY is 12.0 round trips, 4
+    ///   of them until the page is there, and 196 images in the 8 that are left come 25 at a time. That is a fifth off;
+    ///   `docs/measurements/lulic.md`.)
+    /// - Browser: over HTTP at 10,240 kbit/s and 10 ms Lulic's DOMContentLoaded is at 365 ms, and two round trips take
+    ///   160: 40 ms of delay each, and 40 of the gateway's timer.
     pub const BY_HAND: Self = Self {
         image_bytes: Some(675),
         streams: 100,
         browser_ms: 205.0,
     };
 
-    /// Those with the least mean error of load over all of his 126 cells, as `examples/lulic_fit` finds them. They are
-    /// scored on the cells that they were fitted to.
+    /// Those with the least mean error of load over all 126 of Lulic's cells, as `examples/lulic_fit` finds them. They
+    /// are scored on the cells that they were fitted to.
     pub const FITTED: Self = Self {
         image_bytes: Some(640),
         streams: 46,
@@ -78,7 +80,7 @@ impl Parameters {
         replica
     }
 
-    /// His laboratory with so many streams.
+    /// Lulic's laboratory with this many streams.
     #[must_use]
     pub fn options(&self) -> Options {
         Options {
@@ -88,7 +90,7 @@ impl Parameters {
     }
 }
 
-/// One cell of his grid: the medians of seven runs.
+/// One cell of Lulic's grid: the medians of seven runs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LulicCell {
     /// Bandwidth label.
@@ -163,16 +165,16 @@ fn resize_images(replica: &mut Replica, len: usize) {
     }
 }
 
-/// His cells of one protocol, and what we come to in each.
+/// Lulic's cells of one protocol, and our loads in each.
 #[derive(Clone, Debug)]
 pub struct LulicComparison {
-    /// His.
+    /// Lulic's.
     pub cells: Vec<LulicCell>,
     /// Ours, in the same order.
     pub loads: Vec<Load>,
 }
 
-/// How far ours are from his, as fractions of his.
+/// Distance of our loads from Lulic's, as fractions of Lulic's.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LulicError {
     /// Mean of the sizes.
@@ -182,7 +184,7 @@ pub struct LulicError {
 }
 
 impl LulicComparison {
-    /// Loads `page` by `protocol` in each of his cells of the protocol called `measured_as`.
+    /// Loads `page` by `protocol` in each of Lulic's cells of the protocol called `measured_as`.
     ///
     /// # Panics
     ///
@@ -256,8 +258,8 @@ impl LulicError {
 
 /// The time for the browser, at least 0, with which the mean error of load over all of `comparisons` is the least.
 ///
-/// A cell's error is its distance from the time that is missing there, over his load: the least sum of such is at the
-/// median of what is missing, each with the weight of one over his load.
+/// A cell's error is the distance of `browser_ms` from the time that is missing there, divided by Lulic's load. The
+/// least sum of these errors is at the median of the missing times, each weighted with one over Lulic's load.
 #[must_use]
 pub fn best_browser_ms(comparisons: &[LulicComparison]) -> f64 {
     let pairs = comparisons

@@ -1,7 +1,7 @@
-//! The pages of Lulic 2013 by name: his flags, and stand-ins for the three that he copied from the web.
+//! The pages of Lulic 2013 by name: the flags page, and stand-ins for the three pages that were copied from the web.
 //!
-//! Those copies are gone. What his results tell of them is how many bytes passed the pipe, and how many round trips
-//! DOMContentLoaded and load took (the slopes of his medians over the true round trip). A stand-in is a page made to
+//! Those copies are gone. Lulic's results show how many bytes passed the pipe, and how many round trips
+//! DOMContentLoaded and load took (the slopes of the medians over the true round trip). A stand-in is a page made to
 //! have HTTP's bytes and round trips, by the simplest means that give a page both:
 //!
 //! ```text
@@ -9,8 +9,8 @@
 //!    └──────► images, six at a time: load
 //! ```
 //!
-//! How many resources they were, how large, and what waited for what is ours. Nothing was fitted to his load
-//! times, nor to anything that he measured over HTTPS and SPDY: there the stand-ins are put to the test.
+//! The number of resources, their sizes and their dependencies are ours. Nothing was fitted to Lulic's load times, nor
+//! to any measurement over HTTPS and SPDY: those test the stand-ins.
 
 use std::fmt::Write as _;
 

@@ -1,16 +1,18 @@
-//! Which model a load is of: its figures are those of one.
+//! The version of the model that produced a load.
 //!
-//! A plan, its pages and a seed say what is loaded. What it takes, to the nanosecond, hangs on links and TCP, on the machine of
-//! a page, and on the client and the server that ship: on what is here called the model. [`MODEL_VERSION`] counts its versions, the
-//! program's own being too coarse, and a store tells of each load which it was: so nobody takes loads of two for one experiment.
+//! A plan, its pages and a seed define what is loaded. How long that takes, to the nanosecond, depends on links and
+//! TCP, on the state machine of a page load, and on the client and the server that ship: together, the model.
+//! [`MODEL_VERSION`] counts its versions, because the program's own version is too coarse. A store records it with each
+//! load, so that loads of two models are not mixed in one experiment.
 
-/// The version of the model. Whoever changes what moves a figure of any load counts it on; `tests/model.rs` tells when.
+/// The version of the model. Increment it with every change that moves a figure of any load; `tests/model.rs` detects
+/// such changes.
 pub const MODEL_VERSION: u64 = 6;
 
-/// What stores from before there was a count are read as having.
+/// The version of loads from stores that have no model version.
 pub const UNVERSIONED: u64 = 0;
 
-/// `model` as people read it.
+/// `model` for display.
 #[must_use]
 pub fn told(model: u64) -> String {
     match model {

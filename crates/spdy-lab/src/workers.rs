@@ -32,7 +32,7 @@ pub(crate) fn each<T: Send>(
             let worker = move || {
                 loop {
                     let number = next.fetch_add(1, Ordering::Relaxed);
-                    // Nobody listens any more once it was given up.
+                    // The receiver is gone once `on_done` has returned `Break`.
                     if number >= total || sender.send((number, work(number))).is_err() {
                         return;
                     }

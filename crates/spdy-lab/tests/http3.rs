@@ -200,7 +200,7 @@ fn with_connection<F: Future>(
         let answer = |_: Request<Body>| async { Response::new(Body::full(vec![0; 5_000_000])) };
         let served = serve_quic(incoming, Arc::new(answer), &options, &clock, &until).await;
         *end.lock().unwrap() = Some((served.is_ok(), clock.now()));
-        endpoint.accept().await; // nobody comes, and the socket stays
+        endpoint.accept().await; // no client comes, and the socket stays open
     }));
     let trust = Trust::only(vec![ca.certificate().clone()]);
     let tls = ClientTls::new(&trust, &tls_options).unwrap();

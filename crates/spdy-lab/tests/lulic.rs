@@ -1,4 +1,4 @@
-//! Held to Lulic 2013: round trips as textbooks count them, and his own load times.
+//! Compared with Lulic 2013: round trips as textbooks count them, and the measured load times.
 
 use spdy_lab::lulic::{self, LulicCell, LulicComparison, LulicError, Parameters};
 use spdy_lab::lulic_pages;
@@ -43,8 +43,8 @@ fn loads(
     loads
 }
 
-/// How DOMContentLoaded and load of the flags page grow with the true round trip, counted in round trips: at
-/// labels of 50 to 250 ms and 10,240 kbit/s, as his own slopes are.
+/// How DOMContentLoaded and load of the flags page grow with the true round trip, counted in round trips: at labels of
+/// 50 to 250 ms and 10,240 kbit/s, as Lulic's own slopes are.
 fn round_trips(replica: Replica, protocol: RaceProtocol, options: Options) -> (f64, f64) {
     let mut cells = cells_of(protocol);
     cells.retain(|cell| cell.bandwidth_kbps == 10_240 && (50..=250).contains(&cell.delay_label_ms));
@@ -100,7 +100,7 @@ fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
         ..Options::lulic()
     };
     assert_eq!(trips(RaceProtocol::Https, tls13), 38.0);
-    // A resolver that must be asked is one more, whatever the protocol.
+    // A DNS lookup over the network adds one, whatever the protocol.
     let asked = Options {
         name_lookups: NameLookups::RoundTrip,
         ..Options::lulic()
@@ -115,7 +115,7 @@ fn each_choice_of_the_preset_costs_the_round_trips_that_it_should() {
     assert_eq!(trips(RaceProtocol::Spdy, hundred), 8.0);
 }
 
-/// Mean errors of load with `set`, by method, against `bars`; and over all of his cells against `bar`.
+/// Mean errors of load with `set`, by method, against `bars`; and over all of Lulic's cells against `bar`.
 fn holds(name: &str, set: &Parameters, bars: [f64; 3], bar: f64) {
     let methods = [RaceProtocol::Http, RaceProtocol::Https, RaceProtocol::Spdy];
     let errors = methods.map(|protocol| {

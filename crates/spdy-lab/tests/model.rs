@@ -1,4 +1,4 @@
-//! What the model of today comes to, load by load: whoever moves a figure counts `MODEL_VERSION` on.
+//! The figures of the current model, load by load: a change that moves one must increment `MODEL_VERSION`.
 
 use std::fmt::Write as _;
 

@@ -49,7 +49,7 @@ fn run<T>(
         .unwrap_or_else(|stalled| panic!("seed {seed}: {stalled}"))
 }
 
-/// Addresses that are anybody's by their number; in virtual time nobody else has them.
+/// Public addresses by their number; in virtual time no other host has them.
 const ORIGIN: [u8; 4] = [8, 0, 0, 1];
 
 fn reason(error: &io::Error) -> &'static str {

@@ -1,4 +1,4 @@
-//! Stores as somebody may have made them up: schemas that are programs, and more of everything than their plan says.
+//! Malicious stores: schemas that are programs, and more of everything than their plan allows.
 
 use std::path::Path;
 

@@ -208,7 +208,7 @@ fn uncompressed_header_blocks_cost_packets_up() {
     assert!(without[0].request_header_bytes_wire > with[0].request_header_bytes_wire * 2);
 }
 
-/// Closing once took a quarter of an hour where a RST was lost: the server went on repeating what nobody heard.
+/// Closing once took a quarter of an hour where a RST was lost: the server retransmitted to a closed endpoint.
 #[test]
 fn connections_close_soon_after_load_on_a_lossy_link() {
     let mut race = both_pages(2);

@@ -37,7 +37,7 @@ enum Transport {
 enum Windows {
     /// The same for both: stream and session, and frames of 16 KiB.
     Of(u32),
-    /// What each has if nobody says anything.
+    /// The defaults of each.
     Default,
 }
 

@@ -37,7 +37,7 @@ impl fmt::Display for FaultKind {
     }
 }
 
-/// One of them, with the words of whoever noticed.
+/// One of them, with a description.
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: FaultKind,

@@ -1,7 +1,7 @@
-//! CPU and memory of a process and all its descendants, as Linux tells them in `/proc` (proc(5)).
+//! CPU and memory of a process and all its descendants, read from Linux's `/proc` (proc(5)).
 //!
-//! A sample sums user and system time of every thread, also of those that ended, and of children that were
-//! waited for; so the difference of two samples misses nobody who left in between.
+//! A sample sums user and system time of every thread, including those that ended, and of children that were waited
+//! for. So the difference of two samples also includes processes that ended in between.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -28,7 +28,7 @@ pub enum ProcessError {
     NoProc(#[source] io::Error),
 }
 
-/// Processes by their ids; their descendants are found anew in each sample.
+/// Processes by their ids; each sample finds their descendants again.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Processes {
     roots: BTreeSet<u32>,
@@ -164,7 +164,7 @@ impl Stat {
 fn ticks_per_second() -> u64 {
     #[cfg(unix)]
     return rustix::param::clock_ticks_per_second();
-    // Without /proc nobody asks.
+    // Unused: this system has no `/proc`.
     #[cfg(not(unix))]
     1
 }

@@ -38,7 +38,7 @@ pub enum Phase {
     Measuring,
 }
 
-/// What a run has come to so far, for whoever watches.
+/// Progress of a run, for display.
 #[derive(Debug, Default)]
 pub struct Progress {
     phase: AtomicU8,
@@ -246,14 +246,14 @@ fn start(
         .name("load".to_owned())
         .spawn(move || {
             let harvest = runtime.block_on(worker.run(shared()));
-            // Whoever waited may have given up.
+            // The receiver may be gone.
             let _ = done.send(harvest);
         })
         .map_err(RunError::Thread)?;
     Ok(harvest)
 }
 
-/// What all threads bring home; one that panicked has already said why.
+/// Merges the results of all threads. A thread that panicked has already printed why.
 async fn join_workers(
     harvests: Vec<oneshot::Receiver<WorkerResult>>,
     begun: Instant,

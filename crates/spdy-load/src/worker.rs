@@ -50,7 +50,7 @@ impl Worker {
         let traffic = shared.traffic.clone();
         let tasks = LocalSet::new();
         let (before, after, ended) = tasks.run_until(self.run_sessions(&shared, &traffic)).await;
-        drop(tasks); // and with it whoever still waits for an answer
+        drop(tasks); // and the tasks that still wait for a response
         let tally = RefCell::take(&shared.tally);
         WorkerResult {
             tally,
@@ -112,7 +112,7 @@ impl Worker {
         (before, traffic.read(), Instant::now())
     }
 
-    /// Sets up every session, and says how that went.
+    /// Sets up every session, and reports the outcome.
     async fn connect(&self, shared: &Shared) -> Vec<(usize, OpenConnection)> {
         let mut failure = None;
         let mut connected = Vec::with_capacity(self.sessions.len());
@@ -131,7 +131,7 @@ impl Worker {
                 }
             }
         }
-        // Nobody to hear it has given up.
+        // The receiver may be gone.
         let _ = self.ready.send(ConnectReport {
             connected: connected.len(),
             protocol: connected.first().map(|(_, stands)| stands.protocol),

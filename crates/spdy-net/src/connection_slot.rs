@@ -19,7 +19,7 @@ use spdy::body::{Body, BoxError};
 
 use crate::latch::{Latch, Wait};
 
-/// Clones are the same place. The default is one that nobody will ask for.
+/// Clones share one slot. The default slot is never evicted.
 #[derive(Clone, Debug, Default)]
 pub struct ConnectionSlot(Arc<Shared>);
 
@@ -60,13 +60,13 @@ impl ConnectionSlot {
         SlotExchange(self.clone())
     }
 
-    /// Since which turn it has nothing to do; `None` if it has, or was told to go.
+    /// Turn since which the connection is idle; `None` if it is busy or was evicted.
     pub(crate) fn idle_since(&self) -> Option<u64> {
         let state = self.lock();
         (state.open == 0 && !self.0.wanted.is_set()).then_some(state.idle_since)
     }
 
-    /// Asks the connection to end in order; `false` if it has something to do by now, and may stay.
+    /// Requests an orderly end of the connection; `false` if it is busy by now, and may stay.
     pub(crate) fn try_evict(&self) -> bool {
         let state = self.lock();
         let idle = state.open == 0;

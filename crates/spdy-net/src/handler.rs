@@ -75,8 +75,9 @@ pub trait Handler: Send + Sync + 'static {
     /// The answer to `request`. A future that is dropped belongs to a client that left.
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>>;
 
-    /// Is told what the connection answered by itself: what cannot be read as a request over HTTP/1.1, HTTP/2 or SPDY. (What is
-    /// answered by the end of a stream, as over HTTP/3, is not, nor a head that h2 finds too large: that one answers 431 itself, and tells nobody.)
+    /// Called with what the connection answered by itself: what cannot be read as a request over HTTP/1.1, HTTP/2 or
+    /// SPDY. It is not called where the stream ended instead of an answer, as over HTTP/3. It is not called for a head
+    /// that h2 finds too large: h2 answers 431 itself, without a report.
     fn refused(&self, _refusal: &Refusal<'_>) {}
 }
 

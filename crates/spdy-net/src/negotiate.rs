@@ -1,4 +1,4 @@
-//! What is spoken on a connection: ALPN's word, or the look of the first bytes.
+//! Detects the protocol of a connection, by ALPN or by its first bytes.
 //!
 //! ```text
 //! first bytes                      spoken
@@ -9,9 +9,9 @@
 //! anything else                    HTTP/1.1
 //! ```
 //!
-//! Where one of SPDY/3 and 3.1 is spoken here, that is it. Where both are, the session begins as 3, keeps to the window
-//! that 3.1 has beside until the client has shown what it speaks, and turns to 3.1 at its first WINDOW_UPDATE for
-//! stream 0, which nobody sends in SPDY/3 (`spdy-session/src/undecided.rs`).
+//! If only one of SPDY/3 and 3.1 is enabled here, that one is used. If both are, the session begins as 3 and keeps to
+//! the window that 3.1 adds until the client has shown which it speaks. It switches to 3.1 at the first WINDOW_UPDATE
+//! for stream 0, which no SPDY/3 client sends (`spdy-session/src/undecided.rs`).
 
 use std::time::Duration;
 
@@ -41,7 +41,7 @@ enum Detection {
     Http1,
     /// A ClientHello where no TLS is spoken.
     Tls,
-    /// SPDY's top bit with a version that nobody defined.
+    /// SPDY's control bit with a version that is not defined.
     UnknownSpdy(u16),
 }
 
@@ -110,13 +110,13 @@ pub async fn sniff(
             Detection::Incomplete => {}
             verdict => break verdict,
         }
-        // Never past the preface: what follows is for whoever speaks the protocol.
+        // Never past the preface: the protocol's own reader needs the bytes that follow.
         let mut rest = [0; H2_PREFACE.len()];
         let want = H2_PREFACE.len() - seen.len();
         let read = std::pin::pin!(io.read(&mut rest[..want]));
         match select(read, &mut deadline).await {
             Either::Left((Ok(0), _)) if seen.is_empty() => return Err(ConnectionError::NoBytes),
-            // A client that said "P" and left spoke HTTP/1.1 badly; its parser says so best.
+            // A client that sent "P" and closed spoke invalid HTTP/1.1; its parser reports that best.
             Either::Left((Ok(0), _)) => break Detection::Http1,
             Either::Left((Ok(len), _)) => seen.extend_from_slice(&rest[..len]),
             Either::Left((Err(error), _)) => return Err(ConnectionError::Io(error)),

@@ -72,7 +72,7 @@ impl Network for SystemNetwork {
 }
 
 impl SystemNetwork {
-    /// A socket for datagrams that nobody waits for yet.
+    /// Binds a UDP socket without registering it with a runtime.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl SystemNetwork {
         Ok(socket.into())
     }
 
-    /// A socket that is bound already. Wants a tokio runtime around it.
+    /// A socket that is bound already. Needs a tokio runtime.
     ///
     /// # Errors
     ///

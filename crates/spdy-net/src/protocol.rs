@@ -19,8 +19,8 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// Every protocol of a byte stream (TCP, or TLS on it), the best first: what is offered where nobody says
-    /// otherwise. HTTP/3 is none of them.
+    /// Every protocol over a byte stream (TCP, or TLS on it), the best first: the default offer. HTTP/3 is not one of
+    /// them.
     pub const ALL: [Self; 5] = [
         Self::Spdy(Version::V31),
         Self::Spdy(Version::V3),

@@ -42,9 +42,9 @@ pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
 /// The most streams of requests that are open at once, whatever `max_streams` says: quinn makes an entry for each that
 /// may be, when the connection is born.
 const MAX_REQUEST_STREAMS: u32 = 4096;
-/// How long a client hears nothing of its server before the connection counts as lost.
+/// How long a client receives nothing from its server before the connection counts as lost.
 const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
-/// Clients whose first packet came and that nobody let in yet; the next are refused.
+/// Clients whose first packet came and that were not admitted yet; further ones are refused.
 const MAX_INCOMING: usize = 1024;
 /// Bytes that each of them may send meanwhile, and all together.
 const INCOMING_BYTES: (u64, u64) = (16 * 1024, 4 * 1024 * 1024);

@@ -1,4 +1,4 @@
-//! What a server says itself, before anyone is asked, of a request that is none; and what its handler is told of it.
+//! The answer of a connection to an invalid request, before the handler is called, and the report of it to the handler.
 
 use std::borrow::Cow;
 
@@ -15,9 +15,9 @@ pub struct Refusal<'a> {
     pub protocol: Protocol,
     /// The method, if it could be read.
     pub method: Option<&'a Method>,
-    /// The target, likewise, as it came.
+    /// The target as it came, if it could be read.
     pub uri: Option<&'a Uri>,
-    /// The fields, likewise.
+    /// The header fields, if they could be read.
     pub headers: Option<&'a HeaderMap>,
     /// Bytes of the answer's body.
     pub body_bytes: u64,
@@ -40,7 +40,7 @@ pub enum Flaw {
 }
 
 impl Refusal<'_> {
-    /// What nobody could read, and was answered without a body.
+    /// A request that could not be read, answered without a body.
     pub(crate) fn unread(protocol: Protocol, flaw: Flaw) -> Self {
         Self {
             protocol,

@@ -132,7 +132,7 @@ pub(crate) fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), 
         check_path(&head.method, path)?;
     }
     let has_path = path.is_some();
-    // Until here it stays as it came, for whoever tells of it.
+    // Until here the URI stays as it came, so that a refusal can report it.
     let mut uri = std::mem::take(&mut head.uri).into_parts();
     uri.authority = Some(host);
     if has_path {

@@ -35,8 +35,8 @@ use crate::timing::progress_timeout::{ProgressTimeout, ReadTimeoutBody, WriteTim
 use crate::tls::ServerTls;
 use crate::{http1, http2, http3, negotiate, spdy_session};
 
-/// How long after the stop a connection that has said nothing yet may stay: its first request may be on its way, and a client that
-/// is cut off then cannot know that nobody has seen it.
+/// How long after the stop a connection that has sent nothing yet may stay. Its first request may be on its way, and a
+/// client that is cut off then cannot know that the request was not seen.
 pub(crate) const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// Limits and choices of served connections.

@@ -183,8 +183,8 @@ fn is_write_timeout(error: &spdy::Error) -> bool {
     }
 }
 
-/// Serves `io` until its session ends; after the stop, or when nobody asks any more, it is ended by
-/// GOAWAY. `may_be_31`: the client may turn out to speak 3.1 where 3 was guessed.
+/// Serves `io` until its session ends. After the stop, or when no requests come any more, GOAWAY ends it. `may_be_31`:
+/// the client may turn out to speak 3.1 where 3 was guessed.
 pub(crate) async fn serve(
     io: BoxIo,
     version: Version,

@@ -14,14 +14,14 @@ pub enum WallClock {
     /// The system's clock.
     #[default]
     System,
-    /// The origin of the run was this hour; the run's own clock counts on from there.
+    /// The run began at this time; the run's own clock counts on from there.
     FromEpoch(SystemTime),
-    /// Nobody knows; no `Date` is sent.
+    /// The time is not known; no `Date` is sent.
     Unknown,
 }
 
 impl WallClock {
-    /// The present hour of the run that `runtime` drives.
+    /// The current wall-clock time of the run that `runtime` drives.
     #[must_use]
     pub fn now(self, runtime: &SharedRuntime) -> Option<SystemTime> {
         match self {

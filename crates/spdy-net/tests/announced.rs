@@ -19,7 +19,7 @@ use tokio::time::timeout;
 const PROXY: &str = "127.0.0.2";
 const HEADER: &str = "PROXY TCP4 203.0.113.7 192.0.2.1 5000 443\r\n";
 
-/// A listener that tells each line's writer who he is, over which one address may have two connections.
+/// A listener that sends each client its own address. One address may have two connections.
 struct TestListener {
     address: SocketAddr,
     in_front: SharedTrustedProxies,
@@ -28,7 +28,7 @@ struct TestListener {
     running: tokio::task::JoinHandle<()>,
 }
 
-/// Those at 127.0.0.2, who announce.
+/// Proxies at 127.0.0.2 that announce their clients.
 fn announcing() -> Arc<TrustedProxies> {
     let in_front = TrustedProxies::read(&[PROXY.to_owned()]).expect("an address");
     let tls_port = Some(443);
@@ -209,7 +209,7 @@ async fn a_silent_proxy_does_not_delay_shutdown() {
     let mut announced = scene.connect(PROXY, &format!("{HEADER}hello\n")).await;
     assert_eq!(heard(&mut announced).await, "203.0.113.7 true hello\n");
     scene.stop.set();
-    // Nobody's patience with a header is over so soon.
+    // No header timeout expires so soon.
     let ended = timeout(Duration::from_secs(5), heard(&mut halfway)).await;
     assert_eq!(ended.expect("it ends"), "");
     drop(announced);

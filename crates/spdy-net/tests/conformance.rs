@@ -221,9 +221,9 @@ fn is_set_up(case: &Case, run: &Run) -> bool {
         })
 }
 
-/// A client that has asked for `/`, and takes pushes.
+/// A client that has requested `/`, and takes pushes.
 async fn ask(case: &Case, server: SocketAddr, runtime: &SharedRuntime, log: &Log) -> Connection {
-    // These are about a body that nobody reads, and presume the window that a session starts with.
+    // These cases have a body that the client does not read, and presume the window that a session starts with.
     let overflows = case.id.starts_with("c_recv_overflow");
     let usual = ClientOptions::default();
     let options = ClientOptions {

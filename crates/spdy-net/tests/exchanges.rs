@@ -351,7 +351,7 @@ async fn a_connection_without_requests_is_ended() {
             let response = connection.send(get("/1"), Priority::HIGHEST).await.unwrap();
             read(response).await.unwrap();
         }
-        // It may have begun to wait anew a little after the last answer.
+        // The idle timeout may have started again a little after the last answer.
         while closed.as_mut().now_or_never().is_none() {
             time.push(Duration::from_secs(1));
             tokio::task::yield_now().await;
@@ -570,7 +570,7 @@ async fn a_client_that_reads_nothing_times_out() {
         let connection = Connection::start(near, protocol, 0, &client, &support::runtime())
             .await
             .unwrap();
-        // More than windows and pipes hold, and nobody reads it.
+        // More than windows and pipes hold, and the client does not read it.
         let unread = connection
             .send(get("/20000000"), Priority::HIGHEST)
             .await
@@ -674,7 +674,7 @@ async fn keepalive_pings_come_from_the_configured_side() {
     }
 }
 
-/// Whoever pays for what is read of each may have fewer open than the server would take.
+/// A client with costs for each open stream may allow fewer than the server does.
 #[tokio::test]
 async fn http2_client_keeps_its_own_max_streams() {
     for (wanted, limit) in [(None, 100), (Some(2), 2), (Some(1000), 100)] {

@@ -171,7 +171,7 @@ async fn counted(request: Request<Body>) -> Response<Body> {
     answer.expect("an answer")
 }
 
-/// Over HTTP/1.1 nothing of it was sent, and nobody was told.
+/// Over HTTP/1.1 none of it was sent, without an error.
 #[tokio::test]
 async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
     for protocol in ALL {

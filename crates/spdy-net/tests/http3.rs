@@ -455,7 +455,7 @@ async fn no_more_streams_of_one_direction_are_open_at_once_than_a_peer_needs() {
     let raw = world.raw().await;
     let mut open = Vec::new();
     for _ in 0..8 {
-        // Not a byte: nobody can tell what it is, or that it is not wanted.
+        // No byte is sent: the peer cannot know the type of the stream, or refuse it.
         open.push(raw.open_uni().await.unwrap());
     }
     let patience = Duration::from_millis(50);

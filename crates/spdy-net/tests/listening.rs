@@ -1,4 +1,4 @@
-//! A listener that stops: whom it had taken on it serves, and nobody else.
+//! A listener that stops: it serves the connections that it has accepted, and no others.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 
-/// A listener with one place, which says a word to each when it may.
+/// A listener with one place, which sends a word to each client once `may` has a permit.
 struct TestListener {
     address: SocketAddr,
     may: Arc<Semaphore>,

@@ -45,7 +45,7 @@ fn plain(protocols: &'static [Protocol], runtime: SharedRuntime) -> (DuplexStrea
 
 #[tokio::test]
 async fn spdy_3_and_3_1_receive_more_than_one_window_undetected() {
-    // Once taken for 3.1 by whoever listed it first, a client of 3 waited for ever after 64 KiB.
+    // Once, a SPDY/3 client was taken for 3.1 where that was listed first, and waited for ever after 64 KiB.
     let v31_alone = &[Protocol::Spdy(Version::V31)][..];
     for (protocols, version) in [
         (&ALL[..], Version::V3),
@@ -221,7 +221,7 @@ async fn heads_that_are_too_large_are_refused() {
     }
 }
 
-/// A client that was let in, and cut off without a word, could not know that nobody had seen its request.
+/// A client that was admitted and then cut off without an error could not know that its request was not seen.
 #[tokio::test]
 async fn a_first_request_just_after_the_stop_is_answered() {
     let (time, stop) = (Clock::default(), Latch::new());

@@ -1,4 +1,4 @@
-//! Connections of HTTP/1.1 whose clients offer to speak another protocol: how they end when nobody takes that up.
+//! HTTP/1.1 connections whose clients offer to speak another protocol: how they end when the offer is not taken.
 
 mod support;
 

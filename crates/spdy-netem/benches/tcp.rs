@@ -16,7 +16,7 @@ const ANSWER_BYTES: usize = 1_000_000;
 
 static ANSWER: [u8; ANSWER_BYTES] = [7; ANSWER_BYTES];
 
-/// The server writes at once; nobody looks at the bytes.
+/// The server writes at once; the bytes are not checked.
 #[derive(Default)]
 struct Bulk {
     written: usize,

@@ -161,7 +161,7 @@ impl Segment {
         HEADERS_LEN_BYTES + self.options_len_bytes() + self.payload.len()
     }
 
-    /// The RST with which a host answers `segment` when nobody listens there.
+    /// The RST with which a host answers `segment` when nothing listens on that port.
     ///
     /// `None` if it is a RST itself: those are never answered.
     #[must_use]

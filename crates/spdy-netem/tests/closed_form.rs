@@ -102,7 +102,7 @@ fn an_exchange_through_lulics_pipe_takes_four_labels_a_round_trip() {
     let mut apps = Download::new(100, 500);
     world.run(&mut apps, at_ms(60_000));
     let wire_ns = |bytes: u64| bytes * 8 * 1_000_000_000 / 1_024_000;
-    // SYN, SYN-ACK; ACK and request back to back, then again; ACK and answer likewise.
+    // SYN, SYN-ACK; ACK and request back to back, then again; then ACK and answer in the same way.
     let packets = 2 * wire_ns(60) + 2 * wire_ns(60);
     let request = wire_ns(52) + 2 * wire_ns(152);
     let answer = wire_ns(52) + 2 * wire_ns(552);

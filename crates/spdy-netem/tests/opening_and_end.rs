@@ -152,8 +152,8 @@ fn a_reset_ends_the_other_side_with_an_error() {
     assert_eq!(world.server.write(now, b"more"), 0);
 }
 
-/// The client gives up while the answer is on its way, and its RST is lost. What arrives afterwards finds nobody
-/// and is answered by another RST, as systems do; the server would else repeat itself fifteen times.
+/// The client gives up while the answer is in flight, and its RST is lost. Data that arrives later finds a closed
+/// endpoint and is answered by another RST, as systems do. Otherwise the server would retransmit fifteen times.
 #[test]
 fn data_to_a_closed_endpoint_is_reset_every_time() {
     let [mut client, mut server] = {

@@ -1,7 +1,7 @@
-//! What needs what: the plan that a page load follows.
+//! The dependencies between resources: the plan that a page load follows.
 //!
-//! Where bodies are real, their text says what they name, and at which byte (`html.rs`, `css.rs`);
-//! what no text names is placed by what was recorded (`infer.rs`). Both build one tree over the exchanges:
+//! Where bodies are real, their text shows what they name, and at which byte (`html.rs`, `css.rs`). What no text names
+//! is placed by what was recorded (`infer.rs`). Both build one tree over the exchanges:
 //!
 //! ```text
 //! Start ─► redirect ─Done─► document ─Bytes 412─► a.css ─Done─► font.woff
@@ -9,11 +9,11 @@
 //!                              └ ─Bytes 900─► x.png
 //! ```
 //!
-//! **Rules of time.** What a parser names is asked for with no delay. What a script or a recorded initiator asked for
-//! waits as long as the recording did between the end of one and the start of the other, at most
-//! [`MAX_DELAY`]: the rest was somebody's timer. Scripts and style sheets take [`SCRIPT_COST_PER_KB`] and
-//! [`STYLESHEET_COST_PER_KB`] of transferred kilobytes to evaluate, a laptop's pace of 2013, unless the recording says
-//! how long it took; other kinds take nothing.
+//! **Rules of time.** A resource that a parser finds is requested without delay. A resource that a script or a recorded
+//! initiator requested waits as long as in the recording between the end of one and the start of the other, at most
+//! [`MAX_DELAY`]: a longer wait was a timer. Scripts and style sheets take [`SCRIPT_COST_PER_KB`] and
+//! [`STYLESHEET_COST_PER_KB`] of transferred kilobytes to evaluate, a laptop's pace of 2013, unless the recording
+//! states how long it took; other kinds take nothing.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -123,7 +123,7 @@ impl PageGraph {
     }
 }
 
-/// Why an exchange is asked for, by indices of exchanges.
+/// Why an exchange is requested, by indices of exchanges.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Cause {
     Start,
@@ -131,7 +131,7 @@ pub(crate) enum Cause {
         parent: usize,
         at_byte: u64,
     },
-    /// In the text of `parent`, nobody knows where: spread evenly over it in the end.
+    /// In the text of `parent`, at an unknown byte: in the end spread evenly over the text.
     Somewhere {
         parent: usize,
     },
@@ -252,7 +252,7 @@ impl<'a> GraphBuilder<'a> {
         None
     }
 
-    /// Gives `index` its place. Whoever does so has placed the parent before.
+    /// Gives `index` its place. The caller has placed the parent before.
     pub(crate) fn place(&mut self, index: usize, placed: Placement) {
         debug_assert!(
             self.placed[index].is_none(),
@@ -322,7 +322,7 @@ impl<'a> GraphBuilder<'a> {
             let before_dom_content_loaded = is_page
                 && match reference.role {
                     Role::Script(mode) => mode != ScriptMode::Async,
-                    // Nobody waits for a sheet but the scripts behind it, and for them DOMContentLoaded does.
+                    // Only the scripts after a sheet wait for it, and DOMContentLoaded waits for those scripts.
                     Role::Stylesheet { blocking } => {
                         blocking && scan.last_script.is_some_and(|last| reference.at < last)
                     }

@@ -24,7 +24,7 @@ use crate::replica::without_fragment;
 /// Requests that must name a document as their Referer before it counts as a navigation; frames have fewer.
 const REFERRERS: usize = 5;
 
-/// Nobody follows a link faster.
+/// The least time between two navigations of a user.
 const BETWEEN_NAVIGATIONS: Duration = Duration::from_secs(2);
 
 /// A document of another site that comes sooner is a frame of this page.

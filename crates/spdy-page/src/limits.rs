@@ -1,6 +1,6 @@
-//! What a file may make us hold. Every reader takes [`Limits`]; going past one is an error that names it.
+//! What a file may make us hold. Every reader takes [`Limits`]; exceeding one is an error that names it.
 
-/// Bounds of reading a file that somebody else wrote.
+/// Limits for reading an untrusted file.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Limits {
     /// Bytes of the file as it lies on disk.

@@ -1,12 +1,12 @@
-//! What a text names, for whoever has the text and no recording: a server that wants to send it along.
+//! URLs that a text names, without a recording: for a server that pushes or hints at resources.
 
 use url::Url;
 
 use crate::css;
 use crate::html::{self, Role};
 
-/// URLs that a browser would ask for on reading the HTML document `text`, which is at `url`: in the order of
-/// the text, resolved, without fragments, frames and what the load does not wait for left out.
+/// URLs that a browser would request on reading the HTML document `text`, which is at `url`: in the order of the text,
+/// resolved, without fragments. Frames and what the load does not wait for are left out.
 #[must_use]
 pub fn in_html(text: &[u8], url: &Url) -> Vec<Url> {
     let scan = html::scan(text);
@@ -22,7 +22,7 @@ pub fn in_html(text: &[u8], url: &Url) -> Vec<Url> {
     )
 }
 
-/// Likewise, of the style sheet `text`.
+/// URLs that the style sheet `text`, which is at `url`, names, in the same form.
 #[must_use]
 pub fn in_css(text: &[u8], url: &Url) -> Vec<Url> {
     let found = css::scan(&String::from_utf8_lossy(text));

@@ -1,4 +1,4 @@
-//! What an import left out, changed or made up, so that nobody mistakes a replica for more than it is.
+//! What an import left out, changed or made up, so that a replica is not taken for more than it is.
 
 use std::collections::BTreeMap;
 use std::fmt;

@@ -1,16 +1,16 @@
-//! What only a recorder that sat in a live browser can tell: of an exchange, and of a request that came to nothing.
+//! What only a recorder in a live browser can observe, of an exchange and of a failed request.
 //!
-//! None of it is needed to load or to serve a page. It says how the page was loaded when it was recorded, and replaces
-//! two guesses of `graph.rs`: who asked, and how long it took to evaluate what came.
+//! None of it is needed to load or to serve a page. It records how the page was loaded, and replaces two guesses of
+//! `graph.rs`: the initiator, and how long the evaluation took.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-/// How one exchange was seen to go. Everything is absent where nobody looked.
+/// How one exchange was observed to go. Fields that were not observed are absent.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Observation {
-    /// The protocol by its ALPN name: `http/1.1`, `h2`, `h3`. Heads are kept as HTTP/1.1 whatever it was.
+    /// The protocol by its ALPN name: `http/1.1`, `h2`, `h3`. Heads are stored as HTTP/1.1 in any case.
     pub protocol: Option<String>,
     /// The browser's word for the priority of the request: `VeryHigh`, `High`, `Medium`, `Low`, `VeryLow`.
     pub priority: Option<String>,

@@ -209,7 +209,7 @@ fn read_file(
     let no_file = || OpenError::NotAFile {
         path: path.display().to_string(),
     };
-    // To open a FIFO is to wait for somebody who writes to it: looked at before, and again once it is held.
+    // Opening a FIFO blocks until it has a writer. So the type is checked before opening, and again afterwards.
     if !std::fs::metadata(path).map_err(read_fault)?.is_file() {
         return Err(no_file());
     }

@@ -107,7 +107,7 @@ pub struct Exchange {
 impl Exchange {
     /// A GET that is answered 200 with `body`, with heads as short as HTTP/1.1 allows.
     ///
-    /// For content that nobody recorded: a directory that is served, a test.
+    /// For content that was not recorded: a directory that is served, a test.
     pub fn synthetic(url: Url, kind: Kind, content_type: &str, body: impl Into<Bytes>) -> Self {
         let body = body.into();
         let host = head::authority(&url);

@@ -575,7 +575,7 @@ fn a_folder_of_links_is_read_as_what_they_lead_to() {
     assert!(told.starts_with(&named), "{told}");
 }
 
-/// A device has no end and says it has no bytes; opening a FIFO waits for whoever writes to it.
+/// A device has no end and reports 0 bytes; opening a FIFO waits for a writer.
 #[cfg(unix)]
 #[test]
 fn what_is_neither_file_nor_folder_is_not_read() {

@@ -1,24 +1,24 @@
-//! What is known for a while of so many things, and then forgotten.
+//! A map with limits for the lifetime and the number of its entries.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use spdy_clock::Instant;
 
-/// Things of which something is known: the same of all, or a `V` of each. With too many, what was noted first is forgotten.
+/// Keys, each with a `V`. With too many, the oldest entry is removed.
 #[derive(Debug)]
 pub(crate) struct ExpiringMap<K, V = ()> {
     lifetime: Duration,
     most: usize,
-    /// Each with its turn.
+    /// Each value with the number of its insertion.
     known: BTreeMap<K, (u64, V)>,
-    /// By its turn, which is when it was noted, until when each is known.
+    /// By the number of its insertion: when each entry expires.
     by_expiry: BTreeMap<u64, (Instant, K)>,
     next_turn: u64,
 }
 
 impl<K: Ord + Clone, V> ExpiringMap<K, V> {
-    /// Up to `most`, each for `lifetime`.
+    /// Up to `most` entries, each for `lifetime`.
     pub(crate) fn new(lifetime: Duration, most: usize) -> Self {
         Self {
             lifetime,
@@ -29,7 +29,7 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
         }
     }
 
-    /// `value` is so of `key` from `now` on. What is known of it already it is known for no longer.
+    /// Stores `value` under `key` at `now`. An entry that exists already keeps its expiry.
     pub(crate) fn insert(&mut self, key: &K, value: V, now: Instant) {
         if let Some((_, known)) = self.known.get_mut(key) {
             *known = value;
@@ -43,14 +43,13 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
         self.remove_expired(now);
     }
 
-    /// What is known of `key`.
+    /// The value of `key`, if it has not expired.
     pub(crate) fn get(&mut self, key: &K, now: Instant) -> Option<&V> {
         self.remove_expired(now);
         self.known.get(key).map(|(_, value)| value)
     }
 
-    /// Nothing is known any more of what stands from `first` on, in the order of keys, up to what is not meant. The others are not looked
-    /// at.
+    /// Removes the entries from `first` on, in key order, up to the first key for which `is_meant` is false. Other entries are not visited.
     pub(crate) fn remove_range(&mut self, first: &K, mut is_meant: impl FnMut(&K) -> bool) {
         while let Some((key, (turn, _))) = self.known.range::<K, _>(first..).next()
             && is_meant(key)
@@ -73,12 +72,12 @@ impl<K: Ord + Clone, V> ExpiringMap<K, V> {
 }
 
 impl<K: Ord + Clone> ExpiringMap<K> {
-    /// It is so of `key` from `now` on, or has been for a while.
+    /// Adds `key` at `now`. If it is in the map already, it keeps its expiry.
     pub(crate) fn insert_key(&mut self, key: &K, now: Instant) {
         self.insert(key, (), now);
     }
 
-    /// Whether it is known of `key`.
+    /// Whether `key` is in the map and has not expired.
     pub(crate) fn has(&mut self, key: &K, now: Instant) -> bool {
         self.get(key, now).is_some()
     }
@@ -100,7 +99,7 @@ mod tests {
         }
         let known: Vec<_> = (0..4).filter(|key| all.has(key, second(4))).collect();
         assert_eq!(known, [1, 2, 3], "one too many");
-        // Noted again, it is not known for longer.
+        // Inserted again, it does not live longer.
         all.insert_key(&1, second(5));
         let known: Vec<_> = (0..4).filter(|key| all.has(key, second(11))).collect();
         assert_eq!(known, [2, 3]);
@@ -119,7 +118,7 @@ mod tests {
         assert_eq!(all.get(&'a', second(15)), None);
     }
 
-    /// Every POST of a client asks for that, whatever it is about.
+    /// Every POST of a client calls this, whatever its URL is.
     #[test]
     fn remove_range_visits_only_matching_keys_and_next() {
         let mut all = ExpiringMap::new(Duration::from_secs(10), 4096);

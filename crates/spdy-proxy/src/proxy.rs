@@ -1,5 +1,4 @@
-//! The accelerator, whole: the sites, what is kept of them, who is asked, and what is counted. What it does with a request is
-//! `serve/handle_request.rs`.
+//! The accelerator as a whole: sites, cache, origins and counters. `serve/handle_request.rs` handles its requests.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -45,13 +44,13 @@ use crate::telemetry::spans::{OpenSpan, SpanKind, Spans};
 use crate::upstream::client::{OriginKind, Upstream};
 use crate::websocket::connection::WebSocketLimit;
 
-/// The name that `Cache-Status` and `Proxy-Status` know this by.
+/// The name of this cache in `Cache-Status` and `Proxy-Status`.
 pub(crate) const CACHE_NAME: &str = "spdy";
 
-/// Bodies under codings may have so much memory beside what is kept: a part in so many.
+/// Encoded bodies may use extra memory: the memory of the cache divided by this.
 const ENCODED_MEMORY_DIVISOR: usize = 4;
 
-/// All of it.
+/// The accelerator.
 #[derive(Debug)]
 pub struct Proxy {
     sites: RwLock<Arc<Sites>>,
@@ -64,7 +63,7 @@ pub struct Proxy {
     pub(crate) purges: PurgeLog,
     pub(crate) stylesheets: StylesheetIndex,
     pub(crate) refetches: RefetchHistory,
-    /// What became of pages.
+    /// Reports on pages.
     pub reports: PageReports,
     /// What was done so far.
     pub counters: Counters,
@@ -77,7 +76,7 @@ pub struct Proxy {
     site_policy: Policy,
     third_party_policy: Policy,
     pub(crate) max_object_bytes: usize,
-    /// What is recorded to be kept.
+    /// Memory for bodies that are recorded to be stored.
     pub body_memory: Arc<BodyMemory>,
     pub(crate) fetch_timeout: Duration,
     pub(crate) miss_rate: MissRateLimit,
@@ -91,7 +90,7 @@ pub struct Proxy {
 }
 
 impl Proxy {
-    /// For `sites`, whose origins `upstream` asks.
+    /// Serves `sites` and contacts their origins through `upstream`.
     #[must_use]
     pub fn new(
         sites: Sites,
@@ -138,7 +137,7 @@ impl Proxy {
                 ..Policy::site()
             }),
             third_party_policy: with(Policy {
-                // They were asked in nobody's name, so what they set is nobody's.
+                // These requests have no client's identity, so their cookies belong to no client.
                 set_cookie: SetCookie::Strip,
                 ..Policy::third_party()
             }),
@@ -155,7 +154,7 @@ impl Proxy {
         })
     }
 
-    /// Requests that come from now on are for `sites`, and ask `upstream`; those that are under way end as they began.
+    /// Requests that come from now on use `sites` and `upstream`. Pending requests are not affected.
     pub fn replace(&self, sites: Sites, upstream: Upstream) {
         let mut former = self.sites.write();
         sites.copy_state_from(&former);
@@ -169,8 +168,8 @@ impl Proxy {
         *current = Arc::new(upstream);
     }
 
-    /// Pages that are rewritten from now on call no other host by one of `names`, which browsers would refuse, and all by theirs
-    /// otherwise; whether that is new.
+    /// Pages that are rewritten from now on use no alias in `names`, which browsers would refuse, and all other aliases. Gives whether
+    /// `names` has changed.
     pub fn withhold_aliases(&self, names: &BTreeSet<String>) -> bool {
         let mut sites = self.sites.write();
         let is_new = sites.withheld() != names;
@@ -180,13 +179,12 @@ impl Proxy {
         is_new
     }
 
-    /// Tells of requests by `spans` from now on, for as long as this lives; the first are those that stay.
+    /// Records requests in `spans` from now on. Only the first call has an effect.
     pub fn set_spans(&self, spans: Spans) {
         let _ = self.spans.set(Arc::new(spans));
     }
 
-    /// Makes the digests by which connections remember URLs with `key` from now on, which is random in a program; the first is the one that
-    /// stays.
+    /// Uses `key` for the digests of URLs that connections remember. A program uses a random key. Only the first call has an effect.
     pub fn set_digest_key(&self, key: DigestKey) {
         let _ = self.digest_key.set(key);
     }
@@ -199,7 +197,7 @@ impl Proxy {
         self.spans.get()
     }
 
-    /// The span of what is rewritten of the answer to `wanted`.
+    /// The span of rewriting the response to `wanted`.
     pub(crate) fn rewriting_span(&self, wanted: &ProxyRequest) -> Option<OpenSpan> {
         let within = wanted.span_context.as_ref()?;
         let place = self
@@ -213,13 +211,13 @@ impl Proxy {
         upstream.clone()
     }
 
-    /// What the cache did so far, and how many bytes and objects are in it.
+    /// The counters of the cache, and how many bytes and objects are in it.
     #[must_use]
     pub fn cache(&self) -> (store::StoreCounters, u64, usize) {
         self.memory.counters()
     }
 
-    /// Ends all connections to origins in order.
+    /// Closes all connections to origins gracefully.
     pub async fn close(&self) {
         self.upstream().close().await;
     }
@@ -231,7 +229,7 @@ impl Proxy {
         }
     }
 
-    /// The hour. Where nobody knows it, time counts from 1970.
+    /// Wall-clock time. Without a calendar: 1970 plus the elapsed run time.
     pub(crate) fn wall_now(&self) -> SystemTime {
         let since_start =
             || SystemTime::UNIX_EPOCH + (self.runtime.now() - spdy_clock::Instant::ZERO);
@@ -239,7 +237,7 @@ impl Proxy {
     }
 
     /// The client's address, where `from` may be a proxy in front. If that proxy is trusted, `asked` is marked as its request, and
-    /// its `Arrival` is the one that the proxy states.
+    /// `RequestInfo::secure` is set to what the proxy states.
     pub(crate) fn resolve_client(
         &self,
         from: Option<IpAddr>,
@@ -257,13 +255,13 @@ impl Proxy {
         Some(forwarded::client(&in_front, from, &asked.headers))
     }
 
-    /// Who sent `headers`, where `from` may be a proxy in front.
+    /// The client that sent `headers`, where `from` may be a proxy in front.
     pub(crate) fn client_of_malformed(&self, from: IpAddr, headers: &HeaderMap) -> IpAddr {
         let in_front = self.trusted_proxy(from);
         in_front.map_or(from, |in_front| forwarded::client(&in_front, from, headers))
     }
 
-    /// Those in front, if whoever is at `from` is one of them and says with each request whose it is.
+    /// The trusted proxies, if `from` is one of them and forwards the client's address with each request.
     fn trusted_proxy(&self, from: IpAddr) -> Option<Arc<TrustedProxies>> {
         let sites = self.sites.read();
         let in_front = sites.trusted_proxies();
@@ -285,7 +283,7 @@ impl Proxy {
         sites.find_with_aliases(authority).cloned()
     }
 
-    /// The sites by now.
+    /// The current sites.
     #[must_use]
     pub fn sites(&self) -> Arc<Sites> {
         let sites = self.sites.read();

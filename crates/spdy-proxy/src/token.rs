@@ -1,20 +1,20 @@
-//! A word that an operator shows to be known by.
+//! A secret text by which the proxy recognizes an operator.
 
 use std::fmt;
 use std::sync::Arc;
 
-/// The word. It is compared in a time that does not depend on how much of it is right, and is never told.
+/// The secret. The time of a comparison does not depend on how much is right. The text is never printed.
 #[derive(Clone)]
 pub struct Token(Arc<str>);
 
 impl Token {
-    /// Whoever shows `text` is known; nobody is by an empty one.
+    /// A token that matches `text`. An empty one matches nothing.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.into())
     }
 
-    /// Whether `given` is it.
+    /// Whether `given` matches.
     #[must_use]
     pub fn is(&self, given: &[u8]) -> bool {
         let wanted = self.0.as_bytes();

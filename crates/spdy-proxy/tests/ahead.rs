@@ -1,4 +1,4 @@
-//! What is fetched before it is asked for: as it will be asked for, and not where that is of no use.
+//! Prefetching: with the headers of the later request, and not if it is useless.
 
 mod support;
 
@@ -25,7 +25,7 @@ fn ahead(proxy: &Proxy, what: &str) -> u64 {
     found.map_or(0, |(_, count)| *count)
 }
 
-/// A site whose page, which is for one alone, names `names`; images are in a format that was wanted.
+/// A site whose private page names `names`; images are in the format that `Accept` prefers.
 fn origin(names: &'static [&'static str]) -> Origin {
     Origin::start(move |request: http::Request<bytes::Bytes>| {
         let accept = request.headers().get("accept");
@@ -57,7 +57,7 @@ fn origin(names: &'static [&'static str]) -> Origin {
 async fn image_prefetch_uses_the_browser_accept() {
     let origin = origin(&["/a.png", "/b.png"]);
     let proxy = accelerator(&origin, "");
-    // Nobody knows yet what it takes.
+    // The formats that the client accepts are not known yet.
     get(&proxy, "/", &PAGE).await;
     until("both are fetched", || {
         ahead(&proxy, "fetched") >= 2 && origin.times("/a.png") + origin.times("/b.png") >= 2
@@ -84,14 +84,14 @@ async fn image_prefetch_uses_the_browser_accept() {
         assert_eq!(get(&proxy, name, &IMAGE).await.text(), "avif");
     }
     assert_eq!((origin.times("/a.png"), origin.times("/b.png")), (3, 2));
-    // What a page takes is not what an image of it is asked for with.
+    // The page's `Accept` is not the one for its images.
     let other = [("user-agent", "Browser/2"), PAGE[1], PAGE[2]];
     get(&proxy, "/", &other).await;
     until("it is fetched for another", || origin.times("/a.png") >= 4).await;
     assert!(!origin.fields("/a.png").contains_key("accept"));
 }
 
-/// What was here a moment ago is not looked for; but a purge takes it away.
+/// What was fetched recently is not looked up again; a purge resets that.
 #[tokio::test]
 async fn purged_resource_is_prefetched_again_at_once() {
     let origin = origin(&["/a.png"]);

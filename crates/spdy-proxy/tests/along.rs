@@ -1,4 +1,5 @@
-//! What goes along with a page that was here before: pushed over SPDY, told by 103 or `Link` to who takes no pushes. In virtual time.
+//! What is sent with a page that was stored before: pushed over SPDY, or hinted by 103 or `Link` to clients that accept no pushes. In
+//! virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;
@@ -30,8 +31,7 @@ const SCRIPT: &str = "document.title = 'a'";
 const LIFETIME: Duration = Duration::from_secs(10);
 const ALL: [&str; 4] = ["/", "/a.css", "/b.js", "/c.png"];
 
-/// Page, sheet and script, the last to be kept as `script` says. The page is fresh for [`LIFETIME`]. What asks whether the page is as
-/// it was waits for `gate`.
+/// Page, sheet and script; the script's `Cache-Control` is `script`. The page is fresh for [`LIFETIME`]. Its revalidation waits for `gate`.
 async fn origin(
     asked: Request<Body>,
     script: &'static str,
@@ -114,8 +114,8 @@ fn is_kept(head: &response::Parts) -> bool {
     told.is_some_and(|told| told.as_bytes().windows(5).any(|word| word == b"; hit"))
 }
 
-/// An accelerator that somebody had the page from, with all that it names; the script is to be kept as `script` says, and what asks
-/// for the page again comes through when `gate` lets it.
+/// An accelerator from which a client already got the page and all that it names. The script has the `Cache-Control` `script`. Later
+/// requests for the page reach the origin when `gate` lets them.
 async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Between {
     let mut between = Between::start(&format!("{more}---[site.rewrite]\n"));
     let held = gate.clone();
@@ -127,9 +127,9 @@ async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Bet
         assert!(!head.headers.contains_key("link"), "nothing was known");
     }
     assert!(first.take_pushes().is_empty(), "nothing was known");
-    // What came is kept a moment after its reader has it.
+    // A response is stored slightly after its reader has it.
     while !is_kept(&get(&between, &first, "/a.css").await.0) {}
-    // From here on the origin is asked about the page, which was fresh before.
+    // From here on the page is stale, and the origin is contacted for it.
     between.clock.advance(LIFETIME * 2).await;
     between
 }
@@ -219,7 +219,7 @@ async fn uncacheable_resource_is_hinted_beside_pushes() {
     assert_eq!(links(&page.headers), LATE[1..]);
 }
 
-/// The origin is asked about the page meanwhile, and has not answered.
+/// The page is being revalidated at the origin, without an answer yet.
 #[tokio::test]
 async fn http2_gets_103_before_the_response() {
     let gate = Arc::new(Semaphore::new(0));
@@ -284,7 +284,7 @@ async fn only_navigation_requests_get_103() {
     }
 }
 
-/// Browsers of today take none over HTTP/2; who does gets the same.
+/// Current browsers accept none over HTTP/2; a client that does gets the same.
 #[tokio::test]
 async fn http2_pushes_only_if_enabled_and_accepted() {
     let between = open("", GOOD).await;

@@ -1,4 +1,4 @@
-//! What is kept, for whom, and how long: the accelerator before an origin.
+//! What is stored, for which clients, and for how long: the accelerator before an origin.
 
 mod support;
 
@@ -42,8 +42,8 @@ async fn public_response_is_fetched_once() {
     assert_eq!(origin.asked(), ["GET /a"]);
 }
 
-/// What is kept is looked for before the request is told as the origin hears it: a client's own word of who asks must choose
-/// nothing.
+/// The lookup uses the request before its forwarding fields are set for the origin. The client's own forwarding fields must not select a
+/// variant.
 #[tokio::test]
 async fn forged_headers_do_not_select_a_variant() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| async move {
@@ -134,7 +134,7 @@ async fn private_response_is_not_shared_with_waiters() {
         one.await.expect("everyone got his own");
     }
     assert_eq!(origin.times("/me"), 20);
-    // And the next does not wait for anybody.
+    // And the next request waits for no other.
     let again = get(&proxy, "/me", &[("cookie", "user=again")]).await;
     assert_eq!(again.text(), "user=again");
     let status = again.field("cache-status");
@@ -168,7 +168,7 @@ async fn private_fields_reach_only_the_first_client() {
     for (fields, want) in [
         (&[][..], ["session=0", "user 0", "all"]),
         (&[], ["", "", "all"]),
-        // The origin says 304, and to this one.
+        // The origin answers 304, to this request.
         (&reload, ["session=1", "user 1", "all"]),
         (&[], ["", "", "all"]),
     ] {
@@ -240,7 +240,7 @@ async fn stale_response_is_served_while_revalidating() {
     .await;
 }
 
-/// It was served on for as long as it might be while it is stale, whatever the origin said of it since.
+/// Regression: it was served as long as stale responses are allowed, whatever the origin sent since.
 #[tokio::test]
 async fn uncacheable_replacement_removes_the_stored_response() {
     let others = [
@@ -278,7 +278,7 @@ async fn uncacheable_replacement_removes_the_stored_response() {
     }
 }
 
-/// A visitor with a cookie of his own is answered by what is his, which says nothing of what all others have.
+/// A visitor with a cookie gets a private response. The stored response for all others is still valid.
 #[tokio::test]
 async fn private_response_does_not_remove_stored_one() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
@@ -303,7 +303,7 @@ async fn private_response_does_not_remove_stored_one() {
     assert_eq!(proxy.cache().2, 1);
 }
 
-/// HEAD told the length of the text without its coding, a 304 the tag of that, and digests were those of other bytes.
+/// Regression: HEAD stated the length of the decoded text, a 304 had its tag, and digests were those of other bytes.
 #[tokio::test]
 async fn head_304_and_digest_match_the_stored_get() {
     let text: &'static str = Box::leak("what is said again and again ".repeat(40).into());
@@ -356,7 +356,7 @@ async fn head_304_and_digest_match_the_stored_get() {
     assert_eq!(origin.times("/a"), 1);
 }
 
-/// The origin was asked for the head alone, which told nothing of what is kept, and for ten seconds nobody asked for the whole.
+/// Regression: the origin got a HEAD, which did not renew the stored response, and for ten seconds no request fetched the whole.
 #[tokio::test]
 async fn head_of_stale_response_refetches_the_whole() {
     let count = Arc::new(AtomicUsize::new(0));
@@ -379,7 +379,7 @@ async fn head_of_stale_response_refetches_the_whole() {
     assert_eq!(count.load(Ordering::SeqCst), 2);
 }
 
-/// Its fields are in no key: one request had all others be told the same, for as long as the answer was fresh.
+/// Regression: its fields are in no key, so one request set the answer for all others while it was fresh.
 #[tokio::test]
 async fn errors_caused_by_one_client_are_not_shared() {
     let origin = Origin::start(|request: Request<bytes::Bytes>| {
@@ -411,7 +411,7 @@ async fn errors_caused_by_one_client_are_not_shared() {
             (StatusCode::OK, "good"),
             "{name}"
         );
-        // Nor does it take the place of what is kept.
+        // Nor does it replace the stored response.
         get(&proxy, target, &[(name, value)]).await;
         let kept = get(&proxy, target, &[]).await;
         assert!(
@@ -421,7 +421,7 @@ async fn errors_caused_by_one_client_are_not_shared() {
     }
 }
 
-/// What names other fields to choose by is kept beside what was there; the old was chosen by none and so fit all.
+/// Regression: a response with another Vary is stored beside the earlier one, which had no Vary and so matched every request.
 #[tokio::test]
 async fn negotiated_404_replaces_the_stored_response() {
     let count = Arc::new(AtomicUsize::new(0));
@@ -635,7 +635,7 @@ async fn origin_alt_svc_is_removed() {
     }
 }
 
-/// A visitor who is led to `/account/x.css` must not leave his account there for whoever asks next.
+/// The account of a visitor who opens `/account/x.css` must not be stored for the next visitor.
 #[tokio::test]
 async fn html_at_a_stylesheet_path_is_not_stored() {
     let everyones = ("cache-control", "public, max-age=3600");

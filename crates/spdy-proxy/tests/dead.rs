@@ -1,4 +1,4 @@
-//! Things of other hosts that are of no avail: their hosts are asked once in a while, whoever wants them.
+//! Resources of other hosts that fail: their hosts are contacted once in a while, however many clients request them.
 
 mod support;
 
@@ -18,7 +18,7 @@ const IMAGE: [(&str, &str); 3] = [
     ("sec-fetch-site", "same-origin"),
 ];
 
-/// The same without saying that a page loads it.
+/// The same without stating that a page loads it.
 const OPENED: [(&str, &str); 1] = [("sec-fetch-mode", "no-cors")];
 
 /// The accelerator that moves images of port `port`.
@@ -49,7 +49,7 @@ async fn missing_resource_is_requested_once_until_purged() {
     let other = Origin::start(pages(&[]));
     let port = other.address.port();
     let proxy = moving(port);
-    // What comes of another method says nothing of this one.
+    // The result of another method says nothing about this one.
     let target = format!("/.spdy/1/-/p/cdn.test~{port}/a.png");
     ask(&proxy, Method::HEAD, &target, &IMAGE, "").await;
     let first = asked(&proxy, port, "/a.png", &IMAGE).await;
@@ -98,7 +98,7 @@ async fn client_specific_error_is_not_cached() {
 
 #[tokio::test]
 async fn unreachable_host_is_contacted_once_per_resource() {
-    // Nobody listens there.
+    // No server listens there.
     let proxy = moving(1);
     for _ in 0..3 {
         let got = asked(&proxy, 1, "/a.png", &OPENED).await;

@@ -116,7 +116,7 @@ async fn purge_waits_until_files_are_removed() {
     assert!(disk.flush_removals().await);
     let files = files(folder.path());
     fs::remove_file(&files[0]).unwrap();
-    fs::create_dir(&files[0]).unwrap(); // which nobody unlinks
+    fs::create_dir(&files[0]).unwrap(); // `remove_file` fails for a folder
     disk.purge(b"");
     assert_eq!(found(&disk, "/a", "en").await, None);
     assert!(!disk.flush_removals().await, "a crash might bring it back");
@@ -462,7 +462,7 @@ mod hangs {
 
     use super::*;
 
-    /// Has the disk keep "/a", in which it hangs for as long as nobody reads what this gives: a pipe that holds less.
+    /// Makes the disk store "/a" and block until the returned pipe is read: the pipe holds less than the file.
     fn hanging(disk: &DiskStore, folder: &Path) -> File {
         let name = file_name(&key("/a"), &stored("en", 0));
         let pipe = folder.join(&name[..2]).join(name).with_extension("new");
@@ -470,7 +470,7 @@ mod hangs {
         let made = Command::new("mkfifo").arg(&pipe).status();
         assert!(made.unwrap().success());
         disk.store(&key("/a"), stored("en", 0), body(1 << 20, 1));
-        // That it can be opened tells that the other end is, too.
+        // The pipe can only be opened when the other end is open, too.
         let (opened, is_opened) = mpsc::channel();
         thread::spawn(move || opened.send(File::open(pipe)));
         let opened = is_opened.recv_timeout(WAIT_LIMIT);

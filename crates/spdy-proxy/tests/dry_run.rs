@@ -1,4 +1,4 @@
-//! Rules that are tried on a site that runs: nothing that it serves changes, and the operator is told what would.
+//! Dry run of rules on a live site: nothing that it serves changes, and the operator sees what would.
 
 mod support;
 

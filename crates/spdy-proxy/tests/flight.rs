@@ -1,4 +1,4 @@
-//! One fetch for many: who leads, who follows, and when nobody waits for anybody.
+//! Coalescing: which request leads, which follow, and when no request waits for another.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -50,7 +50,7 @@ fn none_yet() -> Arc<Of> {
     Coalescer::new(LOCK_AGE)
 }
 
-/// After so long nobody waits any more.
+/// The deadline of all waits.
 const MINUTE: Instant = Instant::from_nanos(60_000_000_000);
 
 fn lead(flights: &Arc<Of>, key: u32, now: Instant) -> Leader<u32, &'static str> {
@@ -139,7 +139,7 @@ fn waiters_get_origin_failure_and_next_request_leads() {
     assert!(!second.has_other_leaders());
 }
 
-/// All who waited went to a slow origin, at one moment.
+/// Regression: all waiters went to a slow origin at the same moment.
 #[test]
 fn second_leader_joins_slow_one_and_first_result_wins() {
     let (clock, runtime) = clock();
@@ -158,7 +158,7 @@ fn second_leader_joins_slow_one_and_first_result_wins() {
     second.share(Arc::new("all of it"));
     assert!(is_shared((&mut other).now_or_never()));
     drop(second);
-    // What it brought is elsewhere by now, and the slow one holds up nobody.
+    // Its response is in the cache by now, and the slow reader holds up no request.
     let next = lead(&flights, 1, runtime.now());
     drop(slow);
     follow(&flights, 1);
@@ -177,7 +177,7 @@ fn request_after_detach_leads_and_old_waiters_finish() {
     flights.detach_from(&1, |key| *key < 3);
     let mut new = lead(&flights, 1, Instant::ZERO);
     follow(&flights, 3);
-    // He waits no longer than for one more to be let go.
+    // It waits no longer than until one more request is released.
     clock.turn(LOCK_AGE);
     assert!((&mut early).now_or_never().is_none());
     clock.turn(LOCK_AGE);
@@ -189,7 +189,7 @@ fn request_after_detach_leads_and_old_waiters_finish() {
         ),
         "{waited:?}"
     );
-    // What it brings is for those who came before.
+    // Its response is for the requests from before.
     old.share(Arc::new("all of it"));
     assert!(is_shared((&mut patient).now_or_never()));
     assert!(flights.shared_response(&1).is_none());

@@ -105,7 +105,7 @@ async fn trusted_proxy_may_use_its_own_client_ip_header() {
     }
 }
 
-/// The origin may answer for that user: an authenticating proxy stands in front, and the answer says nothing about caches but `max-age`.
+/// The answer may be for that user: an authenticating proxy stands in front, and the only cache directive is `max-age`.
 #[tokio::test]
 async fn response_to_proxy_identified_user_is_stored_only_if_public() {
     let trusted = "[listen]\ntls = []\nplain = ['0.0.0.0:8080']\ntrusted = ['192.0.2.0/24']\n";

@@ -1,4 +1,4 @@
-//! How an origin says where its answers end and when they were made, and what clients are told of that. In time that stands.
+//! How an origin marks the end and the date of its answers, and how clients get them. In virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;
@@ -40,7 +40,7 @@ async fn duplicate_content_length_is_normalized() {
     assert_eq!(values(&head, "content-length"), [""; 0], "{head}");
 }
 
-/// Such an answer was kept with its coding, and served as if it had none.
+/// Regression: such an answer was stored with its coding, and served as if it had none.
 #[tokio::test]
 async fn unsupported_transfer_coding_is_rejected() {
     let mut between = Between::start("");
@@ -81,7 +81,7 @@ async fn missing_date_is_set_to_receive_time() {
     assert_eq!(values(&head, "date"), ["Sun, 06 Nov 1994 08:49:37 GMT"]);
 }
 
-/// What is answered here was of no date, and what nobody behind this one was to answer went to the origin.
+/// Regression: generated responses had no date, and requests with Max-Forwards 0 went to the origin.
 #[tokio::test]
 async fn generated_responses_have_date_and_allow() {
     let mut between =
@@ -123,7 +123,7 @@ async fn http_1_0_without_host_is_misdirected() {
     }
 }
 
-/// Some answer 411 to those that say nothing.
+/// Some answer 411 to requests that state no length.
 #[tokio::test]
 async fn content_length_zero_is_sent_for_post_put_patch() {
     let mut between = Between::start("");

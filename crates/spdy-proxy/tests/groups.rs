@@ -31,7 +31,7 @@ fn origin() -> Origin {
     })
 }
 
-/// How often the three were asked for, once all are wanted again.
+/// How often each of the three was requested from the origin, after requests for all.
 async fn asked(proxy: &Arc<Proxy>, origin: &Origin) -> [usize; 3] {
     for path in ["/1", "/2", "/3"] {
         get(proxy, path, &[]).await;

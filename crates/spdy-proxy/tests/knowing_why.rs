@@ -1,4 +1,4 @@
-//! What the operator is told of pages and of where time goes, and what nobody else is.
+//! What the operator can see of pages and of timings, and what clients cannot.
 
 mod support;
 
@@ -64,12 +64,12 @@ fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {
     ))
 }
 
-/// A report is written when the page's last byte has come, which its reader may hear of before.
+/// A report is written when the page's last byte has come, and its reader may get that earlier.
 async fn reported(proxy: &Arc<Proxy>, url: &str) {
     until("the page is reported", || proxy.reports.of(url).is_some()).await;
 }
 
-/// What the operator's door says to `method` of `target`.
+/// The answer of the admin handler to `method` of `target`.
 async fn door(
     proxy: &Arc<Proxy>,
     method: Method,
@@ -136,13 +136,13 @@ async fn page_report_lists_rewritten_and_unchanged_with_reason() {
             &"else.test is not listed".into()
         )
     );
-    // The site's own picture will be asked for as surely.
+    // The site's own picture will be requested, too.
     assert_eq!(
         told["fetched_ahead"],
         serde_json::json!([moved, "/own.png"])
     );
     assert_eq!(told["along"], Value::Null);
-    // As a log tells its URL, of a client of another door.
+    // The URL as in a log, of a client of another listener.
     let asked = "/pages?url=http://www.site.test:18080/";
     let (status, text) = door(&proxy, Method::GET, asked, TOKEN).await;
     let same: Value = serde_json::from_str(&text).expect("it is JSON");
@@ -176,7 +176,7 @@ async fn page_report_lists_last_pushes_and_hints() {
     };
     assert!(!visit().await, "nothing was known of the page");
     assert_eq!(report(&proxy, "/").await["along"], Value::Null);
-    // A client to whom nothing can be pushed is told of it.
+    // A client that cannot get pushes gets hints.
     assert!(visit().await);
     let along = serde_json::json!({"pushed": [], "hinted": ["/a.css"]});
     assert_eq!(report(&proxy, "/").await["along"], along);
@@ -371,7 +371,7 @@ async fn access_log_is_written_at_body_end_with_reason() {
     let broken = broken.collect_up_to(1 << 20).await;
     assert!(broken.is_err(), "{broken:?}");
     drop(asked("/.spdy/1/-/s/else.test/c.png").await);
-    // A client that has asked by HEAD reads nothing of what is written here.
+    // The client that sent HEAD gets none of the body that is written here.
     let visit =
         ConnectionHandler::new(proxy.clone(), None, None).with_access_log(Some(log.clone()));
     let request = Request::head("/").header("host", "nobody.test");
@@ -432,7 +432,7 @@ async fn server_timing_requires_the_token() {
         "the token went on"
     );
     reported(&proxy, &format!("{SITE}/")).await;
-    // Kept a moment after it is reported.
+    // It is stored slightly after it is reported.
     let hit = until_some("the page is kept", async || {
         let told = timed(&proxy, &timing, "/", Some(TOKEN)).await;
         (!told[0].contains("origin")).then_some(told)
@@ -446,7 +446,7 @@ async fn server_timing_requires_the_token() {
         let told = timed(&proxy, &timing, "/", token).await;
         assert_eq!(told, [] as [&str; 0], "{token:?}");
     }
-    // What the origin says of its own time is its own matter.
+    // The origin's own timing stays unchanged.
     let told = timed(&proxy, &timing, "/x", None).await;
     assert_eq!(told, ["db;dur=3"]);
     assert_eq!(timed(&proxy, &timing, "/x", Some(TOKEN)).await.len(), 2);

@@ -1,4 +1,4 @@
-//! What clients and origins may cost: one past each limit, the answer and the count that tell of it, and others served on.
+//! What clients and origins may cost: one past each limit, the answer and the counter for it, and that other requests are served.
 
 mod support;
 
@@ -23,7 +23,7 @@ fn limits(proxy: &Proxy) -> Vec<(&'static str, u64)> {
     proxy.counters.read(CounterFamily::Limits)
 }
 
-/// It was turned away for want of room, which is nobody's fault.
+/// It was refused because a limit was reached, which is no fault of the client or the origin.
 fn assert_full(got: &Answer) {
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
     let why = got.field("proxy-status");
@@ -32,7 +32,7 @@ fn assert_full(got: &Answer) {
     assert_eq!(got.text(), "too many wait for the origin; try again soon\n");
 }
 
-/// The first answer that is not for want of room: who has answered leaves his place a moment later.
+/// The first answer that is not refused for a limit: a finished request frees its place slightly later.
 async fn patiently<F: Future<Output = Answer>>(ask: impl Fn() -> F) -> Answer {
     until_some("there is room", async || {
         let got = ask().await;
@@ -259,7 +259,7 @@ async fn idempotent_request_is_retried_after_connection_close() {
     }
 }
 
-/// An origin that hears each request and hangs up; how often it was asked.
+/// An origin that reads each request and hangs up, and its number of requests.
 async fn hangs_up_always() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let address = listener.local_addr().expect("it is bound");

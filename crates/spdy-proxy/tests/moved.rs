@@ -1,5 +1,5 @@
-//! What is moved, by what pages say: scripts that they do not allow, hosts that are not to hear of them, sheets that they pin, and
-//! what leads back to where it is from.
+//! Moving resources according to what pages state: scripts that they do not allow, hosts that must not see their URLs, sheets that they
+//! pin, and what leads back to its source.
 
 mod support;
 
@@ -97,7 +97,7 @@ async fn page_with_opaque_origin_is_redirected_to_host() {
             "or its hop is not read"
         );
         assert_eq!(got.field("cross-origin-resource-policy"), "cross-origin");
-        // Nobody is sent on who would open it, or does not say.
+        // A client that would open it, or does not state how it loads it, is not redirected.
         for destination in ["iframe", "document", "worker"] {
             let fields = [("sec-fetch-dest", destination), ("sec-fetch-site", site)];
             let got = asked(&proxy, &other, "/b.png", &fields).await;
@@ -132,8 +132,8 @@ async fn excluded_path_redirects_to_host() {
     assert_eq!(other.asked(), [""; 0]);
 }
 
-/// A script of a host that many share loads its sheet beside itself, a module of a folder its data one above it: all got 404. So scripts
-/// do yet: whoever puts one into a page would reach past a policy that names paths, of which browsers ask no more where they are sent on.
+/// Regression: relative loads of a shared host's script, and of a module's data in the parent folder, got 404. For scripts this is still
+/// so: browsers do not check the path of a policy after a redirect, so an injected script could load more than the policy allows.
 #[tokio::test]
 async fn relative_load_of_proxied_script_redirects_to_host() {
     let other = other();
@@ -168,7 +168,7 @@ async fn relative_load_of_proxied_script_redirects_to_host() {
         assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{target}");
         let there = format!("http://{host}:{port}{path}?v=1");
         assert_eq!(got.field("location"), there);
-        // Nobody is sent on who would open it, or does not say.
+        // A client that would open it, or does not state how it loads it, is not redirected.
         for fields in [&load("document")[..], &load("iframe"), &load("worker")] {
             let got = get(&proxy, &target, fields).await;
             assert_eq!(got.status, StatusCode::NOT_FOUND, "{target}: {fields:?}");
@@ -276,7 +276,7 @@ async fn script_blocked_by_csp_is_not_served_under_site() {
         }
         let got = asked(&proxy, &other, "/a.js", &load("script")).await;
         assert_eq!(got.status, StatusCode::OK, "{guard}");
-        // From here on nobody gets it under the site's name, whatever the page says that he is on.
+        // From here on it is not served under the site's name to any client, on whatever page.
         get(&proxy, guard, &[]).await;
         until("the page has come by", || {
             proxy
@@ -303,7 +303,7 @@ async fn script_blocked_by_csp_is_not_served_under_site() {
     }
 }
 
-/// Its fonts were blocked: the site's sheets are rewritten for it, too, and its policy did not say where they were moved to.
+/// Regression: its fonts were blocked. The site's sheets are rewritten for it, too, and its policy did not name the new places.
 #[tokio::test]
 async fn csp_of_skipped_page_allows_rewritten_stylesheets() {
     const POLICY: &str = "content-security-policy";
@@ -440,7 +440,7 @@ async fn third_party_referrer_follows_page_policy() {
                 .map_or(String::new(), |it| it.to_str().expect("ASCII").to_owned())
         };
         assert_eq!(heard("/b.png"), told, "{policy}, ahead");
-        // As its browser asks: it takes what is moved for the site's own.
+        // As its browser requests it: it takes moved resources for the site's own.
         let mut fields = load("image").to_vec();
         if policy != "no-referrer" {
             fields.push(("referer", &page));
@@ -450,7 +450,7 @@ async fn third_party_referrer_follows_page_policy() {
     }
 }
 
-/// Anybody without cookies had the page's things tell of it again.
+/// Regression: an error page, which any client without cookies can cause, made the page's resources send its URL to other hosts again.
 #[tokio::test]
 async fn error_page_does_not_reset_page_policy() {
     let other = other();
@@ -526,7 +526,7 @@ async fn preconnect_is_removed_once_all_references_are_rewritten() {
             _ => String::new(),
         };
         let text = format!("<link rel=preconnect href='{cdn}'><img src='{cdn}/b.png'>{frame}");
-        // It is kept, asked about each time, and never the same.
+        // It is stored, revalidated each time, and never the same.
         let fields = [HTML, ("cache-control", "max-age=0"), ("etag", "\"1\"")];
         std::future::ready(answer(&fields, text))
     });

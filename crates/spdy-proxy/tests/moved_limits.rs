@@ -1,4 +1,4 @@
-//! What the answers of other hosts may cost, kept or not: one past each limit, and what the client has instead.
+//! What the answers of other hosts may cost, stored or not: one past each limit, and what the client gets instead.
 
 mod support;
 
@@ -22,12 +22,12 @@ const IMAGE: [(&str, &str); 3] = [
 ];
 const MIB: usize = 1 << 20;
 
-/// The accelerator that moves images of `other`, whose answers may cost what `limits` say of all hosts, and `own` of this one.
+/// The accelerator that moves images of `other`, with the limits `limits` for all hosts and `own` for this one.
 fn before(other: &Origin, limits: &str, own: &str) -> Arc<Proxy> {
     before_patient(0, other, limits, own)
 }
 
-/// The same, where who finds no place waits for so many seconds.
+/// The same, where a request without a permit waits for `queue_timeout_s`.
 fn before_patient(queue_timeout_s: u64, other: &Origin, limits: &str, own: &str) -> Arc<Proxy> {
     let port = other.address.port();
     accelerator_of(&format!(
@@ -88,7 +88,7 @@ async fn response_growing_too_large_is_aborted() {
             *response.body_mut() = Body::from_stream(futures_util::stream::iter(pieces));
             std::future::ready(response)
         });
-        // What the host's own line says goes before what is said of all.
+        // The limit in the host's own table overrides the limit for all hosts.
         let proxy = before(&other, "max_mib = 7", "max_mib = 1");
         let got = asked(&proxy, &other, &IMAGE).await;
         assert_eq!(got.status, StatusCode::OK);
@@ -108,7 +108,7 @@ async fn third_party_responses_are_limited_in_number() {
     let (asking, at) = (proxy.clone(), other.clone());
     let first = tokio::spawn(async move { asked(&asking, &at, &[]).await });
     until("the first is asked for", || other.asked().len() == 1).await;
-    // A range that does not begin with the first byte is nobody else's to wait for.
+    // A range that does not begin with the first byte is fetched for its client only.
     let range = [("range", "bytes=1-3")];
     let got = asked(&proxy, &other, &range).await;
     assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE);

@@ -1,4 +1,4 @@
-//! Hosts with a name of their own: what is asked for by such a name, and what of it is kept.
+//! Hosts with a name of their own: requests by such a name, and what of their responses is stored.
 
 mod support;
 
@@ -12,7 +12,7 @@ use support::{Answer, Origin, accelerator_of, answer, answered, get, until};
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
 
-/// An accelerator whose site gives a name to `widgets.test` with documents, and one to `pictures.test` without.
+/// An accelerator whose site gives an alias to `widgets.test` with documents, and one to `pictures.test` without.
 struct Named {
     proxy: Arc<Proxy>,
     widgets: Origin,
@@ -102,7 +102,7 @@ impl Named {
         answered(&self.proxy, request, 1).await
     }
 
-    /// Asks widgets.test by its name.
+    /// Requests `widgets.test` by its alias.
     async fn get(&self, target: &str, fields: &[(&str, &str)]) -> Answer {
         self.ask(Method::GET, &self.names[0], target, fields).await
     }
@@ -336,7 +336,7 @@ async fn post_to_alias_invalidates_that_url() {
     assert_eq!(elsewhere.status, StatusCode::METHOD_NOT_ALLOWED);
 }
 
-/// The site's own may be kept of a POST (RFC 9110 §9.3.3); what a frame had a host of others say is nobody else's.
+/// The site's own answer to a POST may be stored (RFC 9110 §9.3.3). The answer of another host to a frame is private to it.
 #[tokio::test]
 async fn alias_post_response_is_not_stored() {
     let named = Named::start("");
@@ -587,7 +587,7 @@ async fn navigation_from_frame_opens_the_host() {
     }
 }
 
-/// Scripts of a document ask for more than its tags say.
+/// Scripts of a document load more than its tags name.
 #[tokio::test]
 async fn unlisted_path_of_alias_redirects_to_host() {
     let named = Named::start("");

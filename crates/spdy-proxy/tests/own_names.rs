@@ -48,7 +48,8 @@ async fn resources_under_another_site_name_are_same_site() {
     assert_eq!(page.text(), html);
 }
 
-/// Kept or not, over TLS or without, a page is for the origin that its browser has it from: only there its policy allows what is moved.
+/// A page is for the origin from which its browser has it, stored or not, with TLS or without: only there its policy allows moved
+/// resources.
 #[tokio::test]
 async fn page_works_under_each_name_and_port() {
     let html = "<base href=https://elsewhere.test/><img src=https://cdn.test/a.png>";
@@ -76,7 +77,7 @@ async fn page_works_under_each_name_and_port() {
     assert_eq!(own.times("/"), homes.len());
 }
 
-/// Its browser asks for it by that name, where it is kept for itself.
+/// The browser requests it by that name, which has a cache entry of its own.
 #[tokio::test]
 async fn reference_to_another_site_name_is_not_prefetched() {
     let html =
@@ -129,7 +130,7 @@ async fn pinned_stylesheet_of_another_name_is_requested_unrewritten() {
     }
 }
 
-/// What a browser at `origin` that speaks SPDY, and takes no pushes, is told with the page.
+/// The `Link` fields that a browser at `origin` gets with the page over SPDY without pushes.
 async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
     let (_, authority) = origin.split_once("://").expect("an origin");
     let arrival = RequestInfo {
@@ -176,7 +177,7 @@ async fn hints_use_the_requested_site_name() {
     }
 }
 
-/// Behind a redirection of ports nobody reaches the one that is listened at.
+/// Behind a port translation, clients cannot reach the port of the listener.
 #[tokio::test]
 async fn alt_svc_uses_the_public_port_and_follows_reload() {
     let own = Origin::start(pages(&[("/", &[FRESH, HTML], "")]));

@@ -225,7 +225,7 @@ async fn endless_imports_are_not_followed() {
         endless.times("/3") > 0 && endless.times("/10000") > 0
     })
     .await;
-    // Whatever else was begun is asked for before this is.
+    // All other prefetches are requested before this one.
     get(&proxy, &format!("/.spdy/1/-/p/cdn.test~{port}/99"), &[]).await;
     assert_eq!(endless.times("/4"), 0, "one step too far");
 }
@@ -288,7 +288,7 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
         });
         let proxy = before(&origin, &other, "");
         let mut bodies = Vec::new();
-        // The first while it comes, the others of what is kept.
+        // The first from the arriving response, the others from the stored one.
         for (accept, coding) in [
             ("gzip, br, zstd", "zstd"),
             ("gzip, br, zstd", "br"),
@@ -322,7 +322,7 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
     }
 }
 
-/// They kept all their hosts and connections, and nobody was told.
+/// Regression: error pages kept their references to other hosts, and no counter showed it.
 #[tokio::test]
 async fn error_page_is_rewritten() {
     let other = other();
@@ -467,7 +467,7 @@ async fn bytes_after_gzip_are_ignored_and_empty_body_is_valid() {
     }
 }
 
-/// By the URL that browsers see nothing was meant, and the purge said that all was well.
+/// Regression: a purge by the URL that browsers see matched nothing, and reported success.
 #[tokio::test]
 async fn purge_by_original_url_removes_proxied_entry() {
     let (other, own) = (other(), own(String::new()));
@@ -540,7 +540,7 @@ async fn third_party_404_removes_stored_response() {
     assert_eq!(got.status, StatusCode::NOT_FOUND);
 }
 
-/// Each set of codings that clients take had it validated anew.
+/// Regression: each set of accepted codings caused a revalidation.
 #[tokio::test]
 async fn stored_page_serves_all_codings_after_304() {
     let other = other();
@@ -558,7 +558,7 @@ async fn stored_page_serves_all_codings_after_304() {
     assert_eq!(own.times("/"), 2);
 }
 
-/// An origin that codes no forms, so that nobody finds out what is in them, had them coded here.
+/// Regression: an answer that its origin does not compress, so that its length reveals nothing, was compressed here.
 #[tokio::test]
 async fn private_response_is_compressed_only_if_origin_did() {
     let other = other();
@@ -610,7 +610,7 @@ async fn private_response_is_compressed_only_if_origin_did() {
     }
 }
 
-/// It was coded as what everyone may have, since it is kept.
+/// Regression: it was compressed like a public response, since it is stored.
 #[tokio::test]
 async fn cookie_variant_is_not_compressed() {
     let other = other();
@@ -681,7 +681,7 @@ async fn redirect_to_origin_name_becomes_site_name() {
     }
 }
 
-/// With the origin's port in it, which is nobody's business, redirects and links led browsers there.
+/// Regression: the host had the origin's port, and redirects and links led browsers there.
 #[tokio::test]
 async fn preserve_host_sends_client_host() {
     let origin = Origin::start(pages(&[("/a", &[FRESH], "a")]));

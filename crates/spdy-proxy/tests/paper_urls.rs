@@ -56,7 +56,7 @@ async fn paper_url_is_used_in_page_and_served() {
     let picture = get(&proxy, "/cdn.test/a.png?b", &IMAGE).await;
     assert_eq!(picture.text(), "the picture");
     assert_eq!(own.times("/cdn.test/a.png?b"), 0, "it is not the site's");
-    // Nothing is served so that is not served in the other form: no page, and nothing of a host that nobody listed.
+    // What is refused in the other form is refused here: pages, and resources of a host that is not listed.
     let opened = get(
         &proxy,
         "/cdn.test/a.png?b",

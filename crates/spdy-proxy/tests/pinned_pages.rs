@@ -1,4 +1,4 @@
-//! Pages that pin a sheet and are kept before it is known what is served of it: they are rewritten again when that is known.
+//! Pages that pin a sheet and are stored before its served text is known: they are rewritten again when it is known.
 
 mod support;
 

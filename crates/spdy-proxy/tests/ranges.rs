@@ -1,4 +1,4 @@
-//! Parts of what is not kept yet: the whole is fetched for who wants its beginning, and others read along. In time that stands.
+//! Ranges of resources that are not stored yet: a range from the beginning fetches the whole, and others share it. In virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;
@@ -15,7 +15,7 @@ use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, DuplexStream};
 use wire::{Between, head, write};
 
-/// A client that asks for these bytes.
+/// A client that requests these bytes.
 async fn asks(between: &Between, target: &str, range: &str) -> DuplexStream {
     asks_so(between, target, range, "").await
 }
@@ -45,7 +45,7 @@ async fn is_part(client: &mut DuplexStream, range: &str) {
     assert!(head.to_ascii_lowercase().contains(&line), "{head}");
 }
 
-/// Of no film that a browser plays anything was kept.
+/// Regression: nothing was stored of films that browsers play.
 #[tokio::test]
 async fn range_from_zero_fills_the_cache_and_others_share() {
     let mut between = Between::start("");
@@ -78,7 +78,7 @@ async fn range_from_zero_fills_the_cache_and_others_share() {
         between.origin.try_recv().is_err(),
         "nobody else is asked for"
     );
-    // What is not there yet is not waited for.
+    // A range past the received bytes does not wait for them.
     let mut beyond = asks(&between, "/film", "8-").await;
     let mut another = between.asked().await;
     let asked = head(&mut another).await.to_ascii_lowercase();
@@ -128,7 +128,7 @@ async fn unstorable_whole_falls_back_to_range_requests() {
     }
 }
 
-/// The origin is asked for `/film`: all of it, or the part that `range` is.
+/// Expects a request for `/film` at the origin: for all of it, or for `range`.
 async fn is_asked_for(between: &mut Between, range: Option<&str>) -> (DuplexStream, String) {
     let mut origin = between.asked().await;
     let asked = head(&mut origin).await.to_ascii_lowercase();
@@ -143,7 +143,7 @@ async fn is_asked_for(between: &mut Between, range: Option<&str>) -> (DuplexStre
     (origin, asked)
 }
 
-/// A player that wanted two bytes got all of them as 200, and each client asked the origin.
+/// Regression: a player that wanted two bytes got all of them as 200, and each client's request went to the origin.
 #[tokio::test]
 async fn without_memory_range_is_cut_from_one_whole_fetch() {
     let mut between = Between::start("[cache]\nobject_mib = 1\nin_flight_mib = 1\n");
@@ -176,7 +176,7 @@ async fn without_memory_range_is_cut_from_one_whole_fetch() {
     assert_eq!(limits, [("in_flight_mib", 1)]);
 }
 
-/// One client who said so had nothing kept for anybody, for an hour.
+/// Regression: after one client's fallback, nothing was stored for any client for an hour.
 #[tokio::test]
 async fn per_client_fallback_does_not_stop_other_fills() {
     let mut between = Between::start("");

@@ -1,4 +1,4 @@
-//! One body for many readers: every byte once and in order, whoever is slow, leaves, or comes late.
+//! One body for many readers: each gets every byte once and in order, even if readers are slow, leave, or come late.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ fn claim(all: &Arc<BodyMemory>) -> MemoryReservation {
     all.reserve(0).expect("nothing is always there")
 }
 
-/// A recording that is kept up to `limit` bytes, and has room for them.
+/// A recording that is stored up to `limit` bytes, and has memory for them.
 fn kept(limit: usize) -> (SharedBodyWriter, SharedBody) {
     shared_body::kept(limit, claim(&room(2 * limit)), None)
 }
@@ -149,7 +149,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
 
     let (mut second, recording) = shared_body::kept(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
-    // What each has of its own nobody takes away.
+    // The first 64 KiB of each recording need no claim.
     for nth in 0..3 {
         second.write(piece(nth)).await.expect("it is kept");
     }

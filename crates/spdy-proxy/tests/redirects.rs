@@ -1,4 +1,4 @@
-//! What redirects of other hosts lead to: for how long it is kept where the first of them stood, and who may read it.
+//! Redirects of other hosts to further resources: how long the answer is stored under the first URL, and which pages can read it.
 
 mod support;
 
@@ -147,7 +147,8 @@ async fn purge_of_redirect_target_removes_stored_response() {
     assert_eq!(purge(LATEST), 1);
 }
 
-/// What a page reads, each host on the way must let it read, and whoever was named by another host is not told for whom.
+/// A page can read a redirected resource only if each host on the way allows it. A host to which another host redirects gets `Origin:
+/// null`.
 #[tokio::test]
 async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
     const CORS: [(&str, &str); 3] = [
@@ -179,7 +180,7 @@ async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
         assert_eq!(other.fields(target)["origin"], "https://www.site.test:8443");
         assert_eq!(other.fields("/font")["origin"], origin, "{target}");
     }
-    // Whether the client says that it reads it, or says nothing and it is a font: but then it may be opening it as a page.
+    // The client states that it reads it, or states nothing and it is a font: but then it may be opening it as a page.
     for (fields, want) in [
         (&CORS[..], StatusCode::TEMPORARY_REDIRECT),
         (&[], StatusCode::NOT_FOUND),
@@ -189,7 +190,7 @@ async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
     }
 }
 
-/// What was kept for who asked first was served as the first host's alone, whatever the second was to be loaded as.
+/// Regression: a stored answer was served as if it came from the first host only, however the later request loads it.
 #[tokio::test]
 async fn stored_redirected_response_is_checked_for_each_hop() {
     let other = Origin::start(move |request: Request<Bytes>| async move {
@@ -213,7 +214,7 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
         std::future::ready(answer(&fields, "a page"))
     });
     let proxy = before_pages(&own, &other);
-    // As modules are loaded: what says nothing of how it is loaded is kept with what is.
+    // As modules are loaded: an answer that does not state how it is loaded is stored with those that do.
     let script = [
         ("sec-fetch-dest", "script"),
         ("sec-fetch-mode", "cors"),

@@ -22,10 +22,10 @@ fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
     proxy
 }
 
-/// Asks until all is on the disk; the folder is free when this has come back.
+/// Waits until everything is on the disk, then drops the proxy, so that the folder is free.
 async fn end(proxy: Arc<Proxy>) {
     proxy.disk().expect("it has one").flush_removals().await;
-    // Whoever fetches ahead holds it a while longer.
+    // Prefetch tasks hold it a while longer.
     until("nobody else holds it", || Arc::strong_count(&proxy) == 1).await;
 }
 
@@ -93,7 +93,7 @@ async fn hung_disk_times_out_then_origin_is_used() {
     }
     end(proxy).await;
     let proxy = with_disk(&origin, folder.path());
-    // Whoever opens one of these waits for who writes to it.
+    // Opening a pipe blocks until there is a writer.
     let mut pipes = 0;
     for entry in objects(folder.path()) {
         std::fs::remove_file(&entry).expect("it is there");
@@ -174,7 +174,7 @@ async fn page_policies_are_restored_from_disk() {
         assert_eq!(load(&proxy).await, StatusCode::TEMPORARY_REDIRECT);
     }
     assert_eq!(own.asked(), asked, "the pages were kept");
-    // And whose pictures are asked for is not told.
+    // The host does not see the page that loads its pictures, either.
     let picture = moved.replace("/a.js", "/b.png");
     get(
         &proxy,

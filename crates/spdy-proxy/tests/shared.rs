@@ -1,5 +1,5 @@
-//! Two accelerators and a tier that both have: what is asked of it and when, and what comes of purges. The tier is a table here;
-//! the one that ships is spdy-valkey's.
+//! Two accelerators with a shared tier: which operations it gets and when, and the effect of purges. The tier is a table here; the real one
+//! is in spdy-valkey.
 
 mod support;
 
@@ -26,7 +26,7 @@ type Kept = (Key, Arc<Stored>, Body, PurgeVersion);
 #[derive(Debug, Default)]
 struct Table {
     kept: Mutex<Vec<Kept>>,
-    /// What was asked of it, by the name of the question.
+    /// The operations that it got, by name.
     asked: Mutex<Vec<&'static str>>,
     purges: Mutex<Vec<PurgeTarget>>,
     all: Mutex<Vec<Weak<Proxy>>>,

@@ -1,4 +1,4 @@
-//! Many who want the same of an origin that takes its time: how often it is asked, and what they are told. In time that stands.
+//! Many requests for the same resource of a slow origin: how many requests it gets, and how the others are answered. In virtual time.
 
 #[path = "support/wire.rs"]
 mod wire;
@@ -19,7 +19,7 @@ const ANSWER: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Le
 const OVERLOADED: &str =
     "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
-/// So many clients, each of which has asked for the same.
+/// The number of clients, which have all requested the same resource.
 async fn clients(between: &Between) -> Vec<DuplexStream> {
     let mut clients = Vec::new();
     for _ in 0..CLIENTS {
@@ -58,7 +58,7 @@ fn limits(between: &Between) -> Vec<(&'static str, u64)> {
     between.proxy.counters.read(CounterFamily::Limits)
 }
 
-/// After five seconds each of them asked for himself.
+/// Regression: after five seconds each of them sent its own request.
 #[tokio::test]
 async fn slow_origin_is_requested_once() {
     let mut between = Between::start("");
@@ -92,7 +92,7 @@ async fn one_more_leader_per_coalesce_timeout() {
     origin.clear();
 }
 
-/// All who waited went to an origin that had too much to do already.
+/// Regression: all waiters went to an origin that was overloaded already.
 #[tokio::test]
 async fn overloaded_extra_leader_does_not_release_waiters() {
     let mut between = Between::start("");
@@ -113,7 +113,7 @@ async fn overloaded_extra_leader_does_not_release_waiters() {
     assert_eq!(asked(&mut between).len(), 0);
 }
 
-/// The answer of one released them all, and for ten seconds nobody shared with anybody.
+/// Regression: the answer to one released them all, and for ten seconds requests were not coalesced.
 #[tokio::test]
 async fn waiters_of_an_overloaded_origin_get_the_error() {
     let mut between = Between::start("");
@@ -138,7 +138,7 @@ async fn waiters_of_an_overloaded_origin_get_the_error() {
     }
 }
 
-/// Each of those who took another coding than the one who asked for all asked by himself, until that answer was here.
+/// Regression: clients that accept another coding than the leader sent their own requests until the leader's answer came.
 #[tokio::test]
 async fn waiters_for_another_variant_share_their_own_fetch() {
     let mut between = Between::start("");
@@ -177,7 +177,7 @@ async fn waiters_for_another_variant_share_their_own_fetch() {
     assert!(answer.contains("content-language: de\r\n"), "{answer}");
 }
 
-/// Who asked after a purge, or after a change, got what had been asked for before.
+/// Regression: a request after a purge or a change got what was requested before.
 #[tokio::test]
 async fn request_after_purge_does_not_share_earlier_fetch() {
     for has_begun in [false, true] {
@@ -236,7 +236,7 @@ async fn stalled_body_is_aborted_when_client_leaves() {
     assert!(took < Duration::from_secs(2), "{took:?}");
 }
 
-/// What is kept of `/a` is stale; as many ask for it again, and this is the connection by which one of them has asked.
+/// The stored `/a` is stale, and all clients request it again. Returns them, and the connection that reached the origin.
 async fn gone_stale(between: &mut Between) -> (Vec<DuplexStream>, DuplexStream) {
     let (mut first, _) = between.client();
     write(&mut first, "GET /a HTTP/1.1\r\nHost: www.site.test\r\n\r\n").await;
@@ -256,7 +256,7 @@ async fn gone_stale(between: &mut Between) -> (Vec<DuplexStream>, DuplexStream) 
     (clients, origin)
 }
 
-/// They asked one after the other, each when the one before had his answer.
+/// Regression: they were sent one after the other, each when the one before was answered.
 #[tokio::test]
 async fn waiters_get_stale_response_when_origin_fails() {
     let mut between = Between::start("");
@@ -279,7 +279,7 @@ async fn single_use_304_sends_waiters_concurrently() {
     assert_eq!(asked(&mut between).len(), CLIENTS - 1);
 }
 
-/// For ten seconds each asked by himself, just when nothing is kept.
+/// Regression: for ten seconds each sent its own request, just when the cache is empty.
 #[tokio::test]
 async fn purge_during_revalidation_leaves_one_fetch() {
     let mut between = Between::start("");
@@ -292,7 +292,7 @@ async fn purge_during_revalidation_leaves_one_fetch() {
     between.clock.advance(Duration::from_secs(1)).await;
     let mut more = asked(&mut between);
     assert_eq!(more.len(), 1, "one asks for all who are left");
-    // What was purged may be what is wrong with it: that it is the same still says nothing.
+    // The purged response may be wrong. A 304 does not change that.
     let request = head(&mut more[0]).await;
     assert!(!request.contains("if-none-match"), "{request}");
     write(&mut more[0], ANSWER).await;
@@ -301,7 +301,7 @@ async fn purge_during_revalidation_leaves_one_fetch() {
     assert_eq!(asked(&mut between).len(), 0);
 }
 
-/// Whoever asked for something that takes too long closed the site for all others.
+/// Regression: a request for a resource that takes too long made the whole site unavailable.
 #[tokio::test]
 async fn slow_resource_does_not_back_off_responsive_origin() {
     let mut between = Between::start("[upstream]\nfailures = 1\nretries = 0\n");

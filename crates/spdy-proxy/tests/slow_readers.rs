@@ -1,5 +1,5 @@
-//! Slow readers of many large things: what is held for them is within what the configuration says, each gets every byte, and others
-//! are served meanwhile. In time that stands.
+//! Slow readers of many large resources: what is held for them is within the configured limits, each gets every byte, and others are served
+//! at the same time. In virtual time.
 
 mod support;
 
@@ -30,8 +30,7 @@ use tokio::task::JoinSet;
 const LEN: usize = 1 << 20;
 const MEMORY_MIB: usize = 8;
 const IN_FLIGHT_MIB: usize = 4;
-/// What one answer may hold beside: 64 KiB of its own, 64 KiB in the pipe from its origin, and a piece in the hands of each who
-/// passes it on.
+/// What one answer may hold beside: 64 KiB of its own, 64 KiB in the pipe from its origin, and a piece in each task that passes it on.
 const OF_EACH: usize = 256 * 1024;
 /// Between two pieces that a slow reader takes.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -85,7 +84,7 @@ impl Network for Things {
 
     fn connect(&self, _: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
         let (near, far) = tokio::io::duplex(64 * 1024);
-        // Who is read no more has nothing to complain of.
+        // An aborted reader is an expected failure.
         let origin = self.clone();
         tokio::spawn(async move { drop(origin.answer(far).await) });
         Box::pin(std::future::ready(Ok(Box::new(near) as BoxIo)))
@@ -109,7 +108,7 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
     Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
-/// What is held is within its limits, by what the accelerator says itself.
+/// What is held is within its limits, by the accelerator's own counts.
 fn assert_within_limits(proxy: &Proxy) {
     let (_, kept, _) = proxy.cache();
     assert!(kept <= (MEMORY_MIB << 20) as u64, "{kept} bytes are kept");
@@ -117,7 +116,7 @@ fn assert_within_limits(proxy: &Proxy) {
     assert!(in_flight <= IN_FLIGHT_MIB << 20, "{in_flight} bytes come");
 }
 
-/// Reads a thing piece by piece, with a pause after each, and gives `Cache-Status`. `taken` is told of each piece.
+/// Reads a resource piece by piece, with a pause after each, and returns `Cache-Status`. Calls `taken` for each piece.
 async fn slowly(proxy: Arc<Proxy>, number: usize, taken: impl Fn(usize)) -> String {
     let request = Request::get(format!("/{number}")).header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
@@ -191,7 +190,7 @@ async fn hundred_slow_readers_stay_within_limits() {
         "{limits:?}"
     );
 
-    // With nobody who holds anything, things are kept as ever.
+    // When no reader holds anything, responses are stored as usual.
     assert_eq!(proxy.body_memory.bytes(), 0);
     for _ in 0..2 {
         at_once(&proxy, READERS + 2).await;

@@ -26,10 +26,10 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 const LEN: usize = 1 << 20;
 const CONNECTIONS: usize = 4;
 
-/// An origin of things that nobody may keep.
+/// An origin whose responses may not be stored.
 struct Things;
 
-/// What each request of a connection is answered.
+/// Answers each request of a connection.
 async fn answer(mut io: DuplexStream) -> io::Result<()> {
     let head =
         format!("HTTP/1.1 200 OK\r\nContent-Length: {LEN}\r\nCache-Control: no-store\r\n\r\n");
@@ -71,7 +71,7 @@ fn accelerator() -> Arc<Proxy> {
     Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
-/// A reader who takes so many pieces and then stands still; what he took, and what is left.
+/// A reader that takes `pieces` pieces and then stops: the bytes that it took, and the rest.
 async fn standing(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, Body) {
     let request = Request::get(format!("/{number}")).header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
@@ -88,7 +88,7 @@ async fn standing(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, B
     (taken, body)
 }
 
-/// With as many of them as there are connections nobody got another answer of the origin.
+/// Regression: with as many of them as connections, no client got another answer of the origin.
 #[tokio::test(start_paused = true)]
 async fn slowest_reader_is_aborted_when_connections_are_needed() {
     let proxy = accelerator();

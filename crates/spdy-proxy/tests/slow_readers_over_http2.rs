@@ -1,4 +1,4 @@
-//! Slow readers of what an origin sends over one HTTP/2 connection: nobody else waits for them. In time that stands.
+//! Slow readers of an origin's responses over one HTTP/2 connection do not make other readers wait. In virtual time.
 
 mod support;
 
@@ -32,7 +32,7 @@ const LEN: usize = 768 * 1024;
 /// As many as an origin usually lets be open at once, but one.
 const READERS: usize = 99;
 
-/// An origin of things that nobody may keep, over HTTP/2.
+/// An origin over HTTP/2, whose responses may not be stored.
 struct Things {
     tls: ServerTls,
     runtime: SharedRuntime,
@@ -99,7 +99,7 @@ fn accelerator() -> Arc<Proxy> {
     Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
 }
 
-/// Ten of them had used up the window of the connection, and nobody got another byte of that origin until they went on.
+/// Regression: ten of them used up the connection's window, and no client got another byte of that origin until they read on.
 #[tokio::test(start_paused = true)]
 async fn stalled_http2_readers_do_not_block_others() {
     let proxy = accelerator();

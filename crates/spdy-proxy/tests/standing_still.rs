@@ -1,4 +1,4 @@
-//! Origins that take nothing of an upload, and clients that send nothing of one: who is left alone for it. In time that stands.
+//! Origins that take nothing of an upload, and clients that send nothing of one: which of them is blamed. In virtual time.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! What other hosts hear of a client who asks for what was moved from them: nothing by which they might know it again.
+//! What other hosts see of a client that requests a resource moved from them: nothing by which they could recognize it.
 
 mod support;
 
@@ -21,7 +21,7 @@ fn before(other: &Origin) -> Arc<Proxy> {
     ))
 }
 
-/// A host whose answers are nobody else's, with a tag and a date, and with parts if they are asked for.
+/// A host whose answers are private, with a tag and a date, and with ranges on request.
 fn stranger() -> Origin {
     Origin::start(|request: Request<Bytes>| async move {
         let mut fields = vec![
@@ -49,7 +49,7 @@ async fn third_party_gets_no_client_data() {
     let other = stranger();
     let proxy = before(&other);
     let moved = format!("/.spdy/1/-/p/cdn.test~{}/film", other.address.port());
-    // The first leads, and for a while everybody else asks for himself.
+    // The first request leads, and for a while all others are sent on their own.
     get(&proxy, &moved, &[]).await;
     let usual = other.fields("/film");
     for said in [

@@ -631,7 +631,7 @@ async fn page_turned_private_loses_its_hints() {
         .await;
     assert_eq!(stage.offered("/").await, NAMED);
     is_private.store(true, std::sync::atomic::Ordering::Relaxed);
-    // From here on the page is stale, and the origin is asked about it.
+    // From here on the page is stale, and is revalidated at the origin.
     let clock = &stage.between.clock;
     clock.advance(Duration::from_secs(20)).await;
     let client = stage

@@ -33,7 +33,7 @@ async fn opened(between: &mut Between) -> (Socket, Socket, tokio::task::JoinHand
     (client, origin.expect("a handshake"), serving)
 }
 
-/// A client that has asked for a WebSocket, byte by byte, the origin that has heard of it, and the serving of the client.
+/// A client that requested a WebSocket, byte by byte, the origin that got the request, and the task that serves the client.
 async fn asked(between: &mut Between) -> (DuplexStream, DuplexStream, tokio::task::JoinHandle<()>) {
     let (mut client, serving) = between.client();
     write(&mut client, HANDSHAKE).await;
@@ -263,7 +263,7 @@ async fn early_client_data_waits_for_101() {
             "",
             "it is nobody else's"
         );
-        // A request like any other: judged, told by whom, on another connection.
+        // A request like any other: checked, with forwarding fields, on another connection.
         let mut other = between.asked().await;
         let asked = head(&mut other).await;
         assert!(asked.starts_with("GET /admin HTTP/1.1\r\n"), "{asked}");
@@ -326,7 +326,7 @@ async fn unreachable_or_silent_origin_gives_an_error() {
     assert_eq!(between.proxy.open_websockets(), 0);
 }
 
-/// One client could have all pages of a site refused by asking for WebSockets of an origin that has none.
+/// Regression: one client could make all pages of a site unavailable by requesting WebSockets of an origin that has none.
 #[tokio::test]
 async fn failed_handshake_does_not_back_off_origin() {
     let mut between = Between::start("[upstream]\nfailures = 1\nrest_s = 5\nretries = 0\n");
@@ -339,7 +339,7 @@ async fn failed_handshake_does_not_back_off_origin() {
     write(&mut client, HIDDEN).await;
     let mut origin = between.asked().await;
     assert!(head(&mut origin).await.starts_with("GET /admin "));
-    // It answers that neither, and is left alone. The first page that is asked for then is let through, to see how it does.
+    // The origin does not answer that either, and is backed off. The first page requested after that is sent as a probe.
     let (answer, _) = between.wait(head(&mut client)).await;
     assert!(answer.starts_with("HTTP/1.1 504 "), "{answer}");
     let (mut client, _serving) = between.client();
@@ -402,7 +402,7 @@ async fn shutdown_closes_both_sides_within_a_second() {
     between.stop.set();
     let codes = tokio::join!(closed(&mut client), closed(&mut origin));
     assert_eq!(codes, (CloseCode::Away, CloseCode::Away));
-    // One answers, and one says nothing any more.
+    // One side answers, and one sends nothing any more.
     client.close(None).await.ok();
     let (served, took) = between.wait(serving).await;
     served.expect("no panic");
@@ -467,7 +467,7 @@ async fn stalled_reader_is_closed() {
     );
 }
 
-/// Its pings kept the silence away, and nothing else rang.
+/// Regression: its pings prevented the idle timeout, and there was no other.
 #[tokio::test]
 async fn origin_not_reading_is_closed_despite_pings() {
     let mut between = Between::start("");

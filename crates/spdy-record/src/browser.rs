@@ -1,7 +1,7 @@
-//! A browser of its own for one recording: started in a fresh profile, and gone afterwards whatever happened.
+//! One browser for one recording: started with a fresh profile, and removed afterwards in every case.
 //!
-//! The DevTools protocol goes over pipes and not over a port: nobody else can speak to the browser, and when we are
-//! gone, however that came, the pipes close and the browser ends by itself.
+//! The DevTools protocol uses pipes, not a port: no other process can connect to the browser. When this process ends in
+//! any way, the pipes close and the browser ends by itself.
 
 use std::fs::File;
 use std::io::Read;
@@ -28,13 +28,13 @@ const NAMES: [&str; 5] = [
     "chrome",
 ];
 
-/// How long a browser that was asked to end may take to write its log.
+/// How long a browser may take to write its log after `Browser.close`.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// How long a log may grow until somebody looks at how long it is.
+/// How often the length of the log is checked.
 const LOG_POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// How long to wait after each attempt to remove a profile that somebody still writes to.
+/// Pauses after failed attempts to remove a profile: a process may still write to it.
 const REMOVALS: [Duration; 5] = [
     Duration::from_millis(20),
     Duration::from_millis(50),
@@ -43,7 +43,7 @@ const REMOVALS: [Duration; 5] = [
     Duration::from_secs(2),
 ];
 
-/// Says nothing of its own to anybody, and writes down everything.
+/// Headless, without background traffic, and with a complete NetLog.
 const ARGUMENTS: [&str; 18] = [
     "--headless",
     "--remote-debugging-pipe",
@@ -140,7 +140,7 @@ impl Browser {
         let mut child = command
             // What it leaves there when it is killed goes with its profile.
             .env("TMPDIR", scratch)
-            // Profile or not, it and its libraries also write to the home of whoever started it: crash reports, caches.
+            // Even with a profile, the browser and its libraries write to the user's home: crash reports, caches.
             .env("XDG_CONFIG_HOME", home.join("config"))
             .env("XDG_CACHE_HOME", home.join("cache"))
             .env("XDG_DATA_HOME", home.join("data"))
@@ -179,12 +179,12 @@ impl Browser {
         last.unwrap_or("and said nothing").to_owned()
     }
 
-    /// Asks it to end, since it writes the end of its log only then, and waits for that.
+    /// Closes the browser, because it writes the end of its log only then, and waits for its end.
     pub(crate) async fn finish(&mut self, pipe: &mut Pipe) {
         pipe.send(None, "Browser.close", &serde_json::json!({}))
             .await;
         let heard_out = async {
-            // It may not end before somebody has read what it says.
+            // It may not end before its output is read.
             while let Ok(Some(_)) = pipe.next().await {}
             self.child.wait().await
         };
@@ -193,7 +193,7 @@ impl Browser {
         }
     }
 
-    /// Comes when its log has more than `limit` bytes, or nearly so: it is looked at now and then.
+    /// Completes soon after its log exceeds `limit` bytes: the length is polled.
     pub(crate) fn log_exceeds(&self, limit: usize) -> impl Future<Output = ()> + use<> {
         let log = log_of(self.folder());
         async move {
@@ -233,7 +233,7 @@ impl Browser {
     /// Ends it, now, and removes its profile.
     pub(crate) async fn end(&mut self) {
         self.kill();
-        // Whoever was killed is gone soon.
+        // A killed process ends soon.
         let _ = timeout(EXIT_TIMEOUT, self.child.wait()).await;
         let Some(profile) = self.profile.take() else {
             return;

@@ -64,7 +64,7 @@ pub enum RecordError {
     /// The browser's log makes no replica.
     #[error("the browser's log is no recording: {0}")]
     Replica(#[from] OpenError),
-    /// Somebody asked to stop.
+    /// The recording was interrupted.
     #[error("interrupted")]
     Interrupted,
 }

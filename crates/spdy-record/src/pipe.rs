@@ -98,7 +98,7 @@ impl Pipe {
                 let message: Vec<u8> = self.buffer.drain(..=len).collect();
                 self.scanned = 0;
                 let text = String::from_utf8_lossy(&message[..len]).into_owned();
-                // What is no message has no head, and nobody looks at it.
+                // Text that is not a message gets an empty head, which matches nothing.
                 let head = serde_json::from_str(&text).unwrap_or_default();
                 return Ok(Some(Message { text, head }));
             }

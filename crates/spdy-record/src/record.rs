@@ -96,7 +96,7 @@ pub async fn record(
         screenshot: loaded.screenshot,
         key_log,
     };
-    // Whoever wanted it to end while that was made wants no recording.
+    // An interrupt that came while the recording was made discards it.
     tokio::select! {
         biased;
         () = &mut interrupt => Err(RecordError::Interrupted),

@@ -1,12 +1,12 @@
 //! In which encoding a text is, as far as it matters here: may its bytes be read as ASCII, and is it UTF-8?
 //!
-//! Texts are read so that every byte comes back: UTF-8 as what it is, where it is well-formed, and all else as
-//! windows-1252, which has one character for each of the 256 bytes. URLs are ASCII nearly always; where one is not,
-//! UTF-8 says what is meant, and in other encodings it is left.
+//! Texts are decoded so that every byte comes back: well-formed UTF-8 as UTF-8, and all else as windows-1252, which
+//! has one character for each of the 256 bytes. URLs are nearly always ASCII. A URL that is not has its meaning in
+//! UTF-8, and in other encodings it is left.
 
 use encoding_rs::{Encoding, UTF_8, WINDOWS_1252};
 
-/// Bytes of a page in which a `meta` may say the encoding (HTML §13.2.3.2).
+/// Bytes of a page in which a `meta` may state the encoding (HTML §13.2.3.2).
 pub(crate) const PRESCAN_BYTES: usize = 1024;
 
 /// How the bytes of a text may be read.
@@ -48,18 +48,18 @@ impl Charset {
         Self::of_encoding(encoding_of_sheet(bytes, declared))
     }
 
-    /// The encoding of a page by BOM and Content-Type, if they say it.
+    /// The encoding of a page by BOM and Content-Type, if they state it.
     pub(crate) fn of_page(bytes: &[u8], declared: Option<&str>) -> Option<Self> {
         Self::of_bom(bytes).or_else(|| declared.and_then(Self::of_label))
     }
 
-    /// The encoding that a `meta` among the first bytes of a page says; what says none is read byte for byte.
+    /// The encoding in a `meta` among the first bytes of a page; without one, the page is read byte for byte.
     pub(crate) fn of_meta(start: &[u8]) -> Self {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
         Self::from_meta(start).unwrap_or(Self::SingleByte)
     }
 
-    /// The same while more of the first bytes may come: `None` until a whole tag says it.
+    /// The same while more of the first bytes may come: `None` until a whole tag states it.
     pub(crate) fn of_whole_meta(start: &[u8]) -> Option<Self> {
         let start = &start[..start.len().min(PRESCAN_BYTES)];
         let end = start.iter().rposition(|byte| *byte == b'>')?;
@@ -93,7 +93,7 @@ impl Charset {
                 .unwrap_or(rest.len());
             let label = String::from_utf8_lossy(&rest[..end]);
             if let Some(encoding) = Encoding::for_label(label.as_bytes()) {
-                // A page that says in ASCII that it is UTF-16 is UTF-8 (HTML §13.2.3.2).
+                // A page that states in ASCII that it is UTF-16 is UTF-8 (HTML §13.2.3.2).
                 let is_utf_16 = encoding.name().starts_with("UTF-16");
                 return Some(match is_utf_16 {
                     true => Self::Utf8,
@@ -154,7 +154,7 @@ pub(crate) fn encoding_of_sheet(bytes: &[u8], declared: Option<&str>) -> &'stati
         let rest = &rest[..rest.len().min(PRESCAN_BYTES)];
         let end = rest.windows(2).position(|two| two == b"\";")?;
         let encoding = Encoding::for_label(&rest[..end])?;
-        // A sheet that says in ASCII that it is UTF-16 is neither.
+        // A sheet that states in ASCII that it is UTF-16 is neither.
         Some(match encoding.name().starts_with("UTF-16") {
             true => UTF_8,
             false => encoding,

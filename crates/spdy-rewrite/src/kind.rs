@@ -19,7 +19,7 @@ pub enum Kind {
     Media,
     /// A script or module, and what modules load beside scripts: WebAssembly, JSON, source maps.
     Script,
-    /// What stands in a frame, an `object` or an `embed`, and the data it asks its own host for. Of named hosts alone.
+    /// Content of a frame, an `object` or an `embed`, and the data it requests from its own host. Of named hosts alone.
     Document,
     /// A worker's script. Of named hosts alone.
     Worker,
@@ -158,7 +158,7 @@ fn is_xml(subtype: &str) -> bool {
     subtype == "xml" || subtype.ends_with("+xml")
 }
 
-/// Whether it names the pieces of a film (HLS), by relative URLs or from the root of its host: nobody here reads which.
+/// True for a playlist of media segments (HLS), by relative URLs or from the root of its host. It is not parsed here.
 pub(crate) fn is_playlist(essence: &str) -> bool {
     let (family, subtype) = essence.split_once('/').unwrap_or_default();
     matches!(family, "application" | "audio" | "video")

@@ -19,8 +19,8 @@
 //!                   └── reference/page_report.rs                  what was moved, what not, and why
 //! ```
 //!
-//! No I/O, no clock, no chance: the same input gives the same bytes. Names are not resolved here, and addresses not
-//! judged; whoever connects does that.
+//! No I/O, no clock, no randomness: the same input gives the same bytes. Names are not resolved here, and addresses not checked; the
+//! caller that connects does that.
 
 pub mod csp;
 pub mod css;

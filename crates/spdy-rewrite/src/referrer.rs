@@ -1,25 +1,25 @@
-//! Who hears of a page when something of it is asked for (Referrer Policy §3): what a browser's requests bear is decided by the page,
-//! and what is fetched ahead of them must be asked for likewise.
+//! Which hosts get a `Referer` when a resource of a page is requested (Referrer Policy §3). The page decides it for a browser's requests,
+//! and a prefetch must follow the same policy.
 //!
-//! Of the site's own name nothing ever leaves but the origin ([`Referrer`](crate::rules::config::Referrer)), so policies differ here only by
-//! who hears of it at all.
+//! Only the origin of the site's own name ever leaves ([`Referrer`](crate::rules::config::Referrer)), so policies differ here only by the
+//! hosts that get it at all.
 
 use http::header::{HeaderMap, REFERRER_POLICY};
 
-/// Who hears of a page.
+/// Which hosts get a `Referer` from a page.
 #[derive(Clone, Copy, Debug, Default, Eq, Hash, PartialEq)]
 pub enum ReferrerScope {
-    /// Nobody: `no-referrer`.
+    /// None: `no-referrer`.
     None,
     /// The site alone: `same-origin`. The browser takes what is moved to the site's name for the site's own.
     SameSite,
-    /// Other hosts too, as far as they are told of anything.
+    /// Other hosts too, as far as they get a `Referer` at all.
     #[default]
     All,
 }
 
 impl ReferrerScope {
-    /// What one word of a policy says; `None` if it says nothing.
+    /// The scope of one word of a policy; `None` for an unknown word.
     pub fn from_token(word: &str) -> Option<Self> {
         Some(match word.trim().to_ascii_lowercase().as_str() {
             "no-referrer" | "never" => Self::None,
@@ -37,7 +37,7 @@ impl ReferrerScope {
         })
     }
 
-    /// What the head of a page says: of several words the last that is known (Referrer Policy §8.1).
+    /// The scope in the head of a page: of several words the last that is known (Referrer Policy §8.1).
     pub fn from_headers(headers: &HeaderMap) -> Self {
         let values = headers.get_all(REFERRER_POLICY).iter();
         let texts = values.filter_map(|value| value.to_str().ok());

@@ -60,7 +60,7 @@ fn unmodified_base_of_abuses_is_accepted() {
     }
 }
 
-/// A moved script's neighbours stand under its head, capability and all; nobody else's head leads anywhere.
+/// A moved script's neighbours are under its head, capability and all; another host's head leads nowhere.
 #[test]
 fn refused_neighbor_of_listed_resource_has_host_url() {
     let rules = discovering();

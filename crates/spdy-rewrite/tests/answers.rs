@@ -215,7 +215,8 @@ fn cross_origin_resource_policy_redirects_to_host() {
             outcome(judged(cdn, PAGE_LOADS_IMAGE, 200, &lines)),
             "direct https://cdn.test/a"
         );
-        // Who says nothing of what loads it may open it as a page, and the host answer him otherwise than us.
+        // A request without fetch metadata may open it as a page, and the host's answer to it could differ
+        // from that to us.
         assert_eq!(
             outcome(judged(cdn, stranger, 200, &lines)),
             "resource-policy"

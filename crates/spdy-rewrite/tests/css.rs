@@ -169,7 +169,7 @@ fn other_encodings_keep_their_bytes() {
     let rules = rules();
     let sheet = StylesheetContext::own(&url("https://www.site.test/a.css"));
     let latin = b"a{content:'\xe4';b:url(https://cdn.test/a.png) url(https://cdn.test/\xe4.png)}";
-    // The last is taken for UTF-8, and is not: its letters are nobody's, and all else is certain.
+    // The last one counts as UTF-8, and is not: its letters are unknown, and all else is certain.
     for label in [Some("iso-8859-1"), None] {
         let rewritten = css::rewrite_bytes(&rules, &sheet, latin, label);
         assert_eq!(
@@ -290,7 +290,7 @@ proptest! {
         }
     }
 
-    /// Cut where it may be, wherever its pieces happen to end, a sheet becomes what it becomes whole.
+    /// Cut at any allowed place, a sheet becomes what it becomes whole.
     #[test]
     fn parts_rewrite_like_the_whole(texts in prop::collection::vec(any_css(), 1..4), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6)) {
         let text = texts.join("\n.a{b:url(https://cdn.test/x.png)}\n");
@@ -312,7 +312,7 @@ proptest! {
         prop_assert_eq!(String::from_utf8_lossy(&given), own(&text));
     }
 
-    /// A sheet that names nobody's host is the same bytes.
+    /// A sheet that names no other host is the same bytes.
     #[test]
     fn nothing_to_move_is_nothing_changed(text in any_css()) {
         let text = text.replace("cdn.test", "www.site.test");

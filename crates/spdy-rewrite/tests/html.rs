@@ -1,4 +1,4 @@
-//! A page, row by row: what is moved in it, what is left, and what is told of it.
+//! A page, row by row: what is moved in it, what is left, and what is reported.
 
 mod support;
 
@@ -87,7 +87,7 @@ fn listed_lazy_attributes_are_rewritten() {
         "<div data-bg=\"url({cdn}/a.png)\">",
     );
     stays("<img data-original=https://cdn.test/a.png>");
-    // It says what it is by what it stands in: cdn.test gives everything, folder.test images alone.
+    // Its parent element determines its kind: cdn.test gives everything, folder.test images alone.
     for (around, is_moved) in [("video", false), ("audio", false), ("picture", true)] {
         let page = format!("<{around}><source data-src=https://folder.test/lib/a></{around}>");
         assert_eq!(rewritten(&page) != page, is_moved, "{page}");
@@ -434,7 +434,7 @@ fn references_are_reported_while_streaming() {
     assert_eq!(rewriter.end(&mut out).moved, 2);
 }
 
-/// A preload says what a thing is and whether it is read, and neither what it is pinned by nor that cookies go with it.
+/// A preload states its kind and whether it is read, and neither its pin nor that it sends cookies.
 #[test]
 fn pinned_and_credentialed_references_are_marked() {
     let pin = format!("sha256-{}=", "A".repeat(43));

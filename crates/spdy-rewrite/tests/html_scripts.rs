@@ -83,7 +83,7 @@ fn import_map_precedes_first_rewritten_module() {
     );
 }
 
-/// `import './dep.js'` in it would be asked for under a capability that is for another URL.
+/// `import './dep.js'` in it would be requested under a capability that is for another URL.
 #[test]
 fn public_cdn_modules_are_unchanged() {
     for page in [
@@ -163,7 +163,8 @@ fn root_relative_import_resolves_to_module_host() {
     let got = rewritten(page);
     let map = got.split("importmap\">").nth(1).unwrap();
     let map: Value = serde_json::from_str(map.split("</script>").next().unwrap()).unwrap();
-    // The base is another's, so all is said in full; of a pattern the hosts are there that were named before.
+    // The base is another host's, so all URLs are absolute; of a pattern, only hosts that were named before
+    // are there.
     let site = "https://www.site.test";
     let at = |host: &str| format!("{site}/.spdy/1/-/s/{host}");
     let of_wild = |host: &str| json!({ format!("{site}/"): at(host), format!("{site}/.spdy/"): format!("{site}/.spdy/") });

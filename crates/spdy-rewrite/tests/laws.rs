@@ -220,7 +220,7 @@ proptest! {
         }
     }
 
-    /// A page that names nobody else's host is the same bytes.
+    /// A page that names no other host is the same bytes.
     #[test]
     fn nothing_to_move_is_nothing_changed(page in any_page()) {
         let rules = support::compile(&spdy_rewrite::rules::config::Config::default(), support::keys());

@@ -1,4 +1,4 @@
-//! Hosts with a name of their own: what they are asked, and what of their answers passes.
+//! Hosts with a name of their own: the requests to them, and which parts of their answers pass.
 
 mod support;
 
@@ -9,7 +9,7 @@ use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
 use support::fields::fields;
 use support::named::{name_of, opened, rules};
 
-/// What widgets.test is told by a `method` with these fields, or the name of the refusal.
+/// The request that widgets.test gets for a `method` with these fields, or the name of the refusal.
 fn asked(method: Method, target: &str, lines: &[&str]) -> Result<Vec<String>, &'static str> {
     let rules = rules();
     let moved = opened(&rules, target);
@@ -236,7 +236,7 @@ fn alias_cannot_set_zone_wide_headers() {
     assert_eq!(head["access-control-allow-origin"], widgets);
     assert_eq!(head["timing-allow-origin"], widgets);
     assert_eq!(head["cross-origin-resource-policy"], "same-origin");
-    // A frame of the other host asked.
+    // A frame of the other host sent the request.
     let to_other = [
         "content-type: application/json",
         "access-control-allow-origin: https://pictures.test:8443",
@@ -274,7 +274,7 @@ fn alias_resource_policy_is_enforced() {
             let head = to(load).unwrap();
             assert_eq!(head["cross-origin-resource-policy"], "same-origin");
         }
-        // CORS asks by itself, and frames are not asked for.
+        // CORS sends its own request, and frames are not requested.
         let with_cors = [of_site[0], of_site[1], "origin: https://www.site.test"];
         assert!(to(&with_cors).is_ok());
         assert!(to(&["sec-fetch-dest: iframe", of_site[1]]).is_ok());

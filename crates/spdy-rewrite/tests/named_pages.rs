@@ -1,4 +1,5 @@
-//! Hosts with a name of their own: what pages say of them, what their own pages and sheets say, and what policies do.
+//! Hosts with a name of their own: references to them in pages, references in their own pages and sheets, and the
+//! effect of policies.
 
 mod support;
 
@@ -134,7 +135,7 @@ fn absolute_module_imports_resolve_to_alias() {
         "",
         "<script type=module src=https://widgets.test/m.js></script>",
     );
-    // From the root of a name a module imports what it meant; under the site's it needs to be told.
+    // From the root of a name a module's imports resolve correctly; under the site's they need an import map.
     let map = "<script type=\"importmap\">{\"imports\":{\"https://cdn.test/\":\"/.spdy/1/-/s/cdn.test/\",\
                \"https://widgets.test/\":\"{widgets}/\"},\"scopes\":{\"/.spdy/1/-/s/cdn.test/\":\
                {\"/\":\"/.spdy/1/-/s/cdn.test/\",\"/.spdy/\":\"/.spdy/\"}}}</script>";

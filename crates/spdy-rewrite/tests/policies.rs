@@ -1,4 +1,4 @@
-//! What a page says of others in its head: policies, links, and of its own bytes.
+//! The fields of a page's head about other hosts: policies, links, and those about its own bytes.
 
 mod support;
 
@@ -172,7 +172,7 @@ fn discoverable_host_source_gets_capability_path() {
     );
 }
 
-/// A site may have several names, and answer over plain HTTP too; the browser asks for a path from the root where the page is.
+/// A site may have several names, and answer over plain HTTP too; the browser requests a path from the root at the page's own origin.
 #[test]
 fn policy_is_rewritten_for_the_page_url() {
     let moved = "/.spdy/1/-/s/cdn.test/";

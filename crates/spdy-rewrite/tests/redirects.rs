@@ -1,4 +1,5 @@
-//! Redirects of other hosts: which are followed, which are told, and what the way allows of where it leads.
+//! Redirects of other hosts: which are followed, which are passed on, and how the hops restrict the final
+//! answer.
 
 mod support;
 

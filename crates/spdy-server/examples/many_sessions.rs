@@ -1,12 +1,12 @@
-//! What a session that waits costs the server: thousands of them held open over loopback, plain and TLS.
+//! Measures what an idle session costs the server: thousands of them held open over loopback, plain and TLS.
 //!
 //! ```text
 //! cargo run --release -p spdy-server --example many_sessions [SESSIONS]
 //! ```
 //!
-//! The server is a process of its own, so that what it holds can be read off `/proc`: this program started
-//! anew. Each session makes one request and waits; then each makes another, to show that it lives; then all
-//! are closed. Memory is what the kernel says is resident (VmRSS), after everything is quiet.
+//! The server is a second process of this program, so that its memory can be read from `/proc`. Each session makes one
+//! request and waits; then each makes another, to show that it lives; then all are closed. Memory is what the kernel
+//! reports as resident (VmRSS), after everything is quiet.
 
 #![allow(clippy::print_stdout)] // it is a program: its results go there
 

@@ -231,7 +231,7 @@ fn fault(path: &Path, source: io::Error) -> DirectoryError {
     }
 }
 
-/// Dot files are nobody's business, but for the one folder that is made for the public (RFC 8615).
+/// Dot files are private, except the one folder that is meant for the public (RFC 8615).
 fn is_hidden(name: &[u8]) -> bool {
     name.starts_with(b".") && name != b".well-known"
 }

@@ -64,29 +64,29 @@ impl Default for Budget {
     }
 }
 
-/// Something that a page is said to need.
+/// A resource that a page may need.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct PushCandidate {
     /// Its URL, perhaps relative to the page.
     pub url: String,
     /// What it is, if that is known.
     pub kind: Option<Kind>,
-    /// The page loads it so that it may read it (CORS), as modules and what says `crossorigin`.
+    /// The page loads it so that it may read it (CORS): modules, and elements with `crossorigin`.
     pub by_cors: bool,
-    /// The page loads it in a way that no hint says: it may be pushed, and is not hinted at.
+    /// The page loads it in a way that no hint can express: it may be pushed, and is not hinted at.
     pub is_unhintable: bool,
-    /// How urgent it is, if somebody said so.
+    /// How urgent it is, if that is known.
     pub priority: Option<Priority>,
     /// It may be pushed.
     pub may_push: bool,
-    /// The client reads of it in the very response.
+    /// The client learns of it from the response itself.
     pub is_in_response: bool,
 }
 
 /// What is known here of a URL of the page's origin.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum CandidateState {
-    /// The client asked for it or was sent it in this session.
+    /// The client requested or received it in this session.
     AlreadyReceived,
     /// It cannot be pushed: not served here, or not as a plain 200.
     Unavailable,
@@ -130,14 +130,14 @@ pub struct Hint {
 /// What goes along with one page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub struct Plan {
-    /// In the order in which they are to be told.
+    /// In the order in which they are to be announced.
     pub pushes: Vec<PlannedPush>,
-    /// Likewise.
+    /// In the order in which they are to be announced.
     pub hints: Vec<Hint>,
 }
 
-/// Plans for the page at `page`, which is asked for with `priority`. `known` is asked once for each URL of the
-/// page's origin, with the wish for it.
+/// Plans for the page at `page`, which is requested with `priority`. `known` is called once for each URL of the page's
+/// origin, with the wish for it.
 #[must_use]
 pub fn plan(
     page: &Uri,
@@ -266,7 +266,7 @@ fn preload(hint: &Hint) -> Option<String> {
         Kind::Fetch => "fetch",
         Kind::Document | Kind::Media | Kind::Other => return None,
     };
-    // Fonts are fetched without credentials, wherever they are from.
+    // Fonts are fetched without credentials, from every origin.
     let mode = match hint.by_cors || hint.kind == Kind::Font {
         true => "; crossorigin",
         false => "",

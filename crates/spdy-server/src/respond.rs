@@ -77,7 +77,7 @@ pub(crate) fn add_date(headers: &mut HeaderMap, now: Option<SystemTime>) {
     }
 }
 
-/// `now` as a header says it, written anew each second.
+/// `now` as a header value, formatted once for each second.
 fn http_date(now: SystemTime) -> HeaderValue {
     thread_local!(static LAST: RefCell<Option<(u64, HeaderValue)>> = const { RefCell::new(None) });
     let second = now

@@ -34,17 +34,17 @@ pub struct AccessLogEntry<'a> {
     pub protocol: Protocol,
     /// The connection is TLS.
     pub secure: bool,
-    /// What the client asked for.
+    /// The priority of the request, or of the push.
     pub priority: Priority,
     /// Status of the response.
     pub status: http::StatusCode,
     /// Bytes of its body.
     pub body_bytes: u64,
-    /// Nobody asked: it was pushed.
+    /// The response was pushed, not requested.
     pub pushed: bool,
 }
 
-/// Is told of every answer.
+/// Called for every answer.
 pub type Log = Arc<dyn Fn(&AccessLogEntry<'_>) + Send + Sync>;
 
 /// How connections are served; `Default` for the rest.

@@ -18,7 +18,7 @@ use spdy_session::session::{Session, StreamOptions};
 const STREAMS: u64 = 100;
 const NOW: Instant = Instant::ZERO;
 
-/// A client that asks and a server that answers.
+/// A client that sends requests and a server that answers.
 struct Pair {
     client: Session,
     server: Session,

@@ -7,9 +7,9 @@
 //!     +------- end of the transport ---------+----> ended: streams lost, nothing to flush
 //! ```
 //!
-//! GOAWAY goes out twice at most: when draining begins, and when a fault ends the session. What
-//! lingers on the socket afterwards (read and discard for a moment, lest a TCP reset destroy
-//! the GOAWAY in the peer's buffer) is the driver's business.
+//! GOAWAY goes out twice at most: when draining begins, and when a fault ends the session. The
+//! driver handles the lingering on the socket afterwards (it reads and discards for a short time,
+//! so that a TCP reset does not destroy the GOAWAY in the peer's buffer).
 
 use spdy_clock::Instant;
 use spdy_frame::frame::GoAway;
@@ -54,7 +54,7 @@ impl Closing {
         self.draining.is_some() || (self.received.is_some() && version == Version::V31)
     }
 
-    /// Whether the peer has been told that its new streams are not looked at.
+    /// True if GOAWAY was sent, so that the peer's new streams are ignored.
     pub(crate) fn is_goaway_sent(&self) -> bool {
         self.sent
     }
@@ -79,8 +79,8 @@ impl Session {
         self.receive_window.shrink(grown);
     }
 
-    /// Takes a stream out early: its queued DATA is dropped, its unread DATA goes back to the
-    /// session's window, since nobody will be able to say that it was consumed.
+    /// Removes a stream early: its queued DATA is dropped, and its unread DATA is returned to the
+    /// session's window, since its consumption can no longer be reported.
     pub(crate) fn take_stream(&mut self, id: StreamId) -> Option<Stream> {
         let stream = self.streams.remove(id)?;
         if stream.counted {
@@ -150,8 +150,8 @@ impl Session {
         let ours: Vec<_> = self.streams.ours_ids().collect();
         for id in ours {
             let lost = self.streams.get(id).is_some_and(|stream| {
-                // what was never written was not processed either, whatever last-good says: a
-                // drain in two steps starts with 2^31 - 1; and what was answered was processed,
+                // a stream that was never written was not processed either, whatever last-good is:
+                // a drain in two steps starts with 2^31 - 1; and an answered stream was processed,
                 // so that a POST must not go out again (choice: the stream goes on)
                 let above = id > last_good && stream.answer != ReplyState::Received;
                 stream.state != State::Closed && (above || !stream.written)
@@ -168,8 +168,8 @@ impl Session {
 
     /// Ends the session in order when it drains and no stream is left.
     pub(crate) fn end_if_drained(&mut self) {
-        // a client of the older drafts may still ask after its GOAWAY: it, or the idle timeout,
-        // has the last word
+        // a client of the older drafts may still send requests after its GOAWAY: its own end, or
+        // the idle timeout, decides
         let may_ask = self.config.role == Role::Server && self.config.version != Version::V31;
         let drains =
             self.closing.draining.is_some() || (self.closing.received.is_some() && !may_ask);
@@ -186,7 +186,7 @@ impl Session {
         self.events.push_back(Event::Closed { error: None });
     }
 
-    /// Ends the session with a fault: every stream is lost, and the peer is told why.
+    /// Ends the session with a fault: every stream is lost, and GOAWAY states the reason.
     pub(crate) fn fail(&mut self, error: SessionError) {
         if self.closing.ended {
             return;
@@ -198,7 +198,7 @@ impl Session {
         self.lose_streams(error);
     }
 
-    /// Ends the session with its transport: there is nobody left to tell.
+    /// Ends the session with its transport: no peer is left to notify.
     pub(crate) fn handle_transport_lost(&mut self) {
         self.closing.due = None;
         if self.closing.ended {

@@ -147,8 +147,8 @@ impl Session {
         }
     }
 
-    /// From now on every stream's DATA goes by the priority that its SYN_STREAM said, whatever
-    /// [`prioritise`](Self::prioritise) made of it.
+    /// From now on every stream's DATA has the priority of its SYN_STREAM again, instead of that of
+    /// [`prioritise`](Self::prioritise).
     pub fn restore_priorities(&mut self) {
         for id in self.streams.ids() {
             if let Some(stream) = self.streams.get(id)
@@ -183,8 +183,8 @@ impl Session {
 
     /// Bytes that `send_data` would queue now; 0 also for a stream that is gone.
     ///
-    /// Once it was 0 because the queue is full, it stays so until half of the queue has left, and
-    /// [`Event::Writable`](crate::event::Event::Writable) says when.
+    /// Once it was 0 because the queue is full, it stays so until half of the queue has left, which
+    /// [`Event::Writable`](crate::event::Event::Writable) reports.
     #[must_use]
     pub fn send_capacity(&self, id: StreamId) -> usize {
         match self.streams.get(id) {
@@ -247,11 +247,11 @@ impl Session {
         }
     }
 
-    /// As [`consume`](Self::consume), of DATA that nobody reads and nobody will: an upload whose answer was
-    /// given, or whose reader left. 0 bytes will do to say that there is no reader.
+    /// As [`consume`](Self::consume), for DATA without a reader: an upload that was answered, or whose reader
+    /// was dropped. 0 bytes are enough to report that there is no reader.
     ///
-    /// Many peers want their question heard to its end, so it goes on; but no further than
-    /// [`discarded_bytes`](crate::config::Config::discarded_bytes), and for no longer than
+    /// Many peers expect their request to be read to its end, so the stream continues. The limits are
+    /// [`discarded_bytes`](crate::config::Config::discarded_bytes) and
     /// [`discard_timeout`](crate::config::Config::discard_timeout) after our FIN.
     pub fn discard(&mut self, id: StreamId, bytes: usize) {
         let (now, limit) = (self.now, self.config.discarded_bytes);
@@ -302,8 +302,8 @@ impl Session {
 
     /// RST_STREAM; unread DATA is given back to the session window, queued DATA is dropped.
     ///
-    /// Nothing more is heard of the stream, not even this. A server's reset of a request ends the
-    /// pushes that belong to it as well.
+    /// The stream has no further events, not even for this reset. A server's reset of a request also ends the
+    /// pushes that belong to it.
     pub fn reset(&mut self, id: StreamId, status: RstStatus) {
         let Some(stream) = self.take_stream(id) else {
             return;
@@ -412,7 +412,8 @@ mod tests {
         );
     }
 
-    /// A peer that keeps the session's window closed, asks and resets, left its ids in the queue of DATA.
+    /// A peer that keeps the session's window closed, sends requests and resets them, left its ids in the
+    /// queue of DATA.
     #[test]
     fn streams_that_are_reset_leave_nothing_behind() {
         let mut config = Config::new(Role::Client, Version::V31);

@@ -1,7 +1,6 @@
 //! Every limit and choice of a session, with its name and its default.
 //!
-//! The defaults are those that the peers alive today get along with; where a peer breaks under
-//! another value, the field says so.
+//! The defaults work with the peers in use today; where a peer breaks under another value, the field documents it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -50,8 +49,8 @@ pub enum SettingsTiming {
     /// After the peer's first frame: a Kubernetes client loses all that is in the same read as
     /// the `101 Switching Protocols` before it.
     AfterPeer,
-    /// Not at all: moby/spdystream and Kubernetes send none and read none. The peer then
-    /// believes in windows of 65,536 bytes, whatever the configuration says.
+    /// Not at all: moby/spdystream and Kubernetes send none and read none. The peer then assumes windows of 65,536 bytes, whatever is
+    /// configured.
     Never,
 }
 
@@ -129,8 +128,7 @@ pub struct Config {
     /// holds 80 Mbit/s at 100 ms; 65,536 for a server: Undertow's client takes a greater value for its own window as well, and
     /// grants no more.
     ///
-    /// A value under 65,536 is told to the peer, but 65,536 is what is enforced: there is no
-    /// acknowledgement that says from when the peer knows it.
+    /// The peer gets a value under 65,536, but 65,536 is enforced: no acknowledgement shows from when the peer knows it.
     pub initial_window_bytes: u32,
     /// Receive window of the session, bytes (SPDY/3.1); 65,536 at least, up to 2^31 - 1. By as much as
     /// SETTINGS raises the streams' it may be exceeded: some peers move it with them. Where no
@@ -152,36 +150,33 @@ pub struct Config {
     pub data_frame_bytes: usize,
     /// Bytes of DATA a stream may hold unsent before `send_capacity` is 0, at least 1. Default 65,536.
     pub send_buffer_bytes: usize,
-    /// Streams we assume we may open before SETTINGS says. Default 100, as Chromium.
+    /// Streams that we assume we may open before SETTINGS arrives. Default 100, as Chromium.
     pub assumed_peer_streams: u32,
     /// `false`: neither obey nor enforce windows, and send no WINDOW_UPDATE (moby/spdystream and
     /// Kubernetes have none). Default `true`.
     pub flow_control: bool,
-    /// In SPDY/3, find out whether the peer speaks 3.1. For connections whose version nobody negotiated: the two write
-    /// the same version number. Until it is known what 3.1 wants is kept to (`undecided.rs`). Default `false`.
+    /// In SPDY/3, detect whether the peer speaks 3.1. For connections without a negotiated version: both write the same version number.
+    /// Until the version is known, the rules of 3.1 apply (`undecided.rs`). Default `false`.
     pub detect_session_window: bool,
     /// What a client does with pushes. Default [`PushPolicy::Refuse`]. A server ignores it.
     pub push: PushPolicy,
-    /// The most that SETTINGS tells of `initial_window_bytes`, 65,536 at least (SPDY/3 and later). Where that is
-    /// less, each stream of our own gets the rest by a WINDOW_UPDATE behind its SYN_STREAM, as Firefox did it (once
-    /// it is worth one: half of `initial_window_bytes`), and a pushed one when its owner
-    /// [widens](crate::session::Session::widen_window) it: what nobody asked for takes little room.
+    /// The most that SETTINGS states of `initial_window_bytes`, at least 65,536 (SPDY/3 and later). If that is less, each stream of our
+    /// own gets the rest by a WINDOW_UPDATE behind its SYN_STREAM, as in Firefox (once it is worth one: half of `initial_window_bytes`).
+    /// A pushed stream gets it when its owner [widens](crate::session::Session::widen_window) it: unrequested data takes little memory.
     ///
-    /// Default 65,536 for a client: Undertow's server takes a greater value for its own receive windows as well,
-    /// grants nothing, and an upload to it stops at 64 KiB for ever. 16 bytes a request is what it costs. `None`,
-    /// the default for a server: SETTINGS tells all.
+    /// Default 65,536 for a client: Undertow's server also uses a greater value for its own receive windows, grants nothing, and an
+    /// upload to it stops at 64 KiB for ever. The cost is 16 bytes a request. `None`, the default for a server: SETTINGS states the whole
+    /// value.
     pub settings_window_bytes: Option<u32>,
     /// When SETTINGS goes out. Default [`SettingsTiming::Immediate`].
     pub settings_timing: SettingsTiming,
-    /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server,
-    /// which has no other way to say so; `false` for a client, since nothing is gained and
-    /// node-spdy resets the client's own requests when it reads GOAWAY.
+    /// Whether `shutdown` sends GOAWAY while streams are still open. Default `true` for a server, which has no other way to announce it;
+    /// `false` for a client, since nothing is gained and node-spdy resets the client's own requests when it reads GOAWAY.
     pub early_goaway: bool,
-    /// PING when nothing was heard for so long; `None` (the default) never.
+    /// Send PING after so long without input; `None` (the default) never.
     pub keepalive_interval: Option<Duration>,
-    /// With `keepalive_interval`: the session is dead when after a PING nothing at all was heard
-    /// for so long. Anything will do, since Undertow never answers a PING. The time in which we do not
-    /// read does not count. Default 10 s.
+    /// With `keepalive_interval`: the session is dead if no input at all arrives for so long after a PING. Any input counts, since
+    /// Undertow never answers a PING. The time in which we do not read does not count. Default 10 s.
     pub keepalive_timeout: Duration,
     /// The same without flow control, while DATA of ours waits, or lies before the PING on its way (in a session that
     /// sent 64 KiB or more): such a peer stops reading, PINGs included, when one of its streams is not read, and what
@@ -355,7 +350,7 @@ impl Config {
         self.flow_control && self.version.has_session_window()
     }
 
-    /// The receive window of a new stream, as the peer is told.
+    /// The receive window of a new stream, as the peer knows it.
     pub(crate) fn stream_window(&self) -> i64 {
         let most = self
             .settings_window_bytes

@@ -315,7 +315,7 @@ impl Session {
             true => self.config.keepalive_unread_timeout,
             false => self.config.keepalive_timeout,
         };
-        // Silence says nothing while an answer is not read, or may lie behind what the peer does not read.
+        // Silence proves nothing while an answer is not read, or may be behind data that the peer does not read.
         let excused = self.deadlines.is_reading_stopped || (is_behind_data && now < heard + waited);
         let since = if excused { now } else { heard };
         if now >= since + self.config.keepalive_timeout {

@@ -150,7 +150,7 @@ pub enum SessionError {
         /// How long it waited.
         waited: Duration,
     },
-    /// Nothing was heard after a keepalive PING.
+    /// No input after a keepalive PING.
     #[error("nothing heard for {waited:?} after PING")]
     KeepaliveTimeout {
         /// How long it was waited for.
@@ -176,10 +176,10 @@ pub enum SessionError {
 }
 
 impl SessionError {
-    /// What our GOAWAY says about it.
+    /// The status of our GOAWAY for it.
     ///
-    /// Flow control errors are PROTOCOL_ERROR too: SPDY/3.1 §2.6.8 asks for a code that
-    /// §2.6.6 gives no number (choice, as spdylay, Netty and mod_spdy).
+    /// Flow control errors are PROTOCOL_ERROR too: SPDY/3.1 §2.6.8 requires a code that §2.6.6 gives
+    /// no number (choice, as spdylay, Netty and mod_spdy).
     #[must_use]
     pub fn status(&self) -> GoAwayStatus {
         match self {

@@ -1,4 +1,4 @@
-//! What a session tells its owner.
+//! The events of a session for its owner.
 
 use std::time::Duration;
 

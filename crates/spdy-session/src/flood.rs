@@ -101,7 +101,7 @@ impl FloodBudget {
         check_limit(count, self.limits.refused_blocks, Flood::RefusedBlocks)
     }
 
-    /// A header block was inflated to `bytes`, kept or not.
+    /// A header block was inflated to `bytes`, stored or not.
     pub(crate) fn inflated(&mut self, bytes: usize, now: Instant) -> Result<(), SessionError> {
         let count = self.inflated.add(bytes as u64, now, &self.limits);
         check_limit(count, self.limits.inflated_bytes, Flood::InflatedBytes)

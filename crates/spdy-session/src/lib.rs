@@ -6,9 +6,8 @@
 //!  open, reply, send_data ... -+                    +---> poll_transmit -> bytes
 //! ```
 //!
-//! [`session::Session`] is the whole door; [`config::Config`] holds every limit and choice;
-//! [`event::Event`] is all that an owner hears; [`limit::Limit`] names what a peer can run into. What a frame's bytes mean is the business of
-//! `spdy-frame`; what headers mean is the business of `spdy-http`.
+//! [`session::Session`] is the whole interface; [`config::Config`] holds every limit and choice; [`event::Event`] lists all events for
+//! the owner; [`limit::Limit`] names the limits for a peer. `spdy-frame` interprets the bytes of a frame; `spdy-http` interprets headers.
 
 mod closing;
 mod commands;

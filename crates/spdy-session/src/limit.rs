@@ -5,10 +5,9 @@
 //! control_payload_bytes: 128 KiB  ControlPayload ..  control_payload_bytes 3
 //! ```
 //!
-//! A limit is called as the field of the configuration that sets it, in logs and in metrics alike, so
-//! that whoever reads that one was met knows which value to look at. One is counted when it changed
-//! what the session did: refused a stream, reset it, stopped reading, or ended. Nothing is counted, and
-//! nothing costs anything, below it.
+//! A limit has the name of the configuration field that sets it, in logs and in metrics alike, so that
+//! a reader knows which value to check. One is counted when it changed what the session did: refused a
+//! stream, reset it, stopped reading, or ended. Below a limit nothing is counted, and nothing is paid.
 
 use std::fmt;
 
@@ -50,7 +49,7 @@ limits! {
     SessionWindow = "session_window_bytes",
     /// Streams that have ended while their owner still works on them; the next stream is refused.
     EndedStreamsInWork = "ended_streams_in_work",
-    /// Streams that nobody has taken yet; as many as may be open at once. The next is refused.
+    /// Streams that are not taken yet; as many as may be open at once. The next is refused.
     UntakenStreams = "untaken_streams",
     /// DATA of one stream that is discarded; no more of it is wanted.
     DiscardedBytes = "discarded_bytes",
@@ -60,9 +59,9 @@ limits! {
     ControlQueue = "control_queue_frames",
     /// PING echoes that wait to be written; the session ends.
     PingEchoes = "ping_echoes",
-    /// Pushes that wait to be claimed; one more is refused. Kept by the owner.
+    /// Pushes that wait to be claimed; one more is refused. Enforced by the owner.
     UnclaimedPushes = "unclaimed_pushes",
-    /// Bytes of DATA of all of them; the push is cancelled. Kept by the owner.
+    /// Bytes of DATA of all of them; the push is cancelled. Enforced by the owner.
     UnclaimedBytes = "unclaimed_push_bytes",
 
     // how large a thing may be
@@ -72,7 +71,7 @@ limits! {
     SettingsEntries = "settings_entries",
     /// Plain bytes of a header block; the stream is lost.
     BlockPlainBytes = "block_plain_bytes",
-    /// Plain bytes that a header block is inflated to, kept or not; the session ends.
+    /// Plain bytes that a header block is inflated to, stored or not; the session ends.
     BlockInflatedBytes = "block_inflated_bytes",
     /// Pairs and further components in a header block; the stream is lost.
     BlockPairs = "block_pairs",
@@ -112,7 +111,7 @@ limits! {
     StreamWriteTimeout = "stream_write_timeout",
     /// A stream that is discarded and does not end; it is reset.
     DiscardTimeout = "discard_timeout",
-    /// A push that nobody claims; it is cancelled. Kept by the owner.
+    /// A push that no request claims; it is cancelled. Enforced by the owner.
     UnclaimedTimeout = "unclaimed_push_timeout",
     /// A session without open streams; it ends in order.
     IdleTimeout = "idle_timeout",

@@ -1,6 +1,6 @@
 //! What goes on the wire next, and the writing of it.
 //!
-//! Nothing is encoded before it is asked for. The order (choice, SPDY/3.1 §2.3.3 leaves it open):
+//! Nothing is encoded before the driver polls for it. The order (choice, SPDY/3.1 §2.3.3 leaves it open):
 //!
 //! 1. the greeting: SETTINGS, and in 3.1 the first WINDOW_UPDATE of the session
 //! 2. PING echoes, then our own PING
@@ -141,8 +141,8 @@ impl Session {
             return;
         }
         self.outbound.initial_settings_done = true;
-        // ascending ids, no PERSIST: Chromium ends the session over the first, and we neither ask
-        // for storage nor store (SPDY/3.1 §2.6.4; stored values are a tracking cookie)
+        // ascending ids, no PERSIST: Chromium ends the session over descending ones, and we neither request storage nor store (SPDY/3.1
+        // §2.6.4; stored values are a tracking cookie)
         let mut entries = Vec::with_capacity(2);
         let streams = self.config.peer_streams();
         if streams != u32::MAX {
@@ -150,8 +150,7 @@ impl Session {
         }
         let window = self.config.stream_window();
         if self.config.version == Version::V2 {
-            // no effect by the text, but node-spdy runs flow control in SPDY/2 too, and
-            // stops after 64 KiB unless told so
+            // no effect by the text, but node-spdy runs flow control in SPDY/2 too, and stops after 64 KiB without it
             entries.push(Setting::new(SettingId::INITIAL_WINDOW_SIZE, 0x7fff_ffff));
         } else if self.stream_windows && window != INITIAL_WINDOW {
             entries.push(Setting::new(SettingId::INITIAL_WINDOW_SIZE, window as u32));
@@ -237,7 +236,7 @@ impl Session {
         if let Some(settings) = self.outbound.initial_settings.take() {
             return self.put(&Frame::Settings(settings), out);
         }
-        // How far is told at this moment: how the frame before it was cut must not show.
+        // The delta is computed now, so that it does not show how the frame before it was cut.
         if std::mem::take(&mut self.outbound.opens_window)
             && let delta @ 1.. = self.receive_window.grant()
         {
@@ -291,7 +290,7 @@ impl Session {
             return Some(WindowUpdate { stream_id, delta });
         }
         while let Some(id) = self.outbound.window_updates.pop_front() {
-            // no grant for a stream that is gone, or whose FIN came since
+            // no grant for a stream that is gone, or has had its FIN since
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };

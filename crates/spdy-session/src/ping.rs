@@ -1,7 +1,7 @@
 //! PING: our own, one at a time, and the echoes we owe (SPDY/3.1 §2.6.5).
 //!
-//! Ids have the parity of the side that asks: odd from the client. The peer's come back unchanged,
-//! ahead of all other output; one of our parity is the answer to ours, or means nothing.
+//! Ids have the parity of the side that sends the PING: odd from the client. The peer's are returned unchanged, ahead
+//! of all other output; one of our parity is the answer to ours, or means nothing.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use spdy_clock::Instant;
 
 use crate::config::Role;
 
-/// Our ping that is asked for or under way.
+/// Our ping that is requested or in flight.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PingInFlight {
     id: u32,
-    /// When it was asked for, or written: what a dead session is told by.
+    /// When it was requested, or written: the start of the timeout for a dead session.
     pub(crate) asked: Instant,
     /// When it was written: what the round trip is measured from.
     sent: Option<Instant>,
@@ -64,8 +64,8 @@ impl Pings {
         }
     }
 
-    /// Asks for a ping at `now`. With one under way that one will answer for both: several in
-    /// flight only cost the peer (and some count them as a flood).
+    /// Requests a ping at `now`. One in flight answers for both: several in flight only cost the peer (and some count
+    /// them as a flood).
     pub(crate) fn ask(&mut self, now: Instant) {
         if self.flight.is_none() {
             self.flight = Some(PingInFlight {
@@ -81,8 +81,8 @@ impl Pings {
         }
     }
 
-    /// Asks for a ping that is written behind all that has left by now. It takes the place of one under way, whose
-    /// echo would say nothing of what left since, and will answer for both.
+    /// Requests a ping that is written behind all output so far. It replaces one in flight, whose echo would prove
+    /// nothing about later output, and answers for both.
     pub(crate) fn request_behind_data(&mut self, now: Instant) {
         if self.flight.is_some_and(|flight| flight.sent.is_some()) {
             self.flight = None;
@@ -90,7 +90,7 @@ impl Pings {
         self.ask(now);
     }
 
-    /// Whether one was asked for that has not been written.
+    /// True if one is requested and not written.
     pub(crate) fn is_unwritten(&self) -> bool {
         self.flight.is_some_and(|flight| flight.sent.is_none())
     }

@@ -76,7 +76,7 @@ impl Session {
             Frame::GoAway(goaway) => self.on_goaway(goaway),
             Frame::WindowUpdate(update) => self.on_window_update(update),
             Frame::Noop => self.budget.empty_frame(self.now),
-            // a type that nobody knows, or CREDENTIAL, which nobody uses: skipped, but not for ever
+            // an unknown type, or CREDENTIAL, which no peer uses: skipped, but not for ever
             Frame::Skipped { len_bytes: 0, .. } => self.budget.empty_frame(self.now),
             Frame::Skipped { .. } => Ok(()),
         }
@@ -106,7 +106,7 @@ impl Session {
             self.stats.limits.count(Limit::SettingsEntries);
         }
         for entry in &settings.entries {
-            // a client returns what the *server* once said, not what it wants itself (choice, nginx)
+            // a client returns the value that the *server* once sent, not its own (choice, nginx)
             let returned = entry.flags & Setting::PERSISTED != 0;
             if self.config.role == Role::Server && returned {
                 continue;
@@ -225,7 +225,7 @@ impl Session {
         self.stream_error_with_cause(id, status, ResetCause::ByUs(status))
     }
 
-    /// As [`stream_error`](Self::stream_error), with what the owner is told.
+    /// As [`stream_error`](Self::stream_error), with the cause for the owner.
     pub(crate) fn stream_error_with_cause(
         &mut self,
         id: StreamId,

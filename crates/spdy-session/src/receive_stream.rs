@@ -1,5 +1,5 @@
-//! What the peer's frames do to streams: SYN_STREAM, SYN_REPLY, HEADERS, DATA, RST_STREAM
-//! (SPDY/3.1 §2.3, §2.6). Each unexpected frame has one meaning, and it is told here.
+//! The effects of the peer's frames on streams: SYN_STREAM, SYN_REPLY, HEADERS, DATA, RST_STREAM (SPDY/3.1 §2.3,
+//! §2.6). Each unexpected frame has one meaning, which is defined here.
 
 use spdy_frame::error::BlockError;
 use spdy_frame::frame::{Data, Headers, RstStream, SynReply, SynStream};
@@ -84,8 +84,7 @@ impl Session {
         })
     }
 
-    /// Why a client does not take a stream that the server opened, if it does not. What its URL
-    /// says is judged above, by `spdy-http`.
+    /// Why a client does not accept a stream that the server opened, if it does not. `spdy-http` checks its URL.
     fn push_fault(&self, syn: &SynStream) -> Option<RstStatus> {
         if self.config.role != Role::Client {
             return None;
@@ -155,7 +154,7 @@ impl Session {
         block: Block,
     ) -> Result<(), SessionError> {
         let (id, fin) = (reply.stream_id, reply.fin);
-        // moby's client answers a push, though nobody waits for it
+        // moby's client answers a push, though no answer is expected
         if self
             .streams
             .get(id)
@@ -443,7 +442,7 @@ impl Session {
         self.stray(id)
     }
 
-    /// What RST_STREAM says about a block that is malformed or too large.
+    /// The status of RST_STREAM for a block that is malformed or too large.
     fn block_status(&self, error: &BlockError) -> RstStatus {
         if error.is_over_limit() && self.config.version != Version::V2 {
             RstStatus::FRAME_TOO_LARGE

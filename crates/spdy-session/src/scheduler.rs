@@ -1,4 +1,4 @@
-//! Whose turn it is to send DATA (SPDY/3.1 §2.3.3).
+//! Chooses the stream that sends DATA next (SPDY/3.1 §2.3.3).
 //!
 //! Eight queues, one for each priority. The most urgent queue that holds a stream goes first, and
 //! its streams take turns, a frame each. So that no stream starves, one frame in every `guard`
@@ -101,7 +101,7 @@ impl Scheduler {
 mod tests {
     use super::*;
 
-    /// Who gets each of `frames` frames when every stream always has more.
+    /// The streams that get each of `frames` frames when every stream always has more.
     fn turns(scheduler: &mut Scheduler, streams: &[(u8, u32)], frames: usize) -> Vec<u32> {
         let priority = |id| Priority::new(streams.iter().find(|s| s.1 == id).unwrap().0);
         for &(level, id) in streams {

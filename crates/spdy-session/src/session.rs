@@ -57,7 +57,7 @@ use crate::tally::{FrameCounts, ResetCounts};
 use crate::undecided::VersionDetection;
 use crate::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 
-/// What SYN_STREAM says besides its headers.
+/// The options of SYN_STREAM besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct StreamOptions {
     /// How urgent the answer is; of a unidirectional stream, the stream itself.
@@ -142,12 +142,12 @@ impl Stats {
 
 /// One endpoint of a SPDY session: no socket, no clock, no task.
 ///
-/// A driver loops over three steps. It says what happened (`handle_*`, or a verb such as
-/// [`ping`](Self::ping)); it drains [`poll_transmit`](Self::poll_transmit) and
-/// [`poll_event`](Self::poll_event), in this order or until both are empty, since writing has
-/// events too; it waits, no longer than until [`poll_timeout`](Self::poll_timeout).
+/// A driver loops over three steps. It passes events in (`handle_*`, or a verb such as
+/// [`ping`](Self::ping)). It drains [`poll_transmit`](Self::poll_transmit) and
+/// [`poll_event`](Self::poll_event), in this order or until both are empty, since writing has events
+/// too. It waits, no longer than until [`poll_timeout`](Self::poll_timeout).
 ///
-/// `now` may never go back; verbs without it happen at the latest hour that was told.
+/// `now` may never go back; verbs without it happen at the latest time that was passed in.
 pub struct Session {
     pub(crate) config: Config,
     pub(crate) now: Instant,
@@ -183,7 +183,7 @@ pub struct Session {
     pub(crate) unread: usize,
     /// How long the peer could send nothing because of that.
     pub(crate) backpressure: Backpressure,
-    /// The peer's MAX_CONCURRENT_STREAMS, once told.
+    /// The peer's MAX_CONCURRENT_STREAMS, once received.
     pub(crate) peer_max_streams: Option<u32>,
     /// `open` was refused for want of room.
     pub(crate) is_open_blocked: bool,
@@ -297,8 +297,8 @@ impl Session {
         self.handle_transport_lost();
     }
 
-    /// When [`handle_timeout`](Self::handle_timeout) wants to be called; `None` for never. It moves
-    /// with everything that happens, so ask again after every other call.
+    /// When [`handle_timeout`](Self::handle_timeout) must be called; `None` for never. Every other
+    /// call may change it, so poll it again afterwards.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
         self.next_deadline()
@@ -380,7 +380,7 @@ impl Session {
         self.stats.limits.count(limit);
     }
 
-    /// The latest time it was told.
+    /// The latest time that was passed in.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
@@ -403,8 +403,8 @@ impl Session {
         self.update_waits();
     }
 
-    /// Ends a session that has drained, and tells of room. After every frame, not after every
-    /// read: how the bytes are cut must not show.
+    /// Ends a session that has drained, and reports room. After every frame, not after every read:
+    /// how the bytes are cut must not show.
     pub(crate) fn end_if_done(&mut self) {
         self.end_if_drained();
         if self.is_open_blocked && !self.closing.takes_no_streams() && self.has_room() {

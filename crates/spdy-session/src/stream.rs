@@ -41,7 +41,7 @@ pub(crate) enum Step {
     Received { fin: bool },
 }
 
-/// Whether SYN_REPLY was seen, and whose it is.
+/// Whether SYN_REPLY was seen, and which side sends it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ReplyState {
     /// The peer's, and it has not come.
@@ -80,7 +80,7 @@ pub(crate) enum StreamViolation {
 }
 
 impl StreamViolation {
-    /// What our RST_STREAM says. SPDY/2 has no codes of its own for the last two.
+    /// The status of our RST_STREAM. SPDY/2 has no codes of its own for the last two.
     pub(crate) fn status(self, version: Version) -> RstStatus {
         match (self, version) {
             (Self::BeforeReply | Self::ReplyByOpener, _)
@@ -161,12 +161,12 @@ pub(crate) enum QueueState {
     Delayed,
 }
 
-/// What came on a stream that nobody reads.
+/// Input of a stream without a reader.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct DiscardedInput {
     /// DATA, bytes.
     pub(crate) bytes: u64,
-    /// Since when we have had nothing more to say on it; before our FIN, since when it is discarded.
+    /// Since when we have had no more output on it; before our FIN, since when it is discarded.
     pub(crate) since: Instant,
 }
 
@@ -177,7 +177,7 @@ pub(crate) struct Stream {
     pub(crate) associated_to: StreamId,
     /// What its DATA goes by.
     pub(crate) priority: Priority,
-    /// What its SYN_STREAM said.
+    /// The priority in its SYN_STREAM.
     pub(crate) syn_priority: Priority,
     pub(crate) unidirectional: bool,
     pub(crate) state: State,
@@ -212,7 +212,7 @@ pub(crate) struct Stream {
     pub(crate) counted: bool,
     /// A WINDOW_UPDATE is queued.
     pub(crate) grant_queued: bool,
-    /// Nobody reads what comes.
+    /// Present if the input has no reader.
     pub(crate) discarded: Option<DiscardedInput>,
 }
 
@@ -267,7 +267,7 @@ impl Stream {
         };
     }
 
-    /// Whether the owner may queue more for it (SYN_REPLY is asked about elsewhere).
+    /// Whether the owner may queue more for it (SYN_REPLY is checked elsewhere).
     pub(crate) fn accepts_output(&self) -> bool {
         self.state.sends() && !self.end_queued && self.answer != ReplyState::NotSent
     }

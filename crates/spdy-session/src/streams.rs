@@ -13,10 +13,10 @@ use crate::stream::{Item, State, Stream};
 /// How many gone streams are remembered, so that late frames for them meet silence (choice).
 const MAX_REMEMBERED_IDS: usize = 64;
 
-/// Spare queues that are kept: as many as streams are mostly allowed at once.
+/// Spare queues: as many as streams are usually allowed at once.
 const MAX_SPARE_QUEUES: usize = 128;
 
-/// The longest queue that is kept, items: what an answer in memory needs, and some.
+/// The longest spare queue, items: what an answer in memory needs, and some.
 const SPARE_ITEMS: usize = 8;
 
 #[derive(Clone, Copy, Debug)]
@@ -114,8 +114,7 @@ impl Streams {
         self.slot(id).and_then(|slot| self.slots[slot].as_ref())
     }
 
-    /// As [`get`](Self::get), to change. Who moves its state to `Closed` calls
-    /// [`stop_counting`](Self::stop_counting).
+    /// As [`get`](Self::get), mutable. A caller that changes its state to `Closed` calls [`stop_counting`](Self::stop_counting).
     pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
         self.slot(id).and_then(|slot| self.slots[slot].as_mut())
     }

@@ -61,7 +61,7 @@ impl FrameCounts {
         self.0[Self::place(kind)] += 1;
     }
 
-    /// How many of `kind` there were. All types that nobody knows are counted as one.
+    /// How many of `kind` there were. All unknown types are counted as one.
     #[must_use]
     pub const fn of(&self, kind: Kind) -> u64 {
         self.0[Self::place(kind)]
@@ -99,7 +99,7 @@ impl ResetCounts {
         self.0[Self::place(status)] += 1;
     }
 
-    /// How many of `status` there were. All statuses that nobody knows are counted as one.
+    /// How many of `status` there were. All unknown statuses are counted as one.
     #[must_use]
     pub const fn of(&self, status: RstStatus) -> u64 {
         self.0[Self::place(status)]

@@ -1,6 +1,6 @@
-//! SPDY/3 or 3.1? On the wire they are one number, and nobody negotiated (SPDY/3.1 §2.2.1).
+//! SPDY/3 or 3.1? On the wire they have the same number, and no version was negotiated (SPDY/3.1 §2.2.1).
 //!
-//! They differ in the session's window alone, so what 3.1 wants is kept to until the peer has shown what it speaks:
+//! They differ in the session's window alone, so the rules of 3.1 apply until the peer has shown which one it speaks:
 //!
 //! ```text
 //!               what we do while we do not know               what shows it
@@ -12,8 +12,8 @@
 //!                                                             3:   the echo without one, or ten seconds
 //! ```
 //!
-//! The echo is that of a PING which left behind the 65,536 bytes: one that was under way says nothing of them. The seconds
-//! are counted from when the transport took it.
+//! The echo is that of a PING sent after the 65,536 bytes: an earlier one proves nothing about them. The seconds count from when the
+//! transport took it.
 //!
 //! Who reads and echoes has read all that came before; a receiver of 3.1 that has, and has used it, grants at half of its
 //! window. One that reads and does not use it for longer is taken for 3, and may be overrun, until it grants. The guess
@@ -100,7 +100,7 @@ impl Session {
         self.session_window || (self.version_detection.is_pending() && opened)
     }
 
-    /// Asks the peer, in its way, if DATA waits for a window that it may not have.
+    /// Probes the peer's version, if DATA waits for a window that it may not have.
     pub(crate) fn probe_version(&mut self) {
         let waits = self.outbound.data_bytes > 0 && self.send.credit() == 0;
         if self.version_detection.known == DetectionState::Unknown && waits {
@@ -109,9 +109,9 @@ impl Session {
         }
     }
 
-    /// At `now` the transport had taken all that [`poll_transmit`](Self::poll_transmit) gave. With
-    /// [`detect_session_window`](Config::detect_session_window) a driver says so, or a peer that answers no PING is
-    /// waited for without an end.
+    /// At `now` the transport had taken all output of [`poll_transmit`](Self::poll_transmit). With
+    /// [`detect_session_window`](Config::detect_session_window) a driver must call this, as otherwise the session waits for ever for a
+    /// peer that answers no PING.
     pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
         if self.version_detection.known == DetectionState::ProbeQueued && !self.pings.is_unwritten()
@@ -127,7 +127,7 @@ impl Session {
         self.open_session_window();
     }
 
-    /// It speaks 3, or was silent when asked. WINDOW_UPDATE for stream 0 still shows 3.1.
+    /// It speaks 3, or did not answer the probe. WINDOW_UPDATE for stream 0 still shows 3.1.
     pub(crate) fn set_version_3(&mut self) {
         self.version_detection.known = DetectionState::Decided;
         self.release_delayed(false);

@@ -84,9 +84,8 @@ pub(crate) struct ReceiveWindow {
 }
 
 impl ReceiveWindow {
-    /// A stream's: the peer starts with `target`, told by SETTINGS, or with 65,536 if it has not
-    /// read them and that is more: with no acknowledgement, overshoot up to the old limit is
-    /// tolerated (choice).
+    /// A stream's: the peer starts with `target`, sent in SETTINGS, or with 65,536 if it has not read them and that is more: with no
+    /// acknowledgement, overshoot up to the old limit is tolerated (choice).
     pub(crate) fn of_stream(target: i64) -> Self {
         Self {
             target,

@@ -39,7 +39,7 @@ impl Pair {
         }
     }
 
-    /// Carries bytes until nobody has any; `heard` is told what happens at either side, and answers.
+    /// Carries bytes until neither side has any; `heard` gets the events of both sides, and may reply.
     fn talk(&mut self, heard: &mut impl FnMut(&mut Session, Event)) {
         loop {
             let wrote = carry(

@@ -24,14 +24,14 @@ fn pair() -> (Session, Session) {
     (client, server)
 }
 
-/// Everything that `from` has to say, to `to`.
+/// Delivers all output of `from` to `to`.
 fn deliver(from: &mut Session, to: &mut Session) {
     let mut wire = BytesMut::new();
     while from.poll_transmit(NOW, &mut wire) {}
     to.handle_input(NOW, &wire);
 }
 
-/// What `session` heard of the stream: DATA in all, FIN, and how it was reset.
+/// What `session` received of the stream: DATA in all, FIN, and how it was reset.
 fn heard(session: &mut Session) -> (usize, bool, Option<RstStatus>) {
     let mut heard = (0, false, None);
     while let Some(event) = session.poll_event() {

@@ -310,7 +310,7 @@ fn a_session_that_drained_in_the_middle_of_a_read_looks_at_nothing_behind_it() {
     );
 }
 
-/// The owner was told to send a request again that had been answered.
+/// The owner was notified to send a request again that had been answered.
 #[test]
 fn an_answered_stream_is_processed_whatever_last_good() {
     let mut client = asking(Version::V31);

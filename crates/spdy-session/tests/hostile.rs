@@ -36,7 +36,7 @@ fn empty_frames_of_other_kinds_count_as_well() {
     server.syn(1);
     let mut noise = BytesMut::new();
     noise.extend_from_slice(&[0x80, 2, 0, 5, 0, 0, 0, 0]); // NOOP
-    noise.extend_from_slice(&[0x80, 2, 0, 99, 0, 0, 0, 0]); // a type that nobody knows
+    noise.extend_from_slice(&[0x80, 2, 0, 99, 0, 0, 0, 0]); // an unknown type
     for _ in 0..500 {
         server.session.handle_input(server.now, &noise);
     }

@@ -209,7 +209,7 @@ fn any_version() -> impl Strategy<Value = Version> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// How the transport cuts the bytes changes neither what is told nor what is written.
+    /// How the transport cuts the bytes changes neither events nor output.
     #[test]
     fn any_cut_of_the_input_gives_the_same_events(
         role in any_role(),
@@ -276,8 +276,8 @@ proptest! {
         prop_assert!(session.is_closed());
     }
 
-    /// Frames that mean something, bent: no panic either, and an owner that answers, consumes and
-    /// resets whatever it is told of finds no state that breaks.
+    /// Valid frames, mutated: no panic either, and an owner that answers, consumes and resets on
+    /// any event finds no invalid state.
     #[test]
     fn no_bent_frames_make_a_machine_panic(
         role in any_role(),
@@ -326,7 +326,7 @@ proptest! {
 /// What a schedule does next.
 #[derive(Clone, Debug)]
 enum Act {
-    /// The client asks for so many bytes, at a priority.
+    /// The client requests so many bytes, at a priority.
     Ask { len: usize, priority: u8 },
     /// The client sends so many bytes more on a stream, and ends it or not.
     Upload {
@@ -404,7 +404,7 @@ impl Side {
         }
     }
 
-    /// Takes up to `bytes` over to `to`, and lets its owner act on what it is told.
+    /// Delivers up to `bytes` to `to`, and lets its owner handle the events.
     fn carry(&mut self, to: &mut Self, now: Instant, bytes: usize) -> bool {
         while self.wire.len() < bytes && self.session.poll_transmit(now, &mut self.wire) {}
         let piece = self.wire.split_to(bytes.min(self.wire.len()));

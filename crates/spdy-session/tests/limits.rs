@@ -1,5 +1,5 @@
-//! Every limit of the machine: a peer that goes exactly as far is let be, one step further is met, counted
-//! by name, and has the consequence that `docs/reference/limits-spdy.md` tells. A limit without a case here fails.
+//! Every limit of the machine: a peer that goes exactly as far is accepted; one step further is counted by name, and has the consequence
+//! that `docs/reference/limits-spdy.md` states. A limit without a case here fails.
 
 mod support;
 
@@ -58,7 +58,7 @@ fn pair(name: usize, value: usize) -> HeaderBlock {
     headers
 }
 
-/// A server that has answered stream 1 and hears it out.
+/// A server that has answered stream 1 and discards the rest of its request.
 fn discarding(change: impl FnOnce(&mut Config)) -> Script {
     let mut script = server(change);
     script.syn(1);
@@ -502,13 +502,13 @@ fn refused_blocks_count_wherever_they_stand() {
     assert_eq!(limits.of(Limit::RefusedBlocks), 1, "{limits}");
 }
 
-/// A server that gives an upload no window held it, and whoever waited for its answer, for ever.
+/// A server that gave an upload no window blocked it, and the reader of its answer, for ever.
 #[test]
 fn a_stalled_upload_is_reset_with_its_cause() {
     for (window, told) in [
         // the stream's own
         (0, ["Reset 1 by us: stalled for 60s", "Reply 3 fin"]),
-        // the session's: nobody's DATA can leave
+        // the session's: no stream can send DATA
         (1 << 20, ["Reset 1: session lost", "Reset 3: session lost"]),
     ] {
         let mut script = Script::client();

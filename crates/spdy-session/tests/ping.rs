@@ -165,12 +165,12 @@ fn any_input_counts_as_a_sign_of_life() {
         client.pass(ms(5_000));
         assert_eq!(client.output(), [format!("PING {ping}")]);
         client.pass(ms(100));
-        client.window_update(9, 1); // means nothing, but somebody sent it
+        client.window_update(9, 1); // no effect, but a sign of life
     }
     assert_eq!(client.events(), [""; 0]);
 }
 
-/// Its PING was kept under way, and what it said put off its end by the timeout alone instead of the interval.
+/// Its PING stayed in flight, and input postponed its end by the timeout alone instead of the interval.
 #[test]
 fn each_frame_restarts_the_keepalive_without_windows() {
     for version in [Version::V2, Version::V31] {
@@ -198,8 +198,8 @@ fn each_frame_restarts_the_keepalive_without_windows() {
     }
 }
 
-/// Found by the fuzz target `server_session`: where the last that was heard of such a peer was longer ago than the
-/// interval, a deadline that had been met stayed due, and a driver turned once more for it.
+/// Found by the fuzz target `server_session`: if the last input of such a peer was longer ago than the interval,
+/// an expired deadline stayed due, and a driver looped once more for it.
 #[test]
 fn a_long_silent_peer_is_pinged_at_once() {
     let mut config = Config::new(Role::Client, Version::V31);
@@ -333,7 +333,7 @@ fn data_under_the_pipe_size_extends_no_timeout() {
     assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
 }
 
-/// It says something, and reads nothing: PINGs would pile up before it, and be a flood when it reads them.
+/// It sends, and reads nothing: PINGs would pile up before it, and be a flood when it reads them.
 #[test]
 fn a_sending_peer_without_windows_is_pinged_once() {
     let mut client = pinged_behind(65_536);
@@ -345,7 +345,7 @@ fn a_sending_peer_without_windows_is_pinged_once() {
     assert_eq!(client.events(), [""; 0]);
 }
 
-/// A terminal that waits for a key has an open stream, on which nothing is said.
+/// A terminal that waits for a key has an open stream without traffic.
 #[test]
 fn silence_timeout_counts_frames_of_both_sides() {
     let mut config = Config::new(Role::Server, Version::V31);
@@ -396,8 +396,8 @@ fn data_that_comes_slowly_is_no_unfinished_frame() {
     assert_eq!(server.events().len(), 11);
 }
 
-/// Found by the fuzz target `server_session`: whether the wait began anew with the frame behind a skipped one was
-/// decided by where the transport cut.
+/// Found by the fuzz target `server_session`: the cuts of the transport decided whether the wait restarted with
+/// the frame behind a skipped one.
 #[test]
 fn the_end_of_a_skipped_frame_is_progress_wherever_it_is_cut() {
     let deadline = |pieces: &[&[u8]]| {

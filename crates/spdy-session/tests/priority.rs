@@ -1,4 +1,4 @@
-//! Whose DATA goes first (SPDY/3.1 §2.3.3).
+//! Which stream's DATA goes first (SPDY/3.1 §2.3.3).
 
 mod support;
 

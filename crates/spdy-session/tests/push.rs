@@ -40,7 +40,7 @@ fn client(version: Version, push: PushPolicy) -> Script {
     client
 }
 
-/// A server that was asked for something.
+/// A server with a request.
 fn server() -> Script {
     let mut server = Script::server();
     server.syn_fin(1);

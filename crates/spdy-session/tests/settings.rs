@@ -60,7 +60,8 @@ fn the_greeting_goes_before_a_request_that_was_opened_at_once() {
     assert_eq!(wrote[2], "SYN_STREAM 1 fin");
 }
 
-/// Undertow's server takes what SETTINGS says for its own windows, and over 65,536 bytes grants no upload anything.
+/// Undertow's server uses the values of SETTINGS for its own windows, and over 65,536 bytes grants no upload
+/// anything.
 #[test]
 fn large_client_windows_follow_each_syn_stream() {
     for (window, told, from_v2_pairs) in [

@@ -1,4 +1,4 @@
-//! What is sent and granted while nobody knows whether the peer speaks SPDY/3 or 3.1, and how it is found out.
+//! What is sent and granted while it is unknown whether the peer speaks SPDY/3 or 3.1, and how it is detected.
 
 mod support;
 
@@ -6,7 +6,7 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use support::{Script, bytes, id, ms, some_headers};
 
-/// The window of a session of 3.1 that nobody has raised.
+/// The initial window of a session of 3.1.
 const WINDOW: usize = 65_536;
 
 /// DATA in `lines`, bytes.
@@ -32,7 +32,7 @@ fn answering_two(server: &mut Script) {
     }
 }
 
-/// A client of 3.1 that had not said so was overrun.
+/// An undetected client of 3.1 was overrun.
 #[test]
 fn an_undetected_peer_is_sent_what_3_1_allows() {
     let mut server = undecided();
@@ -166,7 +166,7 @@ fn session_window_moves_of_okhttp_do_not_mean_3() {
         let mut server = Script::new(config);
         server.syn(1);
         server.syn(3);
-        server.data(1, 81_920, false); // 65,536, and as much as SETTINGS told
+        server.data(1, 81_920, false); // 65,536, and as much as SETTINGS stated
         server.data(3, more, false);
         server.session.consume(id(1), 81_920);
         let wrote = server.output();

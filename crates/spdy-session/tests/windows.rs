@@ -531,8 +531,8 @@ fn a_large_body_crosses_at_the_pace_of_its_reader() {
     assert!(pair.now < Instant::from_millis(1_000));
 }
 
-/// Found by the fuzz target `server_session`: the grant was computed when the first piece of DATA was there, so
-/// that it told where the transport had cut the frame.
+/// Found by the fuzz target `server_session`: the grant was computed when the first piece of DATA was there, so that it showed where the
+/// transport had cut the frame.
 #[test]
 fn a_greeting_that_waits_for_the_peer_opens_the_window_by_all_that_came() {
     let mut config = Config::new(Role::Server, Version::V31);

@@ -34,7 +34,7 @@ impl Clock {
         UNIX_EPOCH + ORIGIN + (self.now() - Instant::ZERO)
     }
 
-    /// Puts it forward at once: whoever waited for a time within `span` sees its end.
+    /// Advances the clock at once: all timers within `span` fire.
     pub fn push(&self, span: Duration) {
         let now = self.now() + span;
         self.fire_timers(now);
@@ -55,7 +55,7 @@ impl Clock {
         }
     }
 
-    /// Makes it `now`, and wakes who waited for that.
+    /// Sets the time to `now`, and wakes the expired timers.
     fn fire_timers(&self, now: Instant) {
         let due = {
             let mut hands = self.state();

@@ -1,11 +1,10 @@
-//! A port of loopback at which nobody listens. One that was only looked up belongs to whoever binds it next, and that may be another
-//! test.
+//! A port of loopback without a listener. A port that was only found free may be bound next by another test.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 
 use socket2::{Domain, Socket, Type};
 
-/// A port that is taken, so that who connects to it is refused, for as long as this is there.
+/// A port that is bound but not listening, so that connections to it are refused, while this value exists.
 #[derive(Debug)]
 pub struct ClosedPort {
     socket: Socket,

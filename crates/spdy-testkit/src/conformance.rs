@@ -20,7 +20,7 @@ pub enum Receiver {
 pub struct Case {
     /// Name of the case.
     pub id: String,
-    /// Who is under test.
+    /// The side under test.
     pub receiver: Receiver,
     /// "2", "3" or "3.1".
     pub version: String,
@@ -32,7 +32,7 @@ pub struct Case {
     pub setup: Bytes,
     /// The bytes in question.
     pub input: Bytes,
-    /// Sent last, to see whether the session lives; empty where it cannot be asked.
+    /// Sent last, to check whether the session lives; empty if that is not possible.
     pub then: Bytes,
 }
 

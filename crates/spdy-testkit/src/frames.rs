@@ -15,9 +15,9 @@ pub struct FrameVector {
     pub version: String,
     /// The whole frame.
     pub hex: Hex,
-    /// What it means; `None` for a frame that is shorter than it says.
+    /// Its fields; `None` for a frame that is shorter than its stated length.
     pub fields: Option<Fields>,
-    /// How the bytes differ from what the producer was asked to write; `None` if they do not.
+    /// How the bytes differ from the producer's instructions; `None` if they do not.
     pub deviation: Option<Vec<String>>,
 }
 

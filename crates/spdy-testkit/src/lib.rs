@@ -1,7 +1,7 @@
 //! What tests share: known answers as typed values, and headers as browsers and servers send them.
 //!
-//! Never a normal dependency, and no dependency on the crates it tests: vectors come out as plain
-//! numbers and bytes, and each test says itself what they mean. The clock alone, a feature, is a `Runtime` of `spdy`.
+//! Never a normal dependency, and no dependency on the crates it tests: vectors come out as plain numbers and bytes,
+//! and each test interprets them itself. The clock alone, a feature, is a `Runtime` of `spdy`.
 //!
 //! ```text
 //! frames.rs      single frames without a header block        vectors/spec/frames.json

@@ -13,7 +13,7 @@ const COOKIE: &str = "sid=9f86d081884c7d659a2feaa0c55ad015; lang=en-US; theme=li
 const HOST: &str = "www.example.com";
 const PAGE: &str = "/articles/2014/a-page-of-usual-size.html";
 
-/// What a resource is: its suffix, its type, and what the browser says it accepts.
+/// The kinds of resources: suffix, type, and the browser's `Accept`.
 const KINDS: [(&str, &str, &str); 4] = [
     ("css", "text/css", "text/css,*/*;q=0.1"),
     ("js", "application/javascript", "*/*"),

@@ -1,4 +1,4 @@
-//! How long a test waits for what another process or thread is to do. Nobody waits for ever: a test that hangs says nothing.
+//! How long a test waits for another process or thread. No test waits for ever: a test that hangs reports nothing.
 
 use std::io::Read;
 use std::net::TcpStream;
@@ -10,10 +10,10 @@ use std::time::{Duration, Instant};
 /// How long anything may take on a machine that has much else to do.
 pub const WAIT_LIMIT: Duration = Duration::from_secs(60);
 
-/// Between two looks at what tells nobody of itself.
+/// The poll interval for a condition without a notification.
 pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 
-/// Waits until `is_so`, of which nothing else tells.
+/// Polls until `is_so`, for a condition without a notification.
 ///
 /// # Panics
 ///
@@ -26,7 +26,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// The connection; whoever reads from it fails after [`WAIT_LIMIT`] without a byte.
+/// The connection; a read from it fails after [`WAIT_LIMIT`] without a byte.
 ///
 /// # Panics
 ///
@@ -48,7 +48,7 @@ pub fn ended(child: &mut Child) -> ExitStatus {
     ended.unwrap_or_else(|_| panic!("process {} did not end by itself", child.id()))
 }
 
-/// What `child` says on those of its outputs that are pipes, until its end.
+/// The output of `child` on those of its outputs that are pipes, until its end.
 ///
 /// # Panics
 ///
@@ -58,7 +58,7 @@ pub fn output_within(longest: Duration, mut child: Child) -> Output {
     let (stdout, stderr) = (read(child.stdout.take()), read(child.stderr.take()));
     let ended = wait_for_exit_within(longest, &mut child);
     let (Ok(status) | Err(status)) = ended;
-    // Who was started by it may hold its pipes for longer.
+    // A process that it started may hold its pipes for longer.
     let [stdout, stderr] =
         [stdout, stderr].map(|bytes| bytes.recv_timeout(WAIT_LIMIT).expect("the end of a pipe"));
     let output = Output {

@@ -6,8 +6,8 @@
 //!  node 2   slots 10923 … 16383     no replicas: what a node has is gone with it
 //! ```
 //!
-//! The address is no other cluster's, of this process or another, so that nobody takes the port of a node that is away: who has
-//! it holds one port of it, which none of its nodes takes. Nothing is written to a disk but which node has which slots.
+//! The address belongs to no other cluster, of this process or another, so that the port of a stopped node stays free: the owner holds
+//! one port of the address, which none of its nodes uses. Only the slot table of the nodes is written to disk.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -28,7 +28,7 @@ const SLOTS: [(u16, u16); NODES] = [(0, 5460), (5461, 10_922), (10_923, 16_383)]
 /// Addresses that this process has tried so far.
 static ADDRESSES_TRIED: AtomicU32 = AtomicU32::new(0);
 
-/// The port that says that an address is taken. Below those that are given to whoever wants any.
+/// The port that marks an address as taken. It is below the ephemeral ports.
 const HELD_PORT: u16 = 16_379;
 
 /// Files of PEM, where the nodes are to speak TLS.
@@ -42,7 +42,7 @@ pub struct Tls {
     pub authority: PathBuf,
 }
 
-/// Whether tests with other programs are wanted. They are, unless SPDY_SKIP_PEERS says otherwise.
+/// True if tests with other programs are enabled: unless SPDY_SKIP_PEERS is set.
 #[must_use]
 pub fn peers_enabled() -> bool {
     std::env::var_os("SPDY_SKIP_PEERS").is_none_or(|value| value.is_empty())
@@ -236,7 +236,7 @@ impl RedisCluster {
         assert!(answer.starts_with("+OK"), "{command}: {answer}");
     }
 
-    /// Starts a node's process; gives what it says, from when it takes connections.
+    /// Starts a node's process; returns its output, from when it accepts connections.
     fn run(&mut self, number: usize) -> mpsc::Receiver<String> {
         let folder = self.folder.path().join(number.to_string());
         std::fs::create_dir_all(&folder).expect("a folder can be made");
@@ -289,12 +289,12 @@ fn own_address() -> (Ipv4Addr, TcpListener) {
     free.expect("some address of the loopback network is nobody's")
 }
 
-/// The lines that it says, read to the end: a full pipe would stop the server.
+/// The lines of its output, read to the end: a full pipe would stop the server.
 fn lines(log: ChildStdout) -> mpsc::Receiver<String> {
     let (said, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(log).lines().map_while(Result::ok) {
-            // Nobody may wait for more.
+            // The receiver may be gone.
             let _ = said.send(line);
         }
     });

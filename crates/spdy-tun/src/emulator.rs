@@ -84,16 +84,16 @@ impl Emulator {
         }
     }
 
-    /// Keeps every packet that comes from now on, up to `limit_bytes` of them and of what is known of each.
+    /// Captures every packet that arrives from now on. Packets and their metadata take at most `limit_bytes`.
     pub fn start_capture(&mut self, limit_bytes: usize) {
-        let _ = self.end_capture(); // of one that nobody ended
+        let _ = self.end_capture(); // discards a capture that was not ended
         self.capture = Some(Capture::new(limit_bytes));
     }
 
-    /// What was captured; nothing if nobody [asked](Self::start_capture). Packets that come later are not in it.
+    /// The captured packets; empty if no capture was [started](Self::start_capture). Later packets are not included.
     #[must_use]
     pub fn end_capture(&mut self) -> Capture {
-        // What is on its way has a number in it, and no packet to come may be taken for one of these.
+        // Packets in flight hold an index into this capture. Clear it, so that it does not point into a later capture.
         for flying in self.in_flight.values_mut() {
             flying.captured = None;
         }

@@ -1,7 +1,7 @@
 //! A host: a thread in a network namespace of its own, with one device that leads to the other host.
 //!
-//! Sockets belong to the namespace of the thread that opens them, and threads and processes inherit that of whoever
-//! starts them. So everything of a host is done [on its thread](Host::run), and the namespace lives as long as
+//! Sockets belong to the namespace of the thread that opens them. Threads and processes inherit the namespace of the
+//! thread that starts them. So all work of a host runs [on its thread](Host::run), and the namespace lives as long as
 //! something in it does.
 
 use std::fs;
@@ -91,14 +91,14 @@ impl Host {
         Ok((Self { jobs, proc }, device))
     }
 
-    /// Does `job` on this host's thread, after all that were asked for before, and gives what came of it later.
+    /// Queues `job` on this host's thread, after all earlier jobs. The receiver gets its result.
     pub fn start_job<T: Send + 'static>(
         &self,
         job: impl FnOnce() -> T + Send + 'static,
     ) -> mpsc::Receiver<T> {
         let (sender, receiver) = mpsc::channel();
         let job = Box::new(move || {
-            let _ = sender.send(job()); // whoever asked may have lost interest
+            let _ = sender.send(job()); // the receiver may be gone
         });
         self.jobs
             .send(job)
@@ -116,7 +116,7 @@ impl Host {
         done.recv().expect("a job that does not panic")
     }
 
-    /// Packets that the device dropped because nobody read them in time. Waits for no job.
+    /// Packets that the device dropped because they were not read in time. Does not wait for jobs.
     #[must_use]
     pub fn missed_packets(&self) -> u64 {
         let table = fs::read_to_string(self.proc.join("net/dev")).unwrap_or_default();

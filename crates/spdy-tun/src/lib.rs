@@ -10,10 +10,10 @@
 //!                             +---------------------------+
 //! ```
 //!
-//! [`enclosure`] makes the process that all of it lives and dies with, [`host`] a namespace with its
-//! device, [`network`] two of them and the wire between. [`emulator`] is the machine in the middle: no
-//! device and no clock, the same [`Path`](spdy_netem::Path) as in virtual time. [`measured`] says what
-//! a run was, and [`limits`] whether it counts; [`capture`] has its packets, for whoever wants them.
+//! [`enclosure`] makes the process that owns all of it, [`host`] a namespace with its device, [`network`] two hosts and
+//! the wire between them. [`emulator`] is the machine in the middle: no device and no clock, the same
+//! [`Path`](spdy_netem::Path) as in virtual time. [`measured`] states what a run achieved, and [`limits`] whether it
+//! counts. [`capture`] stores its packets on request.
 //!
 //! Linux alone. `docs/explanation/real-time-links.md` explains which addresses are reachable, and the traps.
 

@@ -93,7 +93,7 @@ impl Meter {
             self.row_bits = None;
         }
         let bits = self.row_bits.map(|before| before + len_bytes as u64 * 8);
-        // Whoever comes next begins to count, unless this one does not arrive to be counted from.
+        // The next packet starts a new count, unless this one is lost.
         self.row_bits = if verdict == PathOutcome::Lost {
             bits
         } else {

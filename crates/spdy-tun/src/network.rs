@@ -189,7 +189,7 @@ impl Drop for RealNetwork {
         if self.order(LinkCommand::Stop).is_ok()
             && let Some(wire) = self.wire.take()
         {
-            let _ = wire.join(); // how it ended matters to nobody any more
+            let _ = wire.join(); // the result no longer matters
         }
     }
 }

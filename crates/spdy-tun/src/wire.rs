@@ -33,17 +33,17 @@ const LARGEST: usize = 65_536;
 /// Nice value that the thread takes where the system allows it: a browser at one end has more threads than there are cores.
 const NICE_VALUE: i32 = -15;
 
-/// What the thread is told.
+/// Commands for the link's thread.
 pub(crate) enum LinkCommand {
-    /// Begin anew: an idle link, all counts at zero.
+    /// Reset: an idle link, all counts at zero.
     Begin { config: PathConfig, seed: u64 },
-    /// Tell what was achieved since.
+    /// Report what was achieved since.
     Measure(mpsc::Sender<LinkStats>),
-    /// Keep the packets of this run, up to so many bytes.
+    /// Capture the packets of this run, up to this many bytes.
     StartCapture(usize),
-    /// Give what was kept, and the time of day at the origin of its instants.
+    /// Return the capture, and the wall-clock time at the origin of its instants.
     EndCapture(mpsc::Sender<(Capture, SystemTime)>),
-    /// Tell when nothing has come and nothing has been on its way for so long.
+    /// Report when no packet has arrived and none has been in flight for this long.
     Quiet(Duration, mpsc::Sender<()>),
     /// End.
     Stop,
@@ -88,14 +88,14 @@ impl LinkThread {
         }
     }
 
-    /// Runs until it is told to stop.
+    /// Runs until stopped.
     ///
     /// # Errors
     ///
     /// A device or the poll failed.
     pub(crate) fn run(mut self) -> io::Result<()> {
         set_timerslack(1)?;
-        // Only a privileged user may; where nobody else wants the core it changes nothing.
+        // Only a privileged user may. Without competition for the core it changes nothing.
         let _ = setpriority_process(None, NICE_VALUE);
         self.cpu_at_begin = CpuTime::of_this_thread();
         loop {

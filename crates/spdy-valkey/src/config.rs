@@ -15,20 +15,20 @@ pub struct Config {
     pub nodes: Vec<String>,
     /// Authorities that the nodes' certificates are signed by, PEM; `None`: those of the system.
     pub authorities: Option<Vec<u8>>,
-    /// What the names of all keys begin with. Who shares the tier has the same.
+    /// Prefix of the names of all keys. All caches that share the tier have the same.
     pub prefix: String,
-    /// The largest body kept, bytes.
+    /// The largest body that is stored, bytes.
     pub max_object_bytes: u64,
-    /// How long anything is kept after it was written.
+    /// How long an object is stored.
     pub lifetime: Duration,
     /// How long a request waits for the tier, all in all.
     pub timeout: Duration,
-    /// How often purges of others are asked for, and whether the parts of the cluster answer.
+    /// The interval for reading others' purges, and for probing the parts of the cluster.
     pub poll: Duration,
 }
 
 impl Config {
-    /// Whether there can be such a tier, as [`Tier::start`](crate::tier::Tier::start) finds it; nobody is connected to.
+    /// Checks the configuration as [`Tier::start`](crate::tier::Tier::start) does, without a connection.
     ///
     /// # Errors
     ///
@@ -61,7 +61,7 @@ impl fmt::Debug for Config {
 }
 
 impl Default for Config {
-    /// No nodes; bodies of 1 MiB, kept for a day; 100 ms for a request; asked every second.
+    /// No nodes; bodies of 1 MiB, stored for a day; 100 ms for a request; a poll every second.
     fn default() -> Self {
         Self {
             nodes: Vec::new(),

@@ -16,7 +16,7 @@ use spdy_cache::tags::PurgeTag;
 const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 18;
 
-/// Who wrote an entry.
+/// The writer of an entry.
 pub(crate) type Writer = [u8; 16];
 
 /// One entry of the log.
@@ -26,12 +26,12 @@ pub(crate) struct Entry {
     pub(crate) what: PurgeEvent,
 }
 
-/// What it says.
+/// The content of an entry.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum PurgeEvent {
     /// The log begins.
     Begin,
-    /// Nothing that was kept in this part of the cluster before is believed. It says nothing of what caches have of their own.
+    /// Nothing that was stored in this part of the cluster before is valid. Objects that caches have of their own are not affected.
     PartReset { part: u8 },
     /// This was purged.
     Purge { meant: PurgeTarget, soft: bool },

@@ -1,4 +1,4 @@
-//! What the tier's callers and its tasks have in common: who answers, what is purged, and the cluster.
+//! The state that the tier's callers and its tasks share: the health of the parts, the purges, and the cluster.
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
@@ -30,7 +30,7 @@ use crate::store::{Failure, PAGE, Store};
 pub(crate) const MAX_READS: usize = 256;
 /// Between two lines of the log that writes are refused: of nodes that are full some may not be.
 const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Bytes of the mark in front of what is kept.
+/// Length in bytes of the mark in front of a stored object.
 pub(crate) const MARK_BYTES: usize = 16;
 
 pub(crate) struct TierState {
@@ -39,9 +39,9 @@ pub(crate) struct TierState {
     pub(crate) store: Store,
     pub(crate) write_queues: WriteQueues,
     pub(crate) counters: Counters,
-    /// Wakes the keeper: a purge is to be told.
+    /// Wakes the keeper: a purge waits to be written to the log.
     pub(crate) wake: Notify,
-    /// Purges that were told, by their number.
+    /// The number up to which purges are in the log.
     pub(crate) told: watch::Sender<u64>,
     /// Whether the keeper has made its first round.
     pub(crate) started: watch::Sender<bool>,
@@ -55,16 +55,16 @@ pub(crate) struct TierState {
     /// One at a time reads the log, or writes to it.
     log_lock: tokio::sync::Mutex<()>,
     reads: Semaphore,
-    /// When it was last said that a write was refused.
+    /// When a refused write was last logged.
     refusal_logged_at: Mutex<Option<Instant>>,
 }
 
-/// How far the ear has heard the log.
+/// How far the log has been delivered to `on_purge`.
 #[derive(Debug)]
 struct LogPosition {
     /// In the log as it is.
     until: PurgeVersion,
-    /// Before the program ended last, as it was told: it is still to be seen whether the log has that.
+    /// The position before the program ended last, as the caller gave it: it is not checked yet whether the log has it.
     before: Option<PurgeVersion>,
 }
 
@@ -115,12 +115,12 @@ impl TierState {
         })
     }
 
-    /// Whether a part may be asked.
+    /// True if a part may be used.
     pub(crate) fn answers(&self, part: usize) -> bool {
         lock(&self.parts).answers(part)
     }
 
-    /// Parts that may be asked. What nobody knows the purges of is not believed, and so there is none.
+    /// Number of parts that may be used. 0 while the purges are unknown, since no object is valid then.
     pub(crate) fn available_parts(&self) -> usize {
         match self.mark() == PurgeVersion::default() {
             true => 0,
@@ -133,7 +133,7 @@ impl TierState {
         lock(&self.log).last()
     }
 
-    /// The last entry of the log that the ear has heard of, or need not.
+    /// The last entry of the log that was delivered, or need not be.
     pub(crate) fn log_position(&self) -> PurgeVersion {
         lock(&self.log_position).until
     }
@@ -143,7 +143,7 @@ impl TierState {
         part_of(&self.names.log())
     }
 
-    /// A part was asked for something.
+    /// Records the outcome of a request to a part.
     pub(crate) fn asked<T>(&self, part: usize, outcome: &Result<T, Failure>) {
         let failure = outcome.as_ref().err();
         let was_answered = failure.is_none_or(Failure::was_answered);
@@ -182,7 +182,7 @@ impl TierState {
                     }
                 });
             }
-            // As loud as its counterpart: who was told of the one waits for the other.
+            // At the same level as its counterpart: a reader of one expects the other.
             Some(HealthChange::Recovered) => tracing::warn!("the shared tier is back"),
             None => {}
         }
@@ -200,7 +200,7 @@ impl TierState {
         }
     }
 
-    /// The newest answer under `key`, as far as it is to be had in time.
+    /// The newest answer under `key`, if it arrives in time.
     pub(crate) async fn find(
         &self,
         key: &Key,
@@ -313,8 +313,8 @@ impl TierState {
         }
     }
 
-    /// The same, with what the log has by now, if that is wanted and is to be had `until` then. It may be in another part than
-    /// the object, and is answered for by that one.
+    /// The same, with the current entries of the log, if they are needed and arrive before `until`. The log may be in another part than
+    /// the object, and that part is the one that must answer.
     async fn check_purges_until(
         &self,
         until: tokio::time::Instant,
@@ -326,11 +326,11 @@ impl TierState {
         if first != PurgeCheck::Unknown || !self.answers(part) {
             return first;
         }
-        // Whoever wrote it knew of a purge that is news to us: it may be about others.
+        // Its writer knew of a purge that is new to us: it may affect other objects.
         let Ok(talking) = tokio::time::timeout_at(until, self.log_lock.lock()).await else {
             return first;
         };
-        // Who waits behind another may have been told by it.
+        // Another task may have read the log in the meantime.
         if self.check_purges(mark, subject) == PurgeCheck::Unknown {
             let late = |_| Err(Failure::Timeout(self.config.timeout));
             let read = tokio::time::timeout_at(until, self.read_log()).await;
@@ -342,7 +342,7 @@ impl TierState {
         }
         drop(talking);
         match self.check_purges(mark, subject) {
-            // It is of a log that nobody has.
+            // Its log no longer exists.
             PurgeCheck::Unknown => PurgeCheck::Purged,
             judgement => judgement,
         }
@@ -370,7 +370,7 @@ impl TierState {
         self.write_queues.push_store(place, keep(forgotten.last()))
     }
 
-    /// Nothing that is kept at `place` is to be found, from now on.
+    /// Marks everything stored at `place` as deleted, from now on.
     pub(crate) fn queue_delete(&self, place: &IndexKey) {
         let mut forgotten = lock(&self.pending_deletes);
         let has_room = forgotten.add(place);
@@ -404,7 +404,7 @@ impl TierState {
         lock(&self.pending_deletes).set_queued(place, turn, false);
     }
 
-    /// Lets go of what was forgotten in that turn, or before; `false` if that cannot be done now.
+    /// Deletes what was queued in that turn, or before; `false` if that is not possible now.
     pub(crate) async fn delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
         if self.turn(place).is_none() {
             return true;
@@ -421,7 +421,7 @@ impl TierState {
         outcome.is_ok()
     }
 
-    /// Hands those that could not be let go of to their lanes again, as far as they may be asked.
+    /// Hands failed deletes to their lanes again, as far as their parts may be used.
     pub(crate) fn requeue_deletes(&self) {
         for part in (0..PARTS).filter(|part| self.answers(*part)) {
             let mut forgotten = lock(&self.pending_deletes);
@@ -432,7 +432,7 @@ impl TierState {
         }
     }
 
-    /// Tells the others what waits to be told, and hears what they told.
+    /// Writes the waiting purges to the log, and reads those of others.
     pub(crate) async fn sync_log(&self) -> Result<(), Failure> {
         let _talking = self.log_lock.lock().await;
         self.read_log().await?;
@@ -461,7 +461,7 @@ impl TierState {
             let page = self.store.log(&name, before).await?;
             let has_it = page.first().is_some_and(|(mark, _)| *mark == before);
             if !has_it {
-                // What was told behind it is in a log that is lost, or in what this one has forgotten.
+                // Later entries are in a lost log, or in the trimmed part of this one.
                 (self.on_purge)(&PurgeTarget::all(), true);
             }
             let mut heard = lock(&self.log_position);
@@ -511,7 +511,7 @@ impl TierState {
         }
     }
 
-    /// Tells the ear what of `news` it has not heard, and what is not from here.
+    /// Delivers the entries of `news` that are new and from other writers.
     fn apply_entries(&self, news: &[(PurgeVersion, Entry)]) {
         let until = self.log_position();
         for (mark, entry) in news {
@@ -529,7 +529,7 @@ impl TierState {
     }
 }
 
-/// The mark and the head in front of what is kept.
+/// Decodes the mark and the head in front of a stored object.
 fn decode_object(policy: &Policy, bytes: &Bytes) -> Result<(PurgeVersion, OpenObject), String> {
     let (mark, file) = bytes.split_first_chunk::<MARK_BYTES>().ok_or("too short")?;
     let object = OpenObject::decode(policy, file).map_err(|error| error.to_string())?;

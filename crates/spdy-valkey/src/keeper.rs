@@ -1,4 +1,4 @@
-//! The task that keeps in touch: it asks every part whether it answers, tells purges, hears those of others.
+//! The background task: it probes every part, writes purges, and reads those of others.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,8 +14,7 @@ use crate::store::Failure;
 /// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 
-/// Times the wait for one answer that purges are told and heard in a round: there is no end to a log that is gone whenever it is
-/// read.
+/// Bound of one round of writing and reading purges, in timeouts of one answer: a log that is gone at every read would never end.
 const MAX_SYNC_TIMEOUTS: u32 = 4;
 
 /// Runs until it is ended.
@@ -38,12 +37,12 @@ pub(crate) async fn run(inner: Arc<TierState>) {
         }
         let part = inner.log_part();
         if inner.answers(part) {
-            // What was read or told by then need not be again.
+            // Entries that were read or written by then need not be again.
             let bound = inner.store.background_timeout() * MAX_SYNC_TIMEOUTS;
             let late = |_| Err(Failure::Timeout(bound));
             let before = inner.mark();
             match tokio::time::timeout(bound, inner.sync_log()).await {
-                // There was much to say: the rest in another round.
+                // There were many entries: the rest in another round.
                 Err(_) if inner.mark() != before => inner.wake.notify_one(),
                 outcome => inner.asked(part, &outcome.unwrap_or_else(late)),
             }

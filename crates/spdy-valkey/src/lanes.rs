@@ -25,9 +25,9 @@ const QUEUES: usize = 4;
 const MAX_WAITING: usize = 1024;
 /// Bytes of bodies that may wait to be written; with more, the next is left out.
 pub(crate) const MAX_WAITING_BYTES: u64 = 64 << 20;
-/// Bytes of a head that is kept: the heads of a URL are read together.
+/// Largest stored head, bytes: the heads of a URL are read together.
 const MAX_HEAD_BYTES: usize = 32 << 10;
-/// Objects that are kept of one URL; with more, all are let go of.
+/// Stored objects of one URL; with more, all are deleted.
 const MAX_OBJECTS: usize = 32;
 
 /// Where changes go in.
@@ -47,7 +47,7 @@ pub(crate) enum Change {
     Flush(oneshot::Sender<()>),
 }
 
-/// What is to be kept.
+/// An object to store.
 #[derive(Debug)]
 pub(crate) struct StoreJob {
     pub(crate) key: Key,
@@ -124,7 +124,7 @@ pub(crate) async fn run(inner: Arc<TierState>, mut lane: WriteQueue) {
                 }
             }
             Change::Flush(done) => {
-                // Who asked may be gone.
+                // The caller may be gone.
                 let _ = done.send(());
             }
         }

@@ -10,7 +10,7 @@
 //!                          └ asks every part if it answers ──▶ parts.rs; if none does ──▶ renewal.rs: another client?
 //! ```
 //!
-//! `store.rs` alone knows the protocol and the client; `names.rs` says what is called how, `entry.rs` how a purge is written.
+//! Only `store.rs` knows the protocol and the client; `names.rs` defines the names of keys, `entry.rs` the encoding of a purge.
 
 pub mod config;
 pub mod counters;

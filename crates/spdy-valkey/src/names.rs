@@ -7,8 +7,8 @@
 //!  spdy:{probe-7}           nothing  a name in part 7, to ask whether that answers
 //! ```
 //!
-//! What is in braces decides the slot: all of a URL is on one node, and URLs are spread over all nodes. Sixteen parts of the
-//! slots are told apart: a node has one range of slots or a few, so that what is gone with it is known well enough.
+//! The part in braces decides the slot: all of a URL is on one node, and URLs are spread over all nodes. Sixteen parts of the slots are
+//! distinguished: a node has one range of slots or a few, so the parts show well enough what is lost with it.
 
 use crc16::{State, XMODEM};
 use sha2::{Digest, Sha256};
@@ -27,7 +27,7 @@ pub(crate) struct KeyNames {
     probes: Vec<String>,
 }
 
-/// What is kept of a URL: a name, and where that is.
+/// The index of a URL: its name, and its part of the cluster.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct IndexKey {
     /// Name of the index.
@@ -61,7 +61,7 @@ impl KeyNames {
         })
     }
 
-    /// Where what is kept of `url` ([`Key::url`](spdy_cache::key::Key::url)) is.
+    /// The place of the index of `url` ([`Key::url`](spdy_cache::key::Key::url)).
     pub(crate) fn place(&self, url: &[u8]) -> IndexKey {
         let digest = Sha256::digest(url);
         let digits: String = digest[..16]

@@ -1,7 +1,7 @@
-//! Purges that are still to be told to the others, and those told of late.
+//! Purges that are still to be written to the log, and those written recently.
 //!
-//! A purge is never lost for want of an answer: it stays here until the log has it, and whoever purged believes nothing that
-//! it means in the meantime. Past so many, they become one that means everything.
+//! A purge is never lost because an answer is missing: it stays here until the log has it. In the meantime its sender uses no object that
+//! it matches. Past a maximum, the purges become one that matches everything.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -11,14 +11,14 @@ use spdy_cache::shared::PurgeTarget;
 use crate::entry::PurgeEvent;
 use crate::purge_log::PurgeSubject;
 
-/// Purges that may wait to be told.
+/// Purges that may wait for the log.
 pub(crate) const MAX_WAITING: usize = 1024;
-/// Purges that are told again if the log is lost, with all that others had not yet read of it.
+/// Purges that are written again if the log is lost, with all entries that others had not yet read.
 const MAX_SENT: usize = 256;
-/// For so long; by then the others have heard.
+/// For this long; by then the others have read them.
 const RESEND_WINDOW: Duration = Duration::from_secs(600);
 
-/// What waits, in order, and what was told.
+/// The waiting purges, in order, and those that were written.
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     waiting: VecDeque<PurgeEvent>,
@@ -50,14 +50,14 @@ impl Outbox {
         self.count
     }
 
-    /// The next to be told.
+    /// The next to be written.
     pub(crate) fn next(&self) -> Option<PurgeEvent> {
         self.waiting.front().cloned()
     }
 
-    /// It was told, at this moment; the number up to which all are, if none waits.
+    /// It was written, at this time. Returns the number up to which all are written, if none waits.
     pub(crate) fn mark_sent(&mut self, what: &PurgeEvent, now: Instant) -> Option<u64> {
-        // While it was on its way all may have become one.
+        // While it was in flight, all may have been merged into one.
         if self.waiting.front() == Some(what)
             && let Some(what) = self.waiting.pop_front()
         {
@@ -69,7 +69,7 @@ impl Outbox {
         self.waiting.is_empty().then_some(self.count)
     }
 
-    /// The log is lost: what was told of late is to be told again.
+    /// The log is lost: recent purges are written again.
     pub(crate) fn resend(&mut self, now: Instant) {
         let told = self.told.drain(..);
         let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
@@ -79,11 +79,10 @@ impl Outbox {
         }
     }
 
-    /// Puts in that nothing in a part is believed, unless it waits already: clients can bring this about, and must not fill the
-    /// log with it.
+    /// Adds a reset of a part, unless one waits already: clients can cause it, and must not fill the log with it.
     pub(crate) fn push_part_reset(&mut self, part: u8) {
         let anew = PurgeEvent::PartReset { part };
-        // The first may be on its way: others may have heard of it, and have written since.
+        // The first may be in flight: others may have read it, and have written since.
         if !self.waiting.iter().skip(1).any(|what| *what == anew) {
             self.push(anew);
         }

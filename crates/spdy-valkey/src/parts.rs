@@ -1,4 +1,4 @@
-//! Which parts of the cluster answer, so that nobody waits for those that do not.
+//! Tracks which parts of the cluster answer, so that no request waits for those that do not.
 //!
 //! ```text
 //!  answering ──FAILURES in a row, or a probe failed──▶ resting: nothing is asked of it but probes
@@ -6,9 +6,9 @@
 //!      └────────────── PROBES in a row answered ──────────┘
 //! ```
 //!
-//! Requests are never what finds out that a part is back: the keeper's probes do.
+//! A request never detects that a part is back: the probes of the background task do.
 
-/// Parts that are told apart.
+/// Parts that are distinguished.
 pub(crate) const PARTS: usize = 16;
 /// Requests that may fail in a row.
 const FAILURES: u32 = 3;
@@ -19,7 +19,7 @@ const PROBES: u32 = 2;
 #[derive(Debug)]
 pub(crate) struct PartHealth {
     parts: [PartState; PARTS],
-    /// What was last said: whether all answer.
+    /// The last reported state: whether all answer.
     said: Option<bool>,
 }
 
@@ -29,7 +29,7 @@ enum PartState {
     Unavailable { answered: u32 },
 }
 
-/// What is to be told.
+/// A change to report.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum HealthChange {
     /// Some part is gone, where all were there.
@@ -41,7 +41,7 @@ pub(crate) enum HealthChange {
 impl PartHealth {
     pub(crate) fn new() -> Self {
         Self {
-            // One good probe is enough for whom nobody knows yet.
+            // One successful probe is enough for a part without history.
             parts: [PartState::Unavailable {
                 answered: PROBES - 1,
             }; PARTS],
@@ -49,12 +49,12 @@ impl PartHealth {
         }
     }
 
-    /// Whether a part may be asked.
+    /// True if a part may be used.
     pub(crate) fn answers(&self, part: usize) -> bool {
         matches!(self.parts[part], PartState::Available { .. })
     }
 
-    /// Parts that may be asked.
+    /// Parts that may be used.
     pub(crate) fn available(&self) -> usize {
         (0..PARTS).filter(|part| self.answers(*part)).count()
     }
@@ -83,7 +83,7 @@ impl PartHealth {
         };
     }
 
-    /// What is to be told now, once.
+    /// The change to report now, once.
     pub(crate) fn take_change(&mut self) -> Option<HealthChange> {
         let all = self.available() == PARTS;
         let before = self.said.replace(all);

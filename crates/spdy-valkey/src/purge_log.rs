@@ -1,4 +1,4 @@
-//! What is known of the log of purges, and which objects are believed by it.
+//! The known part of the log of purges, and which objects are valid by it.
 //!
 //! ```text
 //!  the log     Begin ─ purge ── purge ── purge ── purge ──▶
@@ -6,9 +6,9 @@
 //!  an object                      └ marked so: fetched by one who knew of these; the fourth may mean it
 //! ```
 //!
-//! An object is believed if its mark is in what we know, and no later purge of ours means it. A mark that is older than what we
-//! remember, or of another log (one that was lost), is believed by nobody. Nothing here goes by clocks: that names of
-//! entries grow is all that is asked of them.
+//! An object is valid if its mark is in the part that we know, and no later purge of ours matches it. A mark that is older than that
+//! part, or of another log (one that was lost), is never valid. Clocks do not matter: the only requirement is that the names of entries
+//! grow.
 
 use std::collections::VecDeque;
 
@@ -36,7 +36,7 @@ pub(crate) struct PurgeLog {
 pub(crate) enum PurgeCheck {
     Valid,
     Purged,
-    /// Who wrote it knew more than we do.
+    /// Its writer knew more than we do.
     Unknown,
 }
 
@@ -61,7 +61,7 @@ impl PurgeLog {
         self.known.back().map(|(mark, _)| *mark).unwrap_or_default()
     }
 
-    /// Takes a page that was asked for from [`last`](Self::last) on, that one included.
+    /// Reads a page that starts at [`last`](Self::last), that one included.
     pub(crate) fn read<'a>(&mut self, page: &'a [(PurgeVersion, Entry)]) -> LogRead<'a> {
         let last = self.last();
         let Some((first, entry)) = page.first() else {
@@ -127,7 +127,7 @@ pub(crate) struct PurgeSubject<'a> {
 }
 
 impl<'a> PurgeSubject<'a> {
-    /// What is kept under `key`, with these fields, in that part of the cluster.
+    /// An object stored under `key`, with these fields, in that part of the cluster.
     pub(crate) fn new(key: &'a Key, headers: &HeaderMap, part: usize) -> Self {
         let tags = tags::response_tags(key, headers);
         Self { key, tags, part }
@@ -257,10 +257,10 @@ mod tests {
             assert_eq!(log.read(page), LogRead::Restart);
             log
         };
-        // Nothing of it is there, and nobody has begun another.
+        // None of its entries are there, and no new log has begun.
         let mut log = again(&[]);
         assert_eq!(log.read(&[]), LogRead::Missing);
-        // Another has begun.
+        // A new log has begun.
         let page = [entry(30, PurgeEvent::Begin), purged(40, url("/b"))];
         assert_eq!(log.read(&page), LogRead::Replaced(&page));
         assert_eq!(

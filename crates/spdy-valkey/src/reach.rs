@@ -1,4 +1,4 @@
-//! Why nodes cannot be asked. The client of a cluster says of all of them no more than that it has no connection.
+//! Diagnoses why nodes are unreachable. The cluster client reports only that it has no connection.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use crate::config::Config;
 /// For a connection to one node, and for its greeting.
 const NODE_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What is wrong with each node that `config` names and that cannot be asked: its address, and why.
+/// The error of each unreachable node of `config`: its address, and why.
 pub(crate) async fn node_errors(config: Config) -> Vec<(String, String)> {
     let mut faults = Vec::new();
     for node in &config.nodes {
@@ -20,7 +20,7 @@ pub(crate) async fn node_errors(config: Config) -> Vec<(String, String)> {
     faults
 }
 
-/// Connects to a node, and says by whose name.
+/// Connects to a node, and sends PING.
 async fn ping_node(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> {
     let client = match authorities {
         Some(pem) if node.starts_with("rediss:") => {
@@ -55,7 +55,7 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A node that says `answer` to whatever it is asked.
+    /// A node that replies `answer` to every request.
     async fn node(answer: &'static str) -> String {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
         let address = listener.local_addr().expect("it is bound");

@@ -1,4 +1,4 @@
-//! When the client is given up for another: while the cluster goes, it may lose its way, and then it never finds it again.
+//! When to replace the client: while the cluster goes down, it may lose all connections, and then it never recovers.
 //!
 //! ```text
 //!            a round of probes                 as long as
@@ -7,24 +7,24 @@
 //!    └──────── an answer ─────────┘    └────────────────────────┘
 //! ```
 //!
-//! The `redis` crate's client asks some node that it is connected to who has which slots. If that node says that others have all
-//! of them, and those are gone, the client is left with no connection. A request that finds none makes it go back to the nodes that it
-//! was told of first; but if one that was sent on from node to node fails just then, the client asks for the slots again, of the
-//! nodes that it is connected to, and that for ever: no request gets as far as to find no connection, and a core is busy with it.
+//! The `redis` crate's client requests the slot table from some node that it is connected to. If that node reports that others have all
+//! slots, and those are gone, the client is left without a connection. A request without a connection makes it go back to the nodes of
+//! its configuration. But if a request that was redirected from node to node fails just then, the client requests the slots again, from
+//! its connected nodes, for ever: no request gets as far as to find no connection, and one core is busy.
 //!
-//! A new client knows only the nodes of the configuration. It takes a while to find its way, so each is given longer than the one
-//! before; nobody else is asked in the meantime, but then there was nobody who answered.
+//! A new client knows only the nodes of the configuration. It takes a while to discover the cluster, so each has a longer timeout than
+//! the one before. No other client is used in the meantime, but none answered before either.
 
 use std::time::{Duration, Instant};
 
-/// How long the first client may hear nothing.
+/// How long the first client may go without an answer.
 const FIRST_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long any may.
 const MAX_TIMEOUT: Duration = Duration::from_secs(16);
 
 #[derive(Debug)]
 pub(crate) struct ClientRenewal {
-    /// Since when this client has heard nothing; `None` if it has.
+    /// Since when this client has had no answer; `None` if it has one.
     silent_since: Option<Instant>,
     timeout: Duration,
 }
@@ -80,7 +80,7 @@ mod tests {
             renewed(&mut renewal, begun, &rounds),
             [1, 3, 7, 15, 31, 47, 63, 79]
         );
-        // Who was heard is as good as the first.
+        // A client that had an answer is as good as the first.
         let rounds = [(81, true), (90, false), (91, false), (92, false)];
         assert_eq!(renewed(&mut renewal, begun, &rounds), [91]);
     }

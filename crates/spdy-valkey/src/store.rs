@@ -1,16 +1,16 @@
-//! What is asked of the cluster, in its words. Nothing else here knows the client.
+//! The commands that are sent to the cluster. Only this file knows the client.
 //!
 //! | what | commands |
 //! | --- | --- |
-//! | what is kept of a URL | `HGETALL index` |
+//! | read the index of a URL | `HGETALL index` |
 //! | one object | `GET object` |
 //! | keep | `MULTI`, `HSET index`, `EXPIRE index`, `SET object EX`, `HLEN index`, `EXEC`: one slot |
-//! | let go of a URL | `HKEYS index`, `UNLINK index object…` |
-//! | tell a purge | `XADD log MAXLEN` |
-//! | hear of purges | `XRANGE log mark +` |
+//! | delete a URL | `HKEYS index`, `UNLINK index object…` |
+//! | write a purge | `XADD log MAXLEN` |
+//! | read purges | `XRANGE log mark +` |
 //! | does a part answer | `EXISTS probe` |
 //!
-//! Redis 6.2 and every Valkey know all of them; no scripts. The client asks besides who has which slots.
+//! Redis 6.2 and every Valkey know all of them; no scripts. The client also requests the slot table.
 
 use std::time::Duration;
 
@@ -30,23 +30,23 @@ use crate::purge_log::MAX_ENTRIES;
 
 /// From wanting a connection to a node to having it.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
-/// From sending something to a node to knowing that it came there. A node whose machine is gone says nothing of it, and what is sent
-/// again to one that is back comes after minutes: longer than it takes to connect to it anew.
+/// From sending data to a node to its acknowledgement. A node whose machine is gone sends no error, and a retransmission to one that is
+/// back comes after minutes: longer than a new connection takes.
 #[cfg(target_os = "linux")]
 const ARRIVAL_TIMEOUT: Duration = Duration::from_secs(20);
-/// For what no request waits for.
+/// For work that no request waits for.
 const WORK_TIMEOUT: Duration = Duration::from_secs(1);
-/// Times that the client asks again, where a node says that another has the slot.
+/// Retries of the client when a node reports that another has the slot.
 const RETRIES: u32 = 3;
 /// Between them, milliseconds at most.
 const RETRY_WAIT_MS: u64 = 20;
-/// Entries of the log that are asked for at a time.
+/// Entries of the log that are read at a time.
 pub(crate) const PAGE: usize = 512;
 
 /// A cluster.
 pub(crate) struct Store {
     client: ClusterClient,
-    /// Who is under way has one of his own.
+    /// A running request has a clone of it.
     connection: Mutex<ClusterConnection>,
     background_timeout: Duration,
 }
@@ -60,7 +60,7 @@ impl std::fmt::Debug for Store {
 /// Why something was not done.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
-    /// Nobody answered, or only to say that there is no cluster.
+    /// No answer, or only one that reports that there is no cluster.
     #[error("no answer: {0}")]
     NoAnswer(RedisError),
     /// Not in time.
@@ -69,13 +69,13 @@ pub(crate) enum Failure {
     /// A node did not want to.
     #[error("refused: {0}")]
     Refused(RedisError),
-    /// A node takes what it is told of purges, and has nothing of it.
+    /// A node accepts entries of the log, and does not store them.
     #[error("the log of purges is empty whenever it is read")]
     LogNotKept,
 }
 
 impl Failure {
-    /// Whether whoever should have answered is there.
+    /// True if the node that should answer is up.
     pub(crate) fn was_answered(&self) -> bool {
         matches!(self, Self::Refused(_) | Self::LogNotKept)
     }
@@ -109,12 +109,12 @@ impl Store {
         })
     }
 
-    /// Begins to look for the cluster anew, and forgets what was known of it. Who is under way goes on with what was.
+    /// Discards the state of the cluster, and discovers it again. Running requests continue with the old state.
     pub(crate) fn renew(&self) {
         *lock(&self.connection) = connect(&self.client);
     }
 
-    /// How long it waits for an answer that no request waits for.
+    /// The timeout for work that no request waits for.
     pub(crate) fn background_timeout(&self) -> Duration {
         self.background_timeout
     }
@@ -123,7 +123,7 @@ impl Store {
         lock(&self.connection).clone()
     }
 
-    /// What is kept of a URL: name of each object, and what the index has of it.
+    /// The index of a URL: name of each object, and its head.
     pub(crate) async fn index(&self, place: &IndexKey) -> Result<Vec<(String, Bytes)>, Failure> {
         self.ask(cmd("HGETALL").arg(&place.index)).await
     }
@@ -160,7 +160,7 @@ impl Store {
         Ok(with_timeout(self.background_timeout, asked).await?.0)
     }
 
-    /// Lets go of all that is kept of a URL.
+    /// Deletes everything stored of a URL.
     pub(crate) async fn delete(&self, place: &IndexKey) -> Result<(), Failure> {
         let work = async {
             let names: Vec<String> = self.ask(cmd("HKEYS").arg(&place.index)).await?;
@@ -233,7 +233,7 @@ impl Store {
 }
 
 fn tcp() -> TcpSettings {
-    // Many share a connection: none waits until what another asked has come there.
+    // Many share a connection: none waits for the acknowledgement of another's request.
     let settings = TcpSettings::default().set_nodelay(true);
     #[cfg(target_os = "linux")]
     let settings = settings.set_user_timeout(ARRIVAL_TIMEOUT);
@@ -245,18 +245,18 @@ fn work_timeout(config: &Config) -> Duration {
     WORK_TIMEOUT.max(config.timeout)
 }
 
-/// Who will look for the cluster; nobody is connected to yet.
+/// The client that discovers the cluster; not connected yet.
 pub(crate) fn client(config: &Config) -> Result<ClusterClient, ConfigError> {
     let mut client = ClusterClient::builder(config.nodes.iter().map(String::as_str))
         .connection_timeout(CONNECT_TIMEOUT)
         .response_timeout(work_timeout(config))
-        // Whoever waits, waits as long as he likes: `within`.
+        // Each caller sets its own limit: `within`.
         .overall_response_timeout(None)
         .retries(RETRIES)
         .min_retry_wait(1)
         .max_retry_wait(RETRY_WAIT_MS)
         .tcp_settings(tcp())
-        // With it the client hears at once that a connection has ended.
+        // With it the client learns at once that a connection has ended.
         .use_protocol(ProtocolVersion::RESP3);
     if let Some(pem) = &config.authorities {
         client = client.certs(TlsCertificates {
@@ -268,7 +268,7 @@ pub(crate) fn client(config: &Config) -> Result<ClusterClient, ConfigError> {
     client.map_err(|error| ConfigError::Cluster(error.to_string()))
 }
 
-/// The client, on its way to the nodes it is told of.
+/// The client, connecting to the configured nodes.
 fn connect(client: &ClusterClient) -> ClusterConnection {
     client.get_pending_async_connection_with_config(ClusterConfig::default())
 }

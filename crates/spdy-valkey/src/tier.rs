@@ -20,7 +20,7 @@ use crate::inner::TierState;
 use crate::lanes::{self, StoreJob, WriteQueues};
 use crate::{keeper, parts};
 
-/// How long a purge waits to be told before it says that it is not.
+/// How long a purge waits to be written before it fails.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// A cache's tier on a cluster. It ends with this value.
@@ -38,8 +38,8 @@ impl fmt::Debug for Tier {
 }
 
 impl Tier {
-    /// Begins to look for the cluster, which need not be there yet. `ear` hears what others purge, from behind the mark
-    /// `heard`: where a cache has a disk that outlives the program, what [`log_position`](Self::log_position) was before, else the default. In a
+    /// Starts discovering the cluster, which need not be up yet. `ear` receives the purges of others after the mark `heard`: the earlier
+    /// [`log_position`](Self::log_position) if the cache has a disk that outlives the program, else the default. Must be called in a
     /// tokio runtime.
     ///
     /// # Errors
@@ -72,7 +72,7 @@ impl Tier {
         self.inner.write_queues.flushed().await;
     }
 
-    /// How far the ear has heard what was purged.
+    /// How far the log of purges has been delivered.
     #[must_use]
     pub fn log_position(&self) -> PurgeVersion {
         self.inner.log_position()

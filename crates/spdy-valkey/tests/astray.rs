@@ -1,7 +1,7 @@
-//! Clusters that lead whoever asks them astray: none holds up the tier for ever.
+//! Clusters that mislead their clients: none blocks the tier for ever.
 //!
-//! A client loses its way while the cluster goes: nothing that it knows of is there any more, and it does not look where it looked
-//! first. The tier takes another one.
+//! A client can lose its way while the cluster goes down: every node that it knows is gone, and it does not go back to the configured
+//! ones. The tier creates another client.
 //!
 //! ```text
 //!  client ──▶ the one that is left       EXISTS ─▶ MOVED to the silent one ─▶ a connection to it is wanted, and
@@ -23,7 +23,7 @@ use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::{JoinHandle, JoinSet};
 
-/// What two nodes do that nobody would miss.
+/// Counters of the two nodes.
 #[derive(Debug, Default)]
 struct NodeCounts {
     /// Commands that were sent on from the one that is left.
@@ -32,7 +32,7 @@ struct NodeCounts {
     given_up: AtomicUsize,
 }
 
-/// What a node was asked that forgets all it is told.
+/// Requests to a node that forgets everything it is sent.
 #[derive(Debug, Default)]
 struct RequestCounts {
     /// The log of purges.
@@ -58,7 +58,7 @@ async fn command(from: &mut BufReader<TcpStream>) -> Option<Vec<String>> {
     Some(command)
 }
 
-/// What a node says of its own accord, and of who has all slots.
+/// The replies of a node about itself and the owner of all slots.
 fn of_cluster(command: &[String], owner: SocketAddr) -> Option<String> {
     let (ip, port) = (owner.ip().to_string(), owner.port());
     let len = ip.len();
@@ -73,7 +73,7 @@ fn of_cluster(command: &[String], owner: SocketAddr) -> Option<String> {
     }
 }
 
-/// A node that says what `answer` does.
+/// A node that replies with the result of `answer`.
 async fn node(me: TcpListener, answer: impl Fn(&[String]) -> String + Send + Sync + 'static) {
     let (answer, mut connections) = (Arc::new(answer), JoinSet::new());
     while let Ok((stream, _)) = me.accept().await {
@@ -89,7 +89,7 @@ async fn node(me: TcpListener, answer: impl Fn(&[String]) -> String + Send + Syn
     }
 }
 
-/// A node that has all slots until it is asked for one of them.
+/// A node that has all slots until one of them is requested.
 async fn left(me: TcpListener, silent: SocketAddr, seen: Arc<NodeCounts>) {
     let here = me.local_addr().expect("it is bound");
     let answer = move |command: &[String]| {
@@ -105,7 +105,7 @@ async fn left(me: TcpListener, silent: SocketAddr, seen: Arc<NodeCounts>) {
     node(me, answer).await;
 }
 
-/// A node that takes connections, and says nothing.
+/// A node that accepts connections, and sends nothing.
 async fn silent(me: TcpListener, seen: Arc<NodeCounts>) {
     let mut connections = JoinSet::new();
     while let Ok((mut stream, _)) = me.accept().await {

@@ -1,5 +1,5 @@
-//! Two caches and a cluster of three real servers: what one keeps the other finds, what one purges the other hears of, and
-//! nothing but a miss comes of nodes that are gone.
+//! Two caches and a cluster of three real servers: one finds what the other stores, and receives what the other purges. Nodes that are
+//! gone cause misses only.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -61,7 +61,7 @@ fn stored(asked: &HeaderMap, fields: &[(&'static str, &str)]) -> Arc<Stored> {
         .into()
 }
 
-/// A cache's tier, and what it heard.
+/// A cache's tier, and the purges it received.
 struct Cache {
     tier: Tier,
     heard: Arc<Mutex<Vec<(PurgeTarget, bool)>>>,
@@ -173,7 +173,7 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
     one.keep("/a", &none, &[], "the second").await;
     assert_eq!(other.find("/a").await.as_deref(), Some("the second"));
 
-    // Each variant for whom it is.
+    // Each variant for its own requests.
     for name in ["de", "en"] {
         one.keep("/v", &language(name), &[("vary", "accept-language")], name)
             .await;
@@ -193,7 +193,7 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
     one.keep("/long", &none, &[], &long).await;
     assert_eq!(other.find("/long").await, Some(long));
 
-    // Too large, or of an unknown time: not kept.
+    // Too large, or of an unknown time: not stored.
     let limit = usize::try_from(Config::default().max_object_bytes).expect("it fits");
     one.keep("/at-limit", &none, &[], &"x".repeat(limit)).await;
     assert!(other.find("/at-limit").await.is_some());
@@ -243,7 +243,7 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
         assert_eq!(ttl.starts_with(":-1"), is_log, "{key}: {ttl}");
     }
 
-    // Nodes that take no more are asked all the same.
+    // Nodes that accept no more are still read.
     for node in 0..NODES {
         let answer = cluster.ask(node, "CONFIG SET maxmemory 1");
         assert!(answer.starts_with("+OK"), "{answer}");
@@ -340,12 +340,12 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
         assert_eq!(found(&one).await, targets, "{meant:?}: fetched since");
     }
     assert!(one.heard.lock().unwrap().is_empty(), "nobody hears himself");
-    // Who begins now knows of all that was purged.
+    // A cache that starts now knows all purges.
     let third = Cache::at(&cluster).await;
     third.catches_up_with(&one);
     assert_eq!(third.heard.lock().unwrap().len(), 5);
     assert_eq!(found(&third).await, targets);
-    // Who begins again, of what was purged in between.
+    // A cache that restarts knows the purges in between.
     let before = third.tier.log_position();
     assert_eq!(before, one.tier.purge_version());
     drop(third);
@@ -357,13 +357,13 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
     other.catches_up_with(&one);
     fill(&other).await;
 
-    // Who heard a log before that is lost, or far behind, may have missed anything.
+    // A cache that read a log that is lost since, or is far behind, may have missed any purge.
     let lost = Cache::start_again(config(&cluster), PurgeVersion(1)).await;
     lost.catches_up_with(&one);
     let first = lost.heard.lock().unwrap().first().cloned();
     assert_eq!(first, Some((PurgeTarget::all(), true)));
 
-    // What a client changed is gone for all, and told to nobody: whatever is told later is heard alone.
+    // An object that a client invalidated is gone for all caches, without an event: only later events arrive.
     other.heard.lock().unwrap().clear();
     one.tier.remove(key("/url").url());
     assert_eq!(one.find("/url").await, None, "at once");
@@ -422,7 +422,7 @@ async fn a_lost_node_only_causes_misses_until_it_returns() {
     let left = found(&other).await;
     assert!(left.len() < targets.len(), "{left:?}");
     assert!(left.iter().all(|body| targets.contains(body)), "{left:?}");
-    // Asked for while it cannot be done: done when it can.
+    // Requested while impossible: done once it is possible.
     let lost = targets.iter().filter(|target| !left.contains(target));
     let lost: Vec<_> = lost.cloned().collect();
     one.tier.remove(key(&lost[0]).url());
@@ -467,7 +467,7 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     let cluster = RedisCluster::start();
     let none = HeaderMap::new();
     let patient = Cache::start(Config {
-        // Nobody finds out what is the matter in the meantime.
+        // The cause is not detected in the meantime.
         poll: Duration::from_secs(3600),
         timeout: Duration::from_secs(600),
         ..config(&cluster)
@@ -511,14 +511,14 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     }
     assert_eq!(keep(64, &Body::copy_of(b"x")), 1);
 
-    // Who does not wait so long asks a few times, and then no more.
+    // A caller with a short timeout tries a few times, and then no more.
     let unanswered = &hasty.tier.counters().unanswered;
     for _ in 0..10 {
         assert_eq!(hasty.find("/a").await, None);
     }
     assert!(count(unanswered) <= 3, "{unanswered:?}");
 
-    // What waited is answered when they go on, and who had given up asks again.
+    // Waiting requests are answered when the nodes resume, and callers that had given up retry.
     (0..NODES).for_each(|node| cluster.resume(node));
     for find in waiting {
         assert!(find.await.is_none(), "nobody has written it");

@@ -1,5 +1,5 @@
-//! What it costs a request to be counted and followed: the same hundred requests over a pipe in memory, client
-//! and server on one thread, with nobody looking, with metrics, and with subscribers of `tracing`.
+//! The cost of counting and tracing a request: the same hundred requests over a pipe in memory, client and
+//! server on one thread, without observers, with metrics, and with subscribers of `tracing`.
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http::{Request, Response};

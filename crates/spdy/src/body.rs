@@ -19,8 +19,8 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// One body type for every protocol: `Send` and `Unpin`, its data in [`Bytes`].
 ///
-/// A received body gives credit back to the peer piece by piece, as it is read: who does not read
-/// stops the sender, not the session. Dropping a response's body unread cancels its stream.
+/// A received body returns credit to the peer piece by piece, as it is read: a slow reader stops the sender, not
+/// the session. Dropping a response's body unread cancels its stream.
 pub struct Body(Kind);
 
 enum Kind {
@@ -160,8 +160,8 @@ impl Body {
 }
 
 impl Body {
-    /// For how long, so far, the sender of a received body could send nothing of it, since what it had sent on other
-    /// streams of its session was not read here: whoever has only so much patience with a body takes that off.
+    /// How long the sender of a received body was blocked so far because this end had not read other streams of its
+    /// session. A body timeout should not count this time.
     #[must_use]
     pub fn backpressure_time(&self) -> Duration {
         match &self.0 {
@@ -233,7 +233,7 @@ impl http_body::Body for Body {
         }
     }
 
-    /// Exact for bytes in memory. A received body says nothing: its content-length is no promise.
+    /// Exact for bytes in memory. Unknown for a received body: its content-length is no promise.
     fn size_hint(&self) -> SizeHint {
         match &self.0 {
             Kind::Empty => SizeHint::with_exact(0),

@@ -9,11 +9,11 @@ use std::thread::LocalKey;
 
 use bytes::BytesMut;
 
-/// Buffers kept by a thread, of each kind: sessions that stop in the middle of a frame or of a write hold
-/// on to theirs, and bring them back later.
+/// Spare buffers of a thread, of each kind: sessions that stop in the middle of a frame or of a write hold
+/// on to theirs, and return them later.
 const MAX_SPARE_BUFFERS: usize = 4;
 
-/// The most that a kept buffer may hold, bytes; a frame may be longer.
+/// Largest spare buffer, bytes; a frame may be longer.
 const MAX_SPARE_BYTES: usize = 128 * 1024;
 
 type SpareBuffers = RefCell<Vec<BytesMut>>;

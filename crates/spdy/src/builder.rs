@@ -4,7 +4,7 @@
 macro_rules! session_options {
     ($builder:ty) => {
         impl $builder {
-            /// How header blocks are compressed. Default: private values are kept apart.
+            /// How header blocks are compressed. Default: private values are compressed separately.
             #[must_use]
             pub fn compression(mut self, compression: spdy_frame::compress::Compression) -> Self {
                 self.config.compression = compression;
@@ -56,7 +56,7 @@ macro_rules! session_options {
                 self.config.send_buffer_bytes = bytes;
                 self
             }
-            /// Streams we assume we may open before the peer's SETTINGS say.
+            /// Streams that we assume we may open before the peer's SETTINGS arrives.
             #[must_use]
             pub fn assumed_peer_streams(mut self, streams: u32) -> Self {
                 self.config.assumed_peer_streams = streams;
@@ -68,12 +68,12 @@ macro_rules! session_options {
                 self.config.flow_control = on;
                 self
             }
-            /// Sends PING after `interval` of silence, and gives the session up when it hears nothing at all for
-            /// `timeout` after that. `None`, the default, sends none.
+            /// Sends PING after `interval` of silence, and ends the session if no input at all arrives for `timeout`
+            /// after that. `None`, the default, sends none.
             ///
-            /// Anything that comes is a sign of life: Undertow never answers a PING, and is found dead by this
-            /// where it has nothing to say for so long. Leave it off with such peers. Without windows (SPDY/2, or
-            /// flow control off) a peer that stops at DATA has longer, and is asked once:
+            /// Any input is a sign of life: Undertow never answers a PING, and counts as dead if it sends nothing
+            /// else for so long. Leave it off with such peers. Without windows (SPDY/2, or flow control off) a peer
+            /// that stops at DATA has longer, and gets one PING:
             /// [`keepalive_unread_timeout`](spdy_session::config::Config::keepalive_unread_timeout).
             #[must_use]
             pub fn keepalive(
@@ -95,8 +95,8 @@ macro_rules! session_options {
                 self.config.observer = Some(observer);
                 self
             }
-            /// Sends the trailers of a body as HEADERS before the last DATA. Off by default: several
-            /// peers fail on them, and none can ask for them.
+            /// Sends the trailers of a body as HEADERS before the last DATA. Off by default: several peers fail on
+            /// them, and none can request them.
             #[must_use]
             pub fn send_trailers(mut self, on: bool) -> Self {
                 self.send_trailers = on;
@@ -108,8 +108,8 @@ macro_rules! session_options {
                 self.metrics = Some(metrics.clone());
                 self
             }
-            /// Every limit and choice of the session machine. All hold but `push`, which a client's handshake
-            /// sets by who is to have the pushes.
+            /// Every limit and choice of the session machine. All are used except `push`, which a client's handshake
+            /// sets.
             pub fn config_mut(&mut self) -> &mut spdy_session::config::Config {
                 &mut self.config
             }

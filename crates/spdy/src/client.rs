@@ -93,9 +93,8 @@ impl Builder {
         }
     }
 
-    /// Takes pushes in, to answer requests with: a GET of a URL that was pushed
-    /// claims its push instead of asking, and the response's extensions hold a
-    /// [`PushInfo`]. What nobody claims is cancelled, or [taken](Session::take_pushes).
+    /// Accepts pushes to answer requests with: a GET of a pushed URL claims its push instead of sending a request, and the response's
+    /// extensions hold a [`PushInfo`]. Unclaimed pushes are cancelled, or [taken](Session::take_pushes).
     ///
     /// `max_concurrent_streams` and `settings_window_bytes` become those of `limits`; what is set after it holds.
     #[must_use]
@@ -106,8 +105,8 @@ impl Builder {
         self
     }
 
-    /// A session over `io`. Unless [pushes are claimed](Self::claim_pushes) the peer is told to push
-    /// nothing, and what it pushes is refused.
+    /// A session over `io`. Unless [pushes are claimed](Self::claim_pushes), SETTINGS forbids the peer to push, and its pushes are
+    /// refused.
     ///
     /// Nothing moves until the connection is run, beside the requests; requests may be made at once.
     pub fn handshake<T>(mut self, io: T, runtime: SharedRuntime) -> (Session, Connection<T>)
@@ -123,8 +122,8 @@ impl Builder {
         (Session::first(&shared), Connection::new(io, shared))
     }
 
-    /// Likewise, with the peer's pushes offered: those of the same origin as the request they belong
-    /// to. They wait, up to `max_concurrent_streams`, until they are taken.
+    /// As `handshake`, with the peer's pushes offered: those of the same origin as the request they belong to. They wait, up to
+    /// `max_concurrent_streams`, until they are taken.
     pub fn handshake_with_pushes<T>(
         self,
         io: T,
@@ -141,10 +140,9 @@ impl Builder {
         )
     }
 
-    /// Likewise, with every stream that the peer opens offered as it is, whether it belongs to one of ours or
-    /// to none: for raw protocols whose servers open streams too ([`server::Handle::open`] does). HTTP is read
-    /// into none of them, so pushes are not told apart. They wait, up to `max_concurrent_streams`, until they
-    /// are taken.
+    /// As `handshake`, with every stream that the peer opens offered unchanged, associated or not: for raw protocols whose servers open
+    /// streams too ([`server::Handle::open`] does). They are not parsed as HTTP, so pushes are not distinguished. They wait, up to
+    /// `max_concurrent_streams`, until they are taken.
     ///
     /// [`server::Handle::open`]: crate::server::Handle::open
     pub fn handshake_with_streams<T>(
@@ -161,7 +159,7 @@ impl Builder {
         (session, offers, Connection::new(io, shared))
     }
 
-    /// What session, connection and whoever takes the peer's streams share.
+    /// The state that the session, the connection and the receivers of the peer's streams share.
     fn share(
         mut self,
         runtime: SharedRuntime,
@@ -250,7 +248,7 @@ impl Session {
         Push::of_key(&self.shared, key)
     }
 
-    /// What was pushed, and nobody has claimed so far, in the order in which it came: nobody will.
+    /// The pushes that no request has claimed, in the order in which they came. They can no longer be claimed.
     #[must_use = "dropping a push cancels it"]
     pub fn take_pushes(&self) -> Vec<Push> {
         let keys = self.shared.command(State::take_unclaimed);
@@ -409,7 +407,7 @@ impl Shared {
         self.command(|state| {
             if state.ended.is_none() {
                 state.machine.ping(now);
-                // Some peers never answer: who has stopped waiting is let go.
+                // Some peers never answer: requests that stopped waiting are dropped.
                 state.pings.retain(|ping| !ping.is_closed());
                 state.pings.push(answer);
             }

@@ -21,8 +21,8 @@ use crate::entry::{Entry, Inbound, OnMismatch, Opening};
 use crate::error::Error;
 use crate::shared::State;
 
-/// Says which limit ended a session. Peers that vanish meet deadlines every day; one that goes past any
-/// other limit is of interest to whoever runs the server.
+/// Logs which limit ended a session. Peers that vanish exceed deadlines every day; any other limit matters
+/// to the operator of the server.
 fn log_limit(error: &SessionError) {
     match error.limit() {
         Some(limit) if limit.is_deadline() => tracing::debug!(%limit, %error, "session ended"),
@@ -77,7 +77,7 @@ impl State {
                         meter.record_round_trip(rtt);
                     }
                     for ping in self.pings.drain(..) {
-                        let _ = ping.send(rtt); // who asked may be gone
+                        let _ = ping.send(rtt); // the caller may be gone
                     }
                 }
                 Event::GoAway { .. } => {
@@ -108,14 +108,14 @@ impl State {
     ) {
         if !self.peer_uses_priorities && opening.priority != Priority::HIGHEST {
             self.peer_uses_priorities = true;
-            self.machine.restore_priorities(); // what was answered before it said so
+            self.machine.restore_priorities(); // of answers before its first priority
         }
         if !self.accepts_streams {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
-        // Streams that are over already are no concurrent ones, yet they take room until they are taken,
-        // and those that were cancelled are work until whoever answers them has stopped.
+        // Streams that have ended are not concurrent, yet they use memory until they are taken. Cancelled
+        // ones count as work until their handlers have stopped.
         let config = self.machine.config();
         let raw = config.push == PushPolicy::AcceptUnassociated; // a client's, for what is no push
         let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
@@ -146,7 +146,7 @@ impl State {
             }
         }
         let mut entry = Entry::new(id, 0);
-        // The recipient of a unidirectional stream has nothing to say on it.
+        // The recipient of a unidirectional stream cannot send on it.
         entry.fin_sent = opening.unidirectional;
         entry.opening = Some(Box::new(opening));
         let key = self.entries.insert(entry);
@@ -213,9 +213,8 @@ impl State {
 
     fn data(&mut self, role: Role, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
         let Some(key) = self.by_id.get(&id).copied() else {
-            // Nobody reads it any more. A server that has answered hears the question out, as peers
-            // want it, up to a limit; a client that has asked and left stops the answer, which could
-            // be long.
+            // No reader is left. A server that has answered reads the request to its end, as peers expect,
+            // up to a limit. A client that has left cancels the response, which could be long.
             self.machine.discard(id, data.len());
             if role == Role::Client {
                 self.machine.finish_and_reset(id, RstStatus::CANCEL);
@@ -254,8 +253,8 @@ impl State {
         self.finish_on_fin(key, fin, woken);
     }
 
-    /// A request is not as long as it said. `true` if the stream was reset for it: the answer has begun,
-    /// so that it is too late for a 400.
+    /// A request's length differs from its content-length. `true` if the stream was reset for it: the
+    /// answer has begun, so that it is too late for a 400.
     pub(crate) fn refuse_length(&mut self, key: usize, woken: &mut Vec<Waker>) -> bool {
         let entry = &mut self.entries[key];
         let Some(mismatch) = entry.mismatch else {
@@ -299,8 +298,8 @@ impl State {
         }
     }
 
-    /// DATA where the response has none, ended or not, and whether it comes now or came with the head: who
-    /// reads hears of it where it stood, behind HEADERS that came before and before all that came since.
+    /// DATA where the response has none, ended or not, now or together with the head. The reader gets the
+    /// error at the place of the DATA: behind earlier HEADERS, and before later input.
     pub(crate) fn refuse_data(&mut self, key: usize, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
         let come = std::mem::take(&mut entry.inbound);
@@ -385,7 +384,7 @@ impl State {
         }
     }
 
-    /// The session is over: whoever waits for anything hears it, in the order of the entries.
+    /// The session is over: wakes every waiting task, in the order of the entries.
     pub(crate) fn end(&mut self, how: Result<(), Error>, woken: &mut Vec<Waker>) {
         self.closing = true;
         let lost = how.clone().err().unwrap_or(Error::Closing);

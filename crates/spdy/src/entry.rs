@@ -36,10 +36,10 @@ pub(crate) struct Opening {
     pub(crate) parent: Option<Arc<PushParent>>,
 }
 
-/// What to do about DATA that is not as long as content-length says.
+/// What to do if the length of DATA differs from content-length.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum OnMismatch {
-    /// Deliver, and say so (a client).
+    /// Deliver, and report it (a client).
     Flag,
     /// The request is bad: 400, or PROTOCOL_ERROR if the answer has begun (a server).
     Refuse,
@@ -70,7 +70,7 @@ pub(crate) struct Entry {
     pub(crate) unread_bytes: usize,
     pub(crate) fin_received: bool,
     pub(crate) fin_sent: bool,
-    /// Nobody reads: DATA is given back as it comes.
+    /// No reader: the credit for DATA is returned as it comes.
     pub(crate) discard: bool,
     /// The response has no body: DATA is the peer's fault.
     pub(crate) no_body: bool,
@@ -81,11 +81,11 @@ pub(crate) struct Entry {
     pub(crate) length: LengthCheck,
     pub(crate) on_mismatch: OnMismatch,
     pub(crate) mismatch: Option<LengthMismatch>,
-    /// Where somebody follows it.
+    /// Present if a subscriber of `tracing` follows the stream.
     pub(crate) span: Option<Box<StreamSpan>>,
-    /// What a request of ours asks for, where pushes beside it must be judged.
+    /// The URL and headers of our request, if pushes on it must be checked.
     pub(crate) asked: Option<Arc<PushParent>>,
-    /// What a request of the peer asks for, where pushes of ours beside it must be judged.
+    /// The URL of the peer's request, if our pushes on it must be checked.
     pub(crate) uri: Option<http::Uri>,
     pub(crate) reader: Option<Waker>,
     pub(crate) writer: Option<Waker>,
@@ -153,7 +153,7 @@ impl Entry {
     }
 }
 
-/// Remembers `waker`, without cloning it anew for a task that asks again.
+/// Remembers `waker`, without cloning it again for a task that polls again.
 ///
 /// What it replaces goes to `old`, to be dropped once the lock is free: where a waker is all that holds
 /// a task, dropping it drops the task, and with it a share in a stream, which wants the lock.

@@ -1,4 +1,4 @@
-//! What a caller must tell apart when an exchange, a stream or a session fails.
+//! The errors of an exchange, a stream or a session, as far as a caller must distinguish them.
 
 use std::io;
 use std::sync::Arc;
@@ -45,7 +45,7 @@ pub enum Error {
         /// The rule it breaks.
         why: &'static str,
     },
-    /// The peer said by GOAWAY that it did not look at this stream.
+    /// The peer's GOAWAY states that it did not process this stream.
     #[error("stream {id} was not processed: the peer's GOAWAY is below it")]
     NotProcessed {
         /// The stream.
@@ -59,12 +59,12 @@ pub enum Error {
         /// The peer's word.
         status: RstStatus,
     },
-    /// We sent RST_STREAM, because of what the peer did on the stream or because the caller asked.
+    /// We sent RST_STREAM, because of the peer's frames on the stream or because the caller requested it.
     #[error("stream {id} was reset here: {status}")]
     ResetByUs {
         /// The stream.
         id: StreamId,
-        /// What the peer was told.
+        /// The status that was sent.
         status: RstStatus,
     },
     /// We sent RST_STREAM(CANCEL): what was to be sent waited, and the peer gave no credit for it
@@ -97,7 +97,7 @@ pub enum Error {
     /// The body that was being sent failed; the stream was reset.
     #[error("the body being sent failed: {0}")]
     Body(Arc<BoxError>),
-    /// A request's DATA is not as long as its content-length says.
+    /// The length of a request's DATA differs from its content-length.
     #[error("content-length is {declared}, and {received} bytes came")]
     Length {
         /// The header's number, bytes.
@@ -159,8 +159,8 @@ impl Error {
         )
     }
 
-    /// Whether a stream that was never opened fails with this error too, instead of [`Closing`](Self::Closing): the error says
-    /// what to do, and another session would end in the same way.
+    /// True if a stream that was never opened fails with this error too, instead of [`Closing`](Self::Closing): the error shows what to
+    /// do, and another session would end in the same way.
     pub(crate) fn concerns_every_stream(&self) -> bool {
         matches!(
             self,
@@ -168,7 +168,7 @@ impl Error {
         ) || self.is_of_another_protocol()
     }
 
-    /// The status of the RST_STREAM that ended the stream, whoever sent it.
+    /// The status of the RST_STREAM that ended the stream, sent by either side.
     #[must_use]
     pub fn reset_status(&self) -> Option<RstStatus> {
         match self {

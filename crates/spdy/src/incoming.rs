@@ -69,12 +69,12 @@ pub(crate) fn refuse_all(state: &mut State) {
     while let Some(taken) = take(state) {
         let (id, status) = (taken.id, RstStatus::REFUSED_STREAM);
         state.reset(taken.key, status, Error::ResetByUs { id, status });
-        // Nobody has waited for it, so no waker goes with it.
+        // No task has waited for it, so no waker is dropped with it.
         drop(state.release(taken.key));
     }
 }
 
-/// A stream that the peer opened and nobody answered yet. Dropped so, it is refused.
+/// A stream that the peer opened and that is not answered yet. Dropping it refuses the stream.
 #[derive(Debug)]
 pub struct Incoming {
     pub(crate) stream: UnansweredStream,

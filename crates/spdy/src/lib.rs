@@ -4,8 +4,8 @@
 //!
 //! | | |
 //! | --- | --- |
-//! | [`client`] | sessions that ask: requests by priority, pushes, raw streams |
-//! | [`server`] | sessions that answer: [`serve`](server::serve) a function, or take streams one by one |
+//! | [`client`] | client sessions: requests by priority, pushes, raw streams |
+//! | [`server`] | server sessions: [`serve`](server::serve) a function, or take streams one by one |
 //! | [`stream`] | raw streams, `AsyncRead + AsyncWrite`, with any headers |
 //! | [`upgrade`] | sessions behind HTTP/1.1 `Upgrade: SPDY/3.1`, as Kubernetes has them |
 //! | [`body`] | the one body type: in memory, from a stream, or any `http_body::Body` |

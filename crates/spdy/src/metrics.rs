@@ -1,4 +1,4 @@
-//! What many sessions did, taken together: for dashboards, whoever draws them.
+//! Totals over many sessions, for any dashboard.
 //!
 //! ```text
 //!  session ── counts for itself, under its own lock ──┐
@@ -6,9 +6,9 @@
 //!  sessions that ended ── added up once, at their end ┘
 //! ```
 //!
-//! So counting costs what it costs without metrics: no atomics and no lock that sessions share, but at
-//! the beginning and the end of a session and at the answer to a PING. A [`Snapshot`] looks at every
-//! living session once, a few microseconds for a hundred of them; whoever exports it decides how often.
+//! So counting costs the same as without metrics: sessions share no atomics and no lock, except at the beginning and the end of a session
+//! and at the answer to a PING. A [`Snapshot`] reads every living session once, a few microseconds for a hundred of them. The exporter
+//! decides how often.
 //!
 //! ```
 //! use spdy::metrics::Metrics;
@@ -48,7 +48,7 @@ use crate::shared::Shared;
 /// Upper bounds of the buckets of [`RoundTrips`], milliseconds.
 pub const RTT_BOUNDS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
 
-/// Collects over all sessions whose builder was given it. Clones are the same collection.
+/// Collects over all sessions whose builder has it. Clones share one collection.
 #[derive(Clone, Default)]
 pub struct Metrics(Arc<Inner>);
 
@@ -60,7 +60,7 @@ struct Inner {
 
 #[derive(Default)]
 struct Registry {
-    /// Sessions whose driver is there.
+    /// Sessions with a live driver.
     living: Slab<Weak<Shared>>,
     /// Sessions that ever were, by role and version.
     total: [[u64; 3]; 2],
@@ -71,9 +71,9 @@ struct Registry {
 /// Everything at one moment. Its counters never fall from one snapshot to the next.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
-    /// Sessions whose client was here.
+    /// Sessions of which this program is the client.
     pub client: RoleMetrics,
-    /// Sessions whose server was here.
+    /// Sessions of which this program is the server.
     pub server: RoleMetrics,
 }
 

@@ -23,8 +23,8 @@ pub(crate) struct ReceiveBody {
     stream: StreamRef,
     /// The block of the message's head, until DATA comes.
     head: Option<HeaderBlock>,
-    /// HEADERS that came, told at the end: DATA may follow them, and what came before DATA is nothing else
-    /// ([`trailers`] says why).
+    /// HEADERS that came, delivered at the end: DATA may follow them, and HEADERS before DATA are also
+    /// trailers (see [`trailers`]).
     trailers: Option<HeaderMap>,
     ended: bool,
 }

@@ -31,7 +31,7 @@ pub trait Runtime: Send + Sync + 'static {
     /// Runs `task` here as far as it gets without waiting, and beside the caller what is left of it: for what is mostly done at once, where
     /// handing it to another thread costs more than doing it. A panic of the task is not the caller's.
     fn begin(&self, mut task: BoxFuture<()>) {
-        // Who waits is polled again as soon as it is spawned, and leaves word who is to be woken then.
+        // The task is polled again as soon as it is spawned, and registers its waker then.
         let mut nobody = Context::from_waker(Waker::noop());
         let polled = AssertUnwindSafe(|| task.as_mut().poll(&mut nobody));
         match catch_unwind(polled) {

@@ -19,7 +19,7 @@ use crate::stream_ref::StreamRef;
 
 /// Done when the last byte, with FIN, was handed to the session; fails when the body or the stream does.
 ///
-/// The body is asked for more only when all it gave was taken, so at most one of its pieces waits here.
+/// The body is polled for more only when all its output was taken, so at most one of its pieces waits here.
 #[derive(Debug)]
 pub(crate) struct SendBody {
     stream: StreamRef,
@@ -29,7 +29,7 @@ pub(crate) struct SendBody {
     /// with FIN.
     trailers: Option<HeaderBlock>,
     last: bool,
-    /// What the peer is told if the body fails.
+    /// The status of the RST_STREAM if the body fails.
     on_failure: RstStatus,
 }
 
@@ -66,7 +66,7 @@ impl Future for SendBody {
             }
             let frame = match Pin::new(&mut this.body).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
-                // A body that has nothing to say must not outlive its stream.
+                // An idle body must not outlive its stream.
                 Poll::Pending => return this.stream.poll_failure(cx).map(Err),
             };
             match frame {

@@ -1,7 +1,7 @@
 //! Whether a header block can be written at all.
 //!
-//! The encoder below takes what it is given, and panics over lengths that its integers cannot say: 16 bits
-//! in SPDY/2. So every block that a caller made passes here before it reaches the session.
+//! The encoder accepts any block, and panics over lengths that exceed its integers: 16 bits in SPDY/2. So
+//! every block that a caller made passes here before it reaches the session.
 
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
 use spdy_frame::version::Version;

@@ -72,7 +72,7 @@ pub struct Builder {
     on_bad_request: Option<OnBadRequest>,
 }
 
-/// Is told of each request that was none.
+/// Called for each invalid request.
 type OnBadRequest = Arc<dyn Fn(&BadRequest) + Send + Sync>;
 
 session_options!(Builder);
@@ -97,9 +97,9 @@ impl Builder {
         self
     }
 
-    /// Tells `told` of each request that was none, and was [answered](BadRequest::status) or reset for it before the service could see it. For
-    /// [`serve`](Self::serve) and its like; whoever takes streams one by one has it of
-    /// [`Incoming::into_request`]. It must not block.
+    /// Calls `told` for each invalid request that was [answered](BadRequest::status) or reset before the service could see it. Applies to
+    /// [`serve`](Self::serve) and similar methods; a server that takes streams one by one gets the error from [`Incoming::into_request`].
+    /// It must not block.
     #[must_use]
     pub fn on_bad_request(mut self, told: impl Fn(&BadRequest) + Send + Sync + 'static) -> Self {
         self.on_bad_request = Some(Arc::new(told));
@@ -177,7 +177,7 @@ impl Drop for Accept {
 }
 
 impl State {
-    /// GOAWAY now: a server's clients must hear it to go elsewhere.
+    /// GOAWAY now: a server's clients need it to go elsewhere.
     fn shutdown(&mut self, now: spdy_clock::Instant) {
         if self.ended.is_none() && !self.closing {
             self.machine.shutdown(now);
@@ -196,9 +196,8 @@ impl Handle {
     /// Opens a raw stream towards the client, without HTTP, as any side may (SPDY/3.1 §2.3). It belongs to
     /// no other stream; what belongs to a request is pushed ([`Responder::push`]).
     ///
-    /// Unlike a client's it does not wait for room: a browser, and any client that takes no pushes, has none
-    /// to give. Whether the client takes this one is said by [`Stream::reply`], or by the stream's end; a
-    /// client of this crate does after
+    /// Unlike a client's it does not wait for room: a browser, and any client that takes no pushes, has none to give. [`Stream::reply`],
+    /// or the stream's end, shows whether the client takes this one; a client of this crate does after
     /// [`handshake_with_streams`](crate::client::Builder::handshake_with_streams).
     ///
     /// ```

@@ -8,11 +8,11 @@
 //!           +--> machine --> one batch of frames --> one write --------+
 //! ```
 //!
-//! Nothing is decided here. Reading goes on while a write waits, so that two full peers cannot lock
-//! each other; a batch is everything the machine has to say, up to [`WRITE_AHEAD`] bytes, so that a
-//! control frame reaches the socket in one piece (OkHttp fails on a header block cut near its end) and
-//! what is urgent is not stuck behind much that is not. Order is fixed: the same events give the same
-//! bytes at the same instant.
+//! Nothing is decided here. Reading goes on while a write waits, so that two full peers cannot lock each
+//! other. A batch is all output of the machine, up to [`WRITE_AHEAD`] bytes, so that a control frame
+//! reaches the socket in one piece (OkHttp fails on a header block cut near its end) and urgent output is
+//! not stuck behind much that is not. Order is fixed: the same events give the same bytes at the same
+//! instant.
 
 use std::future::{Future, poll_fn};
 use std::io;
@@ -79,7 +79,7 @@ enum ReadStop {
     Yield,
     /// The connection has nothing, and wakes us when it has.
     WouldBlock,
-    /// The machine wants nothing now: nobody wakes us for what the connection has.
+    /// The machine wants no input now: data on the connection does not wake us.
     Paused,
 }
 
@@ -216,7 +216,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
                 self.input.reserve(READ_BYTES);
             }
-            // The future holds nothing from one poll to the next, so it may be made anew.
+            // The future holds no state between polls, so it may be created again.
             match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
                 Poll::Pending => return ReadStop::WouldBlock,
                 Poll::Ready(Ok(0)) => {
@@ -228,14 +228,14 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     self.update(|state, now| state.machine.handle_input_buffer(now, &mut input));
                     self.input = input;
                 }
-                Poll::Ready(Ok(_)) => self.input.clear(), // lingering: nobody listens
+                Poll::Ready(Ok(_)) => self.input.clear(), // lingering: input is discarded
                 Poll::Ready(Err(error)) => self.handle_io_error(error),
             }
         }
         ReadStop::Yield
     }
 
-    /// Writes what the machine has to say; gives its next deadline.
+    /// Writes the machine's output; returns its next deadline.
     fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
         buffers::WRITE.lend(&mut self.out);
         let next_timeout = loop {
@@ -255,7 +255,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 }
                 loop {
                     while out.len() < WRITE_AHEAD && state.machine.poll_transmit(now, out) {}
-                    // What happened may leave more to say: a slot that became free is used at once.
+                    // The output may have freed a slot: it is used at once.
                     if !state.dispatch(shared.role, shared.version, woken)
                         || out.len() >= WRITE_AHEAD
                     {
@@ -318,7 +318,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             && !self.unflushed
         {
             match Pin::new(&mut self.io).poll_shutdown(cx) {
-                // Whether the peer hears the end is no longer ours to mend.
+                // Whether the peer receives the end is beyond our control now.
                 Poll::Ready(_) if self.readable => {
                     self.phase = Phase::Lingering {
                         until: self.shared.runtime.now() + LINGER_TIMEOUT,
@@ -335,8 +335,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         }
     }
 
-    /// When the connection has taken nothing for too long. The machine cannot tell: for it a frame has left
-    /// that stands in our buffer, so that without this an answer short enough for the buffer waits for ever.
+    /// When the connection has accepted nothing for too long. The machine cannot detect it: it counts a
+    /// frame in our buffer as sent. Without this, an answer that fits the buffer would wait for ever.
     fn write_deadline(&self) -> Option<Instant> {
         self.blocked_since
             .zip(self.write_timeout)
@@ -355,7 +355,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             return false;
         };
         loop {
-            // A timer that is early is kept: deadlines that move on with every frame cost nothing so.
+            // A timer that is early is reused: deadlines that move on with every frame cost nothing that
+            // way.
             if self.timer.as_ref().is_none_or(|(at, _)| *at > deadline) {
                 self.timer = Some((deadline, self.shared.runtime.sleep_until(deadline)));
             }
@@ -408,7 +409,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 }
 
 impl<T> Connection<T> {
-    /// Says what happened, and hands out what follows from it.
+    /// Passes an event to the machine, and dispatches its effects.
     fn update(&mut self, happened: impl FnOnce(&mut crate::shared::State, Instant)) {
         let (shared, woken) = (&self.shared, &mut self.woken);
         let now = shared.runtime.now();
@@ -422,7 +423,7 @@ impl<T> Connection<T> {
         self.wake();
     }
 
-    /// Wakes whoever got something, now that the lock is free.
+    /// Wakes the tasks whose streams changed, now that the lock is free.
     fn wake(&mut self) {
         for waker in self.woken.drain(..) {
             waker.wake();
@@ -431,7 +432,7 @@ impl<T> Connection<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
-    /// Runs it as a task of the session's runtime; how it ended is told by the session's handle.
+    /// Runs it as a task of the session's runtime; the session's handle reports how it ended.
     pub fn spawn(self) {
         let runtime = self.shared.runtime.clone();
         let run = self.run();
@@ -443,7 +444,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
     }
 }
 
-/// Without its driver a session is lost, and whoever waits must hear it.
+/// Without its driver a session is lost, and every waiting task must be woken.
 impl<T> Drop for Connection<T> {
     fn drop(&mut self) {
         if !self.shared.look(|state| state.ended.is_some()) {

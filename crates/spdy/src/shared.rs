@@ -66,7 +66,7 @@ pub(crate) struct SessionOptions {
     pub(crate) send_trailers: bool,
     /// How a server's pushes are written.
     pub(crate) push_form: PushForm,
-    /// Somebody takes the streams that the peer opens.
+    /// Streams that the peer opens are accepted.
     pub(crate) accepts_streams: bool,
     /// Where it is counted.
     pub(crate) metrics: Option<Metrics>,
@@ -147,7 +147,7 @@ impl Shared {
         self.command_if(|state| (act(state), true))
     }
 
-    /// Runs `act` on the state; wakes the driver if `act` says that it left it work.
+    /// Runs `act` on the state; wakes the driver if `act` returns that there is work for it.
     pub(crate) fn command_if<R>(&self, act: impl FnOnce(&mut State) -> (R, bool)) -> R {
         let (result, driver) = {
             let mut state = self.state.lock();
@@ -168,7 +168,7 @@ impl Shared {
         }
     }
 
-    /// Runs `look` on the state, waking nobody.
+    /// Runs `look` on the state, without waking any task.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut State) -> R) -> R {
         look(&mut self.state.lock())
     }
@@ -247,14 +247,14 @@ pub(crate) struct QueuedOpen {
 /// Everything under the lock.
 pub(crate) struct State {
     pub(crate) machine: Machine,
-    /// Streams that someone holds, or that nobody took yet. The key stays as long as the entry.
+    /// Streams that have an owner, or are not taken yet. The key stays as long as the entry.
     pub(crate) entries: Slab<Entry>,
     /// Keys of the streams that the machine still knows.
     pub(crate) by_id: HashMap<StreamId, usize, BuildHasherDefault<IdHasher>>,
     /// Streams to open once the peer allows it, by priority and then in order.
     pub(crate) waiting: BTreeMap<(Priority, u64), QueuedOpen>,
     pub(crate) next_ticket: u64,
-    /// Streams of the peer that nobody took yet: at most `max_concurrent_streams`.
+    /// Streams of the peer that are not taken yet: at most `max_concurrent_streams`.
     pub(crate) incoming: VecDeque<usize>,
     pub(crate) incoming_waker: Option<Waker>,
     pub(crate) accepts_streams: bool,
@@ -272,7 +272,7 @@ pub(crate) struct State {
     pub(crate) closing: bool,
     /// How the session ended.
     pub(crate) ended: Option<Result<(), Error>>,
-    /// Whoever waits for the end, and goes from here when it waits no more.
+    /// Wakers of the tasks that wait for the end. A task that stops waiting removes its own.
     pub(crate) ended_wakers: Slab<Waker>,
     pub(crate) io_error: Option<Error>,
     pub(crate) pings: Vec<oneshot::Sender<Duration>>,
@@ -377,7 +377,7 @@ impl State {
         }
     }
 
-    /// Ends the stream from here: RST_STREAM, and `failure` for whoever still looks at it.
+    /// Ends the stream from this side: RST_STREAM, and `failure` for its remaining readers and writers.
     pub(crate) fn reset(&mut self, key: usize, status: RstStatus, failure: Error) {
         let entry = &mut self.entries[key];
         // What is dropped unread with its FIN behind it must not pass for an empty whole.
@@ -394,7 +394,7 @@ impl State {
         }
     }
 
-    /// Lets what was sent on a stream go out, then ends it; nobody reads it any more.
+    /// Sends the queued output of a stream, then ends it. Its input is discarded.
     pub(crate) fn end_stream(&mut self, key: usize, status: RstStatus) {
         self.drop_unread(key);
         let entry = &mut self.entries[key];
@@ -426,7 +426,7 @@ impl State {
         entry.failure.get_or_insert(Error::ResetByUs { id, status });
     }
 
-    /// Gives back the credit of what nobody will read.
+    /// Returns the credit of DATA that will not be read.
     pub(crate) fn drop_unread(&mut self, key: usize) {
         let entry = &mut self.entries[key];
         let unread = std::mem::take(&mut entry.unread_bytes);
@@ -480,8 +480,8 @@ impl State {
         }
     }
 
-    /// Whether more than `limit` streams of the peer are forgotten by the machine, and still held by someone.
-    /// Ours do not count: whoever keeps answers unread keeps what it asked for.
+    /// True if more than `limit` streams of the peer are forgotten by the machine, and still have an owner. Our own
+    /// streams do not count: a client that leaves answers unread stores only what it requested.
     pub(crate) fn exceeds_ended_work(&self, role: Role, limit: usize) -> bool {
         let known = self.by_id.len() + self.waiting.len();
         if self.entries.len() <= known + limit {

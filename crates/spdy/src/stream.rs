@@ -21,10 +21,10 @@ use crate::shared::Shared;
 use crate::stream_ref::StreamRef;
 use crate::trace;
 
-/// What SYN_STREAM of a raw stream says besides its headers.
+/// The options of SYN_STREAM of a raw stream besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct OpenOptions {
-    /// Who goes first; 0, the default, is the most urgent.
+    /// The priority; 0, the default, is the most urgent.
     pub priority: Priority,
     /// The peer cannot answer.
     pub unidirectional: bool,
@@ -52,8 +52,8 @@ pub(crate) fn open_raw(
     Ok(StreamRef::from_counted(shared.clone(), key))
 }
 
-/// One stream, without HTTP. Dropped before our half has ended, it is reset with CANCEL; dropped after
-/// that, what was written still arrives, and nobody reads what the peer says.
+/// One stream, without HTTP. Dropped before our half has ended, it is reset with CANCEL. Dropped after
+/// that, the written bytes still arrive, and the peer's are discarded.
 ///
 /// Read and write it as any byte stream ([`tokio::io::split`] gives halves to two tasks), or take DATA
 /// as it comes with [`receive`](Self::receive) and hand over [`Bytes`] with [`send`](Self::send),
@@ -210,7 +210,7 @@ impl Stream {
         Poll::Ready(Ok(true))
     }
 
-    /// Hands over `data`, for which there was room a moment ago; gives how much of it was taken.
+    /// Hands over `data`, for which there was room at the last check; returns how much of it was taken.
     fn poll_write_out(&self, cx: &mut Context<'_>, mut data: Bytes) -> Poll<io::Result<usize>> {
         let length = data.len();
         match self.stream.poll_send(cx, &mut data, false) {

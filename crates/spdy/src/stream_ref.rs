@@ -53,12 +53,12 @@ impl StreamRef {
         self.shared.command(|state| act(state, self.key))
     }
 
-    /// Looks at the state and the stream's key, waking nobody.
+    /// Accesses the state and the stream's key, without waking any task.
     pub(crate) fn look_all<R>(&self, look: impl FnOnce(&mut State, usize) -> R) -> R {
         self.shared.look(|state| look(state, self.key))
     }
 
-    /// Looks at the stream, waking nobody.
+    /// Accesses the stream, without waking any task.
     pub(crate) fn look<R>(&self, look: impl FnOnce(&mut Entry) -> R) -> R {
         self.shared.look(|state| look(&mut state.entries[self.key]))
     }
@@ -68,8 +68,8 @@ impl StreamRef {
         self.look(|entry| entry.id)
     }
 
-    /// RST_STREAM, unless both halves have ended. Whoever waits on the stream elsewhere hears it: where an
-    /// upload breaks, the reader of the answer is another task.
+    /// RST_STREAM, unless both halves have ended. Wakes other tasks that wait on the stream: when an
+    /// upload fails, another task reads the answer.
     pub(crate) fn reset(&self, status: RstStatus) {
         let waiting = self.command(|state, key| {
             let entry = &state.entries[key];
@@ -91,7 +91,7 @@ impl StreamRef {
         }
     }
 
-    /// The rest of what comes is nobody's business.
+    /// Discards the rest of the input.
     pub(crate) fn discard_inbound(&self) {
         self.command(|state, key| {
             let entry = &mut state.entries[key];
@@ -102,8 +102,8 @@ impl StreamRef {
         });
     }
 
-    /// Ready when the stream has a number. That it has failed since is no reason to keep it back: the
-    /// kubelet answers, speaks and resets within one read, and what it said must still be heard.
+    /// Ready when the stream has a number, even if it has failed since: the kubelet answers, sends
+    /// and resets within one read, and its output must still be delivered.
     pub(crate) fn poll_opened(&self, cx: &mut Context<'_>) -> Poll<Result<StreamId, Error>> {
         self.shared.watch_run();
         let mut old = None;

@@ -5,7 +5,8 @@
 //!  http::Request<B>    --> client::Session   --> http::Response<Body>   itself a tower::Service
 //! ```
 //!
-//! An axum application, over plain TCP (over TLS, give [`serve`] the stream that ALPN said `spdy/3.1` on):
+//! An axum application, over plain TCP (over TLS, give [`serve`] the stream on which ALPN chose
+//! `spdy/3.1`):
 //!
 //! ```no_run
 //! # #[tokio::main]
@@ -18,12 +19,12 @@
 //! # }
 //! ```
 //!
-//! # What tower asks for
+//! # What tower requires
 //!
 //! Every request gets a clone of the service; the clone is polled until it is ready and then called, within
 //! the request's own future. So a service that is not ready (a `ConcurrencyLimit`, say) holds back its own
-//! requests and nobody else's, and no more of them wait than `max_concurrent_streams`. A service that
-//! panics, and one that fails, resets its own stream with INTERNAL_ERROR, no other.
+//! requests and no others, and no more of them wait than `max_concurrent_streams`. A service that panics,
+//! and one that fails, resets its own stream with INTERNAL_ERROR, no other.
 //!
 //! The client is always ready until its session ends: a request that has to wait does so in the session's
 //! queue, by priority. Put a `ConcurrencyLimit` over it where that queue must have an end.

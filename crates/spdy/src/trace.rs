@@ -1,21 +1,20 @@
-//! Spans of `tracing`: what a session and its streams are called, and what is told of them.
+//! Spans of `tracing`: the names of a session and its streams, and their fields.
 //!
 //! Both are of level DEBUG and target `spdy`.
 //!
 //! | span | parent | fields from the beginning | fields at its end |
 //! | --- | --- | --- | --- |
-//! | `spdy.session` | whoever made the handshake | `role` (`client`, `server`), `version` (`2`, `3`, `3.1`) | `streams`, `sent_bytes`, `received_bytes` (DATA), `error` |
+//! | `spdy.session` | current span | `role` (`client`, `server`), `version` (`2`, `3`, `3.1`) | `streams`, `sent_bytes`, `received_bytes` (DATA), `error` |
 //! | `spdy.stream` of a server | its session | `role`, `stream`, `method`, `path` | `status`, `sent_bytes`, `received_bytes`, `duration_us`, `error` |
-//! | `spdy.stream` of a client | whoever asked | `role`, `method`, `path` | as above, and `stream`: a request that waits has no number |
+//! | `spdy.stream` of a client | current span | `role`, `method`, `path` | as above, and `stream`: a request that waits has no number |
 //!
-//! A pushed stream has none. A raw stream has neither `method` nor `path` nor `status`. Of a request's URL only the path is told:
-//! queries hold secrets. A server's service runs within the span of its stream, so that what it logs can
-//! be told from what others log. A stream's span ends when its last owner is gone: response and body, both
-//! halves of a raw stream.
+//! A pushed stream has none. A raw stream has neither `method` nor `path` nor `status`. Only the path of a request's URL is recorded:
+//! queries hold secrets. A server's service runs within the span of its stream, so that its log lines can be attributed to it. A stream's
+//! span ends when its last owner is gone: response and body, both halves of a raw stream.
 //!
-//! Little is paid where nobody listens: a callsite that is off costs one comparison, and a stream without a
-//! span one null pointer. A small request, both ends together, took 51,634 instructions instead of 51,161
-//! when spans and counters came in, and no more time that could be told from noise.
+//! The cost without a subscriber is small: a callsite that is off costs one comparison, and a stream without a span one null pointer. A
+//! small request, both ends together, took 51,634 instructions instead of 51,161 when spans and counters came in. The difference in time
+//! was within the noise.
 
 use http::{Method, Uri};
 use spdy_clock::Instant;
@@ -69,7 +68,7 @@ pub(crate) fn session_ended(span: &Span, stats: &Stats, error: Option<&Error>) {
 pub(crate) struct StreamSpan {
     pub(crate) span: Span,
     began: Instant,
-    /// The stream's number was told at the beginning.
+    /// The stream's number was recorded at the beginning.
     is_numbered: bool,
     /// Of the response, once it is known.
     pub(crate) status: Option<u16>,
@@ -95,7 +94,7 @@ macro_rules! stream_span {
     };
 }
 
-/// A stream of ours, by whoever asks now.
+/// A stream that this side opens. Its parent is the current span.
 pub(crate) fn local_stream(
     role: Role,
     now: impl FnOnce() -> Instant,

@@ -16,8 +16,8 @@
 //!
 //! - there is no flow control: they send no WINDOW_UPDATE and heed none. Sessions made here run without
 //!   windows; a slow reader stops the whole session, by not reading the socket;
-//! - their client throws away what comes in the same read as the 101, so a server says nothing, not even
-//!   SETTINGS, before the first frame came ([`SettingsTiming::Never`]);
+//! - their client discards input in the same read as the 101, so a server sends nothing, not even SETTINGS, before the first frame came
+//!   ([`SettingsTiming::Never`]);
 //! - their server ends a stream by RST_STREAM(CANCEL) and not by FIN: [`Channel`] reads that as the end,
 //!   and ends its own streams so that both kinds of reader understand;
 //! - proxies between the two lose what is under way when a server closes first: [`CloseLast`].
@@ -92,7 +92,7 @@ pub use head::{first_token, has_token};
 pub use offer::{AcceptedUpgrade, Refusal, UpgradeRequest, negotiate, read_request};
 pub use rewound::Rewind;
 
-/// What the `Upgrade` header says.
+/// Value of the `Upgrade` header.
 pub const PROTOCOL: &str = "SPDY/3.1";
 /// What is spoken over the streams: offered by a client, one line each; chosen by the server.
 pub const STREAM_PROTOCOL_VERSION: HeaderName =
@@ -108,10 +108,9 @@ pub const MAX_STREAMS: u32 = 1000;
 /// [`FloodLimits`](spdy_session::config::FloodLimits): `kubectl port-forward` resets the data stream of
 /// each connection that it closes.
 pub const MAX_RESETS: u32 = 10_000;
-/// How long a server keeps a session without streams, and either side one on which nothing crosses either way, whatever
-/// is open: the kubelet's four hours. A peer that says something, a PING of its own will do, may leave unread what waits
-/// for it as long as it likes: a terminal that is held by Ctrl-S is no attack, a forwarded port whose program rests no
-/// fault, and a command that writes all day need not read its stdin.
+/// How long a server keeps a session without streams, and either side a session without traffic in either direction, whatever is open:
+/// the kubelet's four hours. A peer that sends anything, even a PING, may leave its input unread without limit: a terminal held by Ctrl-S
+/// is no attack, a forwarded port with an idle program no fault, and a command that writes all day need not read its stdin.
 pub const IDLE_TIMEOUT: Duration = Duration::from_secs(4 * 3600);
 
 /// What is taken from the peer before the switch.
@@ -123,8 +122,7 @@ pub struct Limits {
     pub header_lines: usize,
     /// Bytes of a refusal's body that a client keeps; the rest is not read. Default 64 KiB.
     pub refusal_bytes: usize,
-    /// From the first byte to the switch, or to the end of the refusal, which is told as far as it came by
-    /// then. Default 30 s.
+    /// From the first byte to the switch, or to the end of the refusal, which is reported as far as it came by then. Default 30 s.
     pub timeout: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! The same bytes give the same message, wherever the transport cuts them and whoever is polled first.
+//! The same bytes give the same message, for every cut of the transport and every order of polls.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
@@ -35,7 +35,7 @@ impl Runtime for FrozenClock {
     fn spawn(&self, _: BoxFuture<()>) {}
 }
 
-/// A connection whose bytes come when the test says; what is written to it is nobody's.
+/// A connection whose input the test supplies; its output is discarded.
 #[derive(Clone, Default)]
 struct Wire(Arc<Mutex<(VecDeque<u8>, bool)>>);
 
@@ -58,7 +58,7 @@ impl AsyncRead for Wire {
         let mut wire = self.0.lock().expect("one thread");
         let length = wire.0.len().min(buf.remaining());
         if length == 0 && !wire.1 {
-            return Poll::Pending; // and is polled again whoever wakes it
+            return Poll::Pending; // polled again without a waker
         }
         let bytes: Vec<u8> = wire.0.drain(..length).collect();
         buf.put_slice(&bytes);
@@ -104,7 +104,7 @@ enum End {
     Never,
 }
 
-/// One turn of somebody.
+/// One turn: bytes arrive, or a task is polled.
 #[derive(Clone, Debug)]
 enum Turn {
     Bytes(usize),
@@ -214,7 +214,7 @@ impl FrameWriter {
     }
 }
 
-/// Lets each have its turns, then all until nobody gets on.
+/// Takes all turns, then polls both until neither makes progress.
 fn take_turns(
     wire: &Wire,
     bytes: &[u8],

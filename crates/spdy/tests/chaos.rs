@@ -15,7 +15,7 @@ use virtual_world::{VirtualTime, World, wire};
 #[path = "support/virtual_world.rs"]
 mod virtual_world;
 
-/// A generator of a line (Knuth's constants), so that a seed tells the whole run.
+/// A linear congruential generator (Knuth's constants), so that a seed determines the whole run.
 #[derive(Clone, Copy)]
 struct TestRandom(u64);
 

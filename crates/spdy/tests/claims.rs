@@ -437,8 +437,7 @@ fn a_claimed_push_that_fails_is_requested() {
     assert_eq!(*got.lock().unwrap(), [PAGE, (200, 5, false)]);
 }
 
-/// A claim is made on trust while only the URL was told; a head that says otherwise is not believed less for
-/// coming later.
+/// A claim is made when only the URL is known; a head that contradicts it counts even if it comes later.
 #[test]
 fn a_head_that_comes_after_the_claim_must_answer_the_request_too() {
     for (status, vary, taken) in [

@@ -1,4 +1,4 @@
-//! How sessions end, and who hears of it.
+//! How sessions end, and how that is reported.
 
 mod support;
 

@@ -1,4 +1,4 @@
-//! Who waits for whom: windows, slow readers, the peer's limits, cancelling.
+//! Flow control: windows, slow readers, the peer's limits, cancelling.
 
 mod support;
 

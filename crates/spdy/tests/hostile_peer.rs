@@ -107,7 +107,7 @@ fn world() -> (Arc<World>, SharedRuntime) {
     (world, runtime)
 }
 
-/// A client and a server who talk without a delay.
+/// A client and a server that are connected without a delay.
 fn peers(world: &Arc<World>, runtime: &SharedRuntime) -> (client::Session, server::Accept) {
     let (near, far) = wire(world, Duration::ZERO);
     let (accept, connection) = server::Builder::new(VERSION).handshake(far, runtime.clone());
@@ -117,8 +117,8 @@ fn peers(world: &Arc<World>, runtime: &SharedRuntime) -> (client::Session, serve
     (session, accept)
 }
 
-/// Only queued DATA had a deadline: who asked for answers without a body, kept one stream open and read
-/// nothing was served for ever.
+/// Only queued DATA had a deadline: a client that requested answers without a body, held one stream open
+/// and read nothing was served for ever.
 #[test]
 fn a_peer_that_reads_nothing_hits_the_write_timeout() {
     let (world, runtime) = world();
@@ -234,8 +234,8 @@ fn an_unreading_server_times_out_later_over_an_upgrade() {
     }
 }
 
-/// Streams that are over from birth are no concurrent streams, so no limit held them: they waited for
-/// somebody to take them, by the million.
+/// A stream that has ended when it opens is not concurrent, so no limit applied: such streams waited to be
+/// taken by the million.
 #[test]
 fn untaken_pushes_wait_up_to_the_limit() {
     let (world, runtime) = world();
@@ -353,8 +353,8 @@ fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
     assert_eq!(*served.lock().expect("one thread"), 0);
 }
 
-/// The driver stopped reading for its queue, emptied the queue, and went to sleep without having asked the
-/// connection to wake it.
+/// The driver stopped reading for its queue, emptied the queue, and went to sleep without a waker on the
+/// connection.
 #[test]
 fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
     let (world, runtime) = world();
@@ -397,8 +397,8 @@ fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
     assert!(heard.windows(echo.len()).any(|bytes| *bytes == echo[..]));
 }
 
-/// A request that is cancelled is forgotten by the session at once, but not by whoever works on it: reset
-/// after reset, the work piled up past every limit on streams.
+/// The session forgets a cancelled request at once, but its handler still runs: reset after reset, the
+/// work piled up past every limit on streams.
 #[test]
 fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
     let (world, runtime) = world();
@@ -413,7 +413,7 @@ fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
     let refused = Arc::<Mutex<Vec<bool>>>::default();
     let note = refused.clone();
     runtime.spawn(Box::pin(async move {
-        // Work that hears nothing of its cancellation: it holds what it got.
+        // Work that ignores its cancellation: it holds its stream.
         let mut work = Vec::new();
         let mut ask = async |work: &mut Vec<_>| {
             let options = client::OpenOptions::default();
@@ -471,8 +471,8 @@ fn a_locally_reset_request_does_not_read_as_complete() {
     assert_eq!(*read.lock().expect("one thread"), Some(true));
 }
 
-/// The upload failed in a task of its own and reset the stream, and whoever read the answer was not woken:
-/// it waited until the session ended.
+/// The upload failed in a task of its own and reset the stream, and the reader of the answer was not
+/// woken: it waited until the session ended.
 #[test]
 fn an_upload_failure_reaches_the_response_reader() {
     let (world, runtime) = world();

@@ -23,7 +23,7 @@ mod virtual_world;
 /// Bytes that a body gives at once; one such piece may wait beside each full queue.
 const PIECE: usize = 16 * 1024;
 
-/// The bound, bytes: what `docs/reference/memory.md` tells, line by line.
+/// The bound, bytes: that of `docs/reference/memory.md`, line by line.
 fn bound(config: &Config) -> usize {
     let streams = config.max_concurrent_streams as usize;
     let heads = config.header_bytes_per_stream;

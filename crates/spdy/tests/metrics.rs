@@ -19,7 +19,7 @@ async fn answer(request: Request<Body>) -> Response<Body> {
     response
 }
 
-/// A session of `version` whose both ends are counted, and its server's end.
+/// A session of `version` with both ends counted, and its server's end.
 fn counted(
     metrics: &Metrics,
     version: Version,
@@ -97,7 +97,7 @@ async fn a_response_read_after_the_session_ended_is_counted() {
     session.shutdown();
     session.closed().await;
     serving.await.expect("no panic").expect("an orderly end");
-    // The task of the connection ends right behind what it told us.
+    // The task of the connection ends shortly after the event.
     while sessions(&metrics.snapshot(), Version::V3)[0].open > 0 {
         tokio::task::yield_now().await;
     }
@@ -127,7 +127,7 @@ async fn limits_are_reported_by_name() {
     drop(first);
 }
 
-/// Sessions begin and end on several threads while somebody looks: what was counted stays counted.
+/// Sessions begin and end on several threads during snapshots: a counter never falls.
 #[tokio::test(flavor = "multi_thread", worker_threads = 4)]
 async fn counters_never_fall() {
     let metrics = Metrics::new();

@@ -1,4 +1,4 @@
-//! Calls in the wrong order, or too often: each returns a value or an error that says what to do, and none waits for ever.
+//! Calls in the wrong order, or too often: each returns a value or an error with a remedy, and none waits for ever.
 
 mod support;
 

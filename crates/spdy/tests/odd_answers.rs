@@ -12,7 +12,7 @@ fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
     pairs.iter().copied().collect()
 }
 
-/// Waits, not for ever, for what nothing else tells.
+/// Waits, not for ever, for a condition without a notification.
 async fn until(mut is_so: impl FnMut() -> bool) {
     let wait = async {
         while !is_so() {
@@ -116,7 +116,7 @@ async fn data_after_a_100_is_no_response() {
     );
 }
 
-/// Those before DATA joined the head, if they were there when somebody looked.
+/// HEADERS before DATA joined the head if they had arrived before the first poll.
 #[tokio::test]
 async fn headers_behind_the_head_are_trailers_and_the_head_does_not_wait_for_them() {
     let mut odd = Odd::new();
@@ -170,7 +170,7 @@ async fn repeated_names_in_headers_before_data_reset_the_stream() {
     }
 }
 
-/// It was a body of four bytes, if its end was there when somebody looked.
+/// It was a body of four bytes if its end had arrived before the first poll.
 #[tokio::test]
 async fn data_with_fin_after_a_204_is_an_error_even_if_early() {
     let mut odd = Odd::new();

@@ -161,7 +161,7 @@ async fn pushes_of_another_origin_are_refused_on_both_sides() {
     request.await.expect("a response");
     let push = pushes.next().await.expect("the one of the same origin");
     assert_eq!(push.request().uri.path(), "/mine");
-    // Dropped untaken it is cancelled, and the server's answer finds nobody.
+    // Dropped untaken, it is cancelled, and the server's answer has no receiver.
     drop(push);
     let mut later = later;
     assert_eq!(

@@ -110,7 +110,7 @@ async fn vectored_writes_become_one_frame_within_the_window() {
     );
     assert_eq!(session.stats().frames_sent.total(), frames + 1);
 
-    // Nobody reads: the window of 64 KiB and the buffer of as much are all there is.
+    // Without a reader, the window of 64 KiB and the buffer of the same size are all there is.
     let (long, mut taken) = (pattern(100_000), 0);
     let slices = [&long[..], &long[..]].map(IoSlice::new);
     while let Some(wrote) = near.write_vectored(&slices).now_or_never() {
@@ -387,7 +387,7 @@ async fn a_client_accepts_or_rejects_server_streams() {
         far.failed().await.and_then(|error| error.reset_status()),
         refused
     );
-    // Nobody takes any more, what waits included.
+    // Streams are no longer taken, so waiting ones are refused too.
     let mut waits = open().expect("a stream");
     session.ping().await.expect("it has come");
     drop(offers);
@@ -423,7 +423,7 @@ async fn incoming_streams_keep_the_session_open() {
     assert!(handle.error().is_none());
 }
 
-/// What a client had asked for, and kept, was counted as the server's doing.
+/// Streams that a client had requested, and still held, were counted as the server's.
 #[tokio::test]
 async fn open_client_streams_do_not_count_against_server_streams() {
     let mut client = client::Builder::new(Version::V31);

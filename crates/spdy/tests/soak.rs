@@ -1,6 +1,6 @@
 //! Requests by the thousand, among resets, cut connections and readers that stand still: no byte lost or
-//! wrong, and nothing left over. `chaos.rs` asks whether what is given up leaves credit behind; here every
-//! byte is looked at, on both sides, and connections break.
+//! wrong, and nothing left over. `chaos.rs` tests whether cancelled streams leave credit behind; here
+//! every byte is checked, on both sides, and connections break.
 //!
 //! ```text
 //!   client: asks, uploads, reads on, pauses, leaves       server: checks the upload, answers, breaks off
@@ -35,7 +35,7 @@ use virtual_world::{VirtualTime, World, wire};
 #[path = "support/virtual_world.rs"]
 mod virtual_world;
 
-/// A generator of a line (Knuth's constants), so that a seed tells the whole run.
+/// A linear congruential generator (Knuth's constants), so that a seed determines the whole run.
 #[derive(Clone, Copy)]
 struct TestRandom(u64);
 
@@ -83,7 +83,7 @@ fn first_wrong(seed: u64, at: u64, data: &[u8]) -> Option<u64> {
         .map(|(at, _)| at)
 }
 
-/// A body in pieces that come late, and break off where told.
+/// A body in pieces that come late, and break off at the given place.
 fn body(
     runtime: &SharedRuntime,
     mut chance: TestRandom,
@@ -243,7 +243,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// A request as its URL tells it: both sides know what should come.
+/// A request as its URL describes it: both sides know what should come.
 #[derive(Clone, Copy, Debug)]
 struct Plan {
     seed: u64,
@@ -554,7 +554,7 @@ impl<D: Dial> Run<D> {
     }
 }
 
-/// KiB of this process that are in memory, where the system tells.
+/// KiB of this process that are in memory, if the system reports it.
 fn resident_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status

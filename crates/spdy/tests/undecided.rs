@@ -1,4 +1,5 @@
-//! A client of SPDY/3 or 3.1 that answers no PING, and the driver that has to say when it got one.
+//! A client of SPDY/3 or 3.1 that answers no PING, and the driver that must report when it was
+//! sent.
 
 #[path = "support/virtual_world.rs"]
 mod virtual_world;

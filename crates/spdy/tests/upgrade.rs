@@ -1,4 +1,4 @@
-//! HTTP/1.1 `Upgrade: SPDY/3.1`, both sides: who says what before the first frame, and how streams end.
+//! HTTP/1.1 `Upgrade: SPDY/3.1`, both sides: what each sends before the first frame, and how streams end.
 
 mod support;
 #[path = "support/virtual_world.rs"]
@@ -188,8 +188,8 @@ async fn a_refusal_of_any_length_is_kept_to_the_limit() {
     }
 }
 
-/// Found by the fuzz target `upgrade`: what one read brought beyond the limit was looked at too, so that the body of
-/// a refusal told how long the reads were.
+/// Found by the fuzz target `upgrade`: input of one read beyond the limit was used too, so that the body of a
+/// refusal depended on the size of the reads.
 #[tokio::test]
 async fn a_chunked_refusal_is_the_same_with_any_read_size() {
     let limit = Limits::default().refusal_bytes;
@@ -414,7 +414,7 @@ fn a_slow_upgrade_head_times_out() {
     );
 }
 
-/// An answer without a body was read on until the time was over, and then not told.
+/// An answer without a body was read until the timeout, and then not reported.
 #[test]
 fn a_refusal_without_body_is_reported_at_once() {
     let cases = [

@@ -1,4 +1,4 @@
-//! Whose answer goes first where the client ranks its requests, and where it does not.
+//! Which answer goes first, with and without priorities of the client.
 
 mod support;
 
@@ -53,7 +53,7 @@ fn answer(request: &Request<Body>, bytes: usize) -> Response<Body> {
     response
 }
 
-/// The turns of two answers of 48 KiB that are asked for at once.
+/// The turns of two answers of 48 KiB that are requested at once.
 async fn turns(asked: [(Request<Body>, Priority); 2]) -> Vec<u32> {
     let (near, far) = pipe();
     let turns = Arc::new(Turns::default());
@@ -121,7 +121,7 @@ async fn a_later_priority_reorders_responses_in_progress() {
         std::future::ready(answer(&request, BYTES))
     };
     tokio::spawn(serving.serve(far, runtime.clone(), answer));
-    // What the server says stands until both were asked for.
+    // The server's output is held until both were requested.
     let gate = Arc::new(Notify::new());
     let opened = gate.clone();
     let (mut from_near, mut to_near) = tokio::io::split(relay_near);

@@ -51,7 +51,7 @@ pub(super) struct Machine {
     session: Session,
     /// The driver's buffer, of the machine that shares it.
     buffer: BytesMut,
-    /// Told and not consumed, by stream.
+    /// Delivered and not consumed, by stream.
     unread: BTreeMap<StreamId, usize>,
     /// Streams whose DATA is not counted there.
     uncounted: BTreeSet<StreamId>,
@@ -175,7 +175,7 @@ impl Machine {
             }
             9 => {
                 session.finish_and_reset(stream, RstStatus::CANCEL);
-                // Whether that was at once, nobody says: it is counted no more.
+                // The session does not report whether that was at once, so the stream is no longer counted.
                 self.unread.remove(&stream);
                 self.uncounted.insert(stream);
             }
@@ -200,7 +200,7 @@ impl Machine {
         }
     }
 
-    /// Takes out all that the machine has to say.
+    /// Drains all output of the machine.
     pub(super) fn drain(&mut self, now: Instant) -> StepOutput {
         let mut wire = BytesMut::new();
         while self.session.poll_transmit(now, &mut wire) {
@@ -270,7 +270,8 @@ impl Machine {
         }
         if config.version == Version::V31 {
             let window = (config.session_window_size() as usize).max(WINDOW);
-            // Peers that move the session's window too by what is told of streams are forgiven as much.
+            // A peer may also move the session's window by updates for streams, so the same amount is
+            // tolerated.
             let window = window + windowed(config.initial_window_bytes) - WINDOW;
             let unread: usize = self.unread.values().sum();
             assert!(
@@ -280,7 +281,7 @@ impl Machine {
         }
     }
 
-    /// What can be asked of both is answered alike.
+    /// All queries give the same answer on both.
     pub(super) fn assert_alike(&self, other: &Self) {
         let (one, other) = (&self.session, &other.session);
         assert_eq!(counted(one), counted(other));

@@ -1,15 +1,15 @@
-//! The doors of a session (`spdy-session`): a peer's bytes, the hour, and an owner who does anything.
+//! The laws of a session (`spdy-session`): a peer's bytes, the time, and an owner that does anything.
 //!
 //! Two machines of one configuration are led through one script; one is given the bytes of each step whole,
 //! the other cut. After every step of the script:
 //!
-//! - both told and wrote the same, and count the same;
-//! - what they wrote are whole frames of the version, whose blocks inflate in order, with ids that rise and
-//!   nothing behind a FIN;
-//! - a deadline that was met is met, so that no driver turns in a circle;
+//! - both have the same events, output and counters;
+//! - the output consists of whole frames of the version; their blocks inflate in order, ids rise, and nothing
+//!   follows a FIN;
+//! - an expired deadline is cleared, so that no driver loops;
 //! - `Closed` was the last event, and comes once; a transport that ended ends the session;
-//! - what the owner was given and has not consumed is within the windows;
-//! - no more memory is held than stands in `held_at_most`.
+//! - the DATA that the owner got and has not consumed is within the windows;
+//! - no more memory is held than `held_at_most` returns.
 
 mod machine;
 pub mod peer;
@@ -46,9 +46,9 @@ struct Cost {
     written_bytes: usize,
 }
 
-/// Bytes of heap that a session may hold: tables of both compressors, an unfinished frame; for what came, places in
-/// the lists of streams and events, and the headers themselves; for what its owner does, streams and headers of
-/// his. Payloads are shared with him.
+/// Bytes of heap that a session may hold: tables of both compressors, an unfinished frame; for the input, places in
+/// the lists of streams and events, and the headers themselves; for the owner's commands, streams and headers.
+/// Payloads are shared with the owner.
 fn held_at_most(wire_bytes: usize, cost: &Cost) -> usize {
     512 * 1024 + 100 * wire_bytes + 4 * cost.plain_bytes + 2048 * cost.commands
 }

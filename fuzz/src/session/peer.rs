@@ -7,8 +7,8 @@
 //! line     | flags:4 kind:4 | stream | n | n bytes ... |
 //! ```
 //!
-//! Kinds are those of [`Line`]; what the bytes are is told there. Blocks are stored in the zlib stream, not
-//! compressed, so that any plain bytes can be said.
+//! Kinds are those of [`Line`], which documents the bytes. Blocks are stored in the zlib stream, not compressed, so
+//! that any plain bytes can be sent.
 
 use bytes::{BufMut, BytesMut};
 use spdy_frame::dictionary::dictionary_id;
@@ -175,7 +175,7 @@ impl Peer {
     }
 }
 
-/// The number that up to four bytes say; `None` of none.
+/// The number in up to four bytes; `None` for none.
 fn number_of(body: &[u8]) -> Option<u32> {
     let of = |sum: u32, byte: &u8| sum << 8 | u32::from(*byte);
     (!body.is_empty()).then(|| body.iter().take(4).fold(0, of))

@@ -1,5 +1,5 @@
-//! Authorities that refuse, talk too much, never come to an end, or forgot who we are. (One that signs: Pebble, in the program's
-//! end-to-end tests.)
+//! Authorities that refuse, send too much, never finish, or forgot our account. (One that signs: Pebble, in the program's end-to-end
+//! tests.)
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -290,7 +290,7 @@ async fn unknown_account_is_set_aside_and_recreated() {
     }
 }
 
-/// An authority that refuses the first two orders with `status` and `kind`, and says so to the first when the latch is set.
+/// An authority that refuses the first two orders with `status` and `kind`, and reports it to the first when the latch is set.
 fn refusing_two(kinds: [(u16, &'static str); 2]) -> (Shop, Latch) {
     let refusals = Mutex::new(kinds.into_iter());
     let mut fake = Fake::answering(move |path| {
@@ -330,7 +330,7 @@ async fn concurrent_account_loss_keeps_the_new_account() {
     assert_eq!(shop.fake.asked("/newAccount"), 2);
 }
 
-/// What the authority had said to one was lost, or was another's, when they went on beside one another.
+/// The authority's answer to one order was lost, or used for another, when they ran concurrently.
 #[tokio::test]
 async fn retry_after_is_per_order() {
     let (shop, told) = refusing_two([(429, "rateLimited"), (400, "malformed")]);

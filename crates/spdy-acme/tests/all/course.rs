@@ -113,7 +113,7 @@ fn renewal_info_may_only_bring_renewal_forward() {
         let between = pair[1].duration_since(pair[0]).unwrap();
         assert!((10 * DAY..13 * DAY).contains(&between), "{between:?}");
     }
-    // One that always says "at once", and one that says "when it is over".
+    // One that always advises "at once", and one that advises "when it is over".
     authority.advises = Some(Duration::ZERO..Duration::from_secs(1));
     let (orders, _) = live(&mut RenewalSchedule::new(33, 4), &authority, 1);
     let most = 365 * 100 / 90 + 1;

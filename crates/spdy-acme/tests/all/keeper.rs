@@ -29,7 +29,7 @@ const HOUR: Duration = Duration::from_secs(60 * 60);
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const LIFETIME: Duration = Duration::from_secs(90 * 24 * 60 * 60);
 
-/// An authority that asks for no proof.
+/// An authority that requires no proof.
 struct Signer {
     ca: LocalCa,
     clock: Clock,
@@ -41,9 +41,9 @@ struct State {
     /// Hour and names of each order, and whether it replaced one.
     orders: Vec<(SystemTime, Vec<String>, bool)>,
     refuses: bool,
-    /// Nobody proves it.
+    /// The challenge of this name fails.
     unproven: Option<&'static str>,
-    /// Signs for these instead of what it is asked for.
+    /// Signs for these instead of the requested names.
     signs: Option<Vec<String>>,
     window: Option<Range<SystemTime>>,
     /// How long after now what it signs begins, and how long before.
@@ -170,7 +170,7 @@ impl Shop {
         Renewer::start(&wanted, &self.certificates, &folder, authority, time, &tell)
     }
 
-    /// What who asks for `host` is shown.
+    /// The certificate that a client of `host` gets.
     async fn shown(&self, host: &str) -> CertificateDer<'static> {
         let (near, far) = tokio::io::duplex(64 << 10);
         let connecting = self.client.connect_with_certificates(Box::new(near), host);
@@ -401,7 +401,7 @@ async fn certificate_with_invalid_validity_is_reported_and_unused() {
     }
 }
 
-/// The task of a certificate ended with the panic, and nobody was told.
+/// The task of a certificate ended with the panic, without a report.
 #[tokio::test]
 async fn panic_in_order_or_renewal_info_is_a_failure() {
     let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
@@ -419,7 +419,7 @@ async fn panic_in_order_or_renewal_info_is_a_failure() {
     clock.advance(HOUR).await;
     assert_eq!((shop.signer.orders(), shop.told("Issued")), (2, 1));
 
-    // Asked for advice it panics for a week, and is asked again.
+    // Polled for advice it panics for a week, and is polled again.
     shop.signer.set(|state| state.panics = true);
     clock.advance(7 * DAY).await;
     let now = clock.wall_now();

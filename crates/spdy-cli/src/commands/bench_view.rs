@@ -17,7 +17,7 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 /// How often the bar is drawn.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Percentiles that are told.
+/// Percentiles that are printed.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
 /// Draws the bar of a run: how far it is, and the rate of the last moment.

@@ -47,18 +47,18 @@ const MAX_CONCURRENT: usize = 16;
 /// Redirects that lead from one URL to another, one after the other.
 const MAX_REDIRECTS: u8 = 10;
 
-/// A page as far as its texts tell of it.
+/// A page as far as its text shows it.
 pub(super) struct CrawlResult {
     pub(super) replica: Replica,
-    /// What of it could not be had, a sentence each.
+    /// What could not be fetched, a sentence each.
     pub(super) remarks: Vec<String>,
 }
 
-/// Fetches the page at `url`. `progress` hears how many resources are there, and how many are known of.
+/// Fetches the page at `url`. `progress` gets the number of resources fetched and the number known.
 ///
 /// # Errors
 ///
-/// The document could not be had, or is none.
+/// The document could not be fetched, or is no document.
 pub(super) async fn crawl(
     url: &Url,
     mut config: Config,

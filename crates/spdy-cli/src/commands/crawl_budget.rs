@@ -10,7 +10,7 @@ use tokio::time::Instant;
 
 /// Bytes of all bodies.
 pub(super) const MAX_BYTES: usize = 256 << 20;
-/// Time for the whole page; what is not there by then is left out.
+/// Time for the whole page; resources that arrive later are left out.
 pub(super) const MAX_TIME: Duration = Duration::from_secs(120);
 
 /// The most of both, and what is left.

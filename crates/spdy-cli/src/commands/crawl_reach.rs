@@ -88,7 +88,7 @@ mod tests {
 
     use super::*;
 
-    /// Whether `network` refuses to connect to `to`; what is not refused is not there.
+    /// Whether `network` denies `to`. Any other error means that the address has no listener.
     async fn refuses(network: &SharedNetwork, to: &str) -> bool {
         let to: SocketAddr = to.parse().unwrap();
         match network.connect(to).await {

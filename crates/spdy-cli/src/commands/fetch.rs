@@ -384,7 +384,7 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         protocols: args
             .protocol
             .map_or(Protocol::ALL.to_vec(), |only| vec![only]),
-        // What a server without TLS speaks, nobody can ask it; this is what most do.
+        // Without TLS there is no ALPN, so the protocol cannot be negotiated; HTTP/1.1 is the most common.
         plain_protocol: args.protocol.unwrap_or(Protocol::Http1),
         tls,
         connection: ClientOptions {

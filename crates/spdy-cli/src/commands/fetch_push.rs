@@ -14,7 +14,7 @@ use crate::commands::fetch_transfer::{Destination, FetchResult, receive};
 use crate::commands::frame_text::format_count;
 use crate::printer::{BOLD, DIM};
 
-/// How long a push may take where nobody says.
+/// Default timeout of a push.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// How a response was pushed.

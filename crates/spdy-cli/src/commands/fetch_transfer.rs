@@ -1,4 +1,4 @@
-//! One URL of `spdy fetch`: its redirects, its body on its way out, and what is told of it.
+//! One URL of `spdy fetch`: its redirects, the output of its body, and its report.
 
 use std::fs::File;
 use std::io::Write;
@@ -80,7 +80,7 @@ pub(crate) struct FetchResult {
 #[derive(Debug, Serialize)]
 struct Tls {
     version: String,
-    /// `null` over QUIC, which does not tell.
+    /// `null` over QUIC, which does not report it.
     cipher: Option<String>,
     resumed: bool,
 }
@@ -103,9 +103,8 @@ const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
 /// A URL on its way.
 pub(crate) struct Transfer {
     fetched: JoinHandle<FetchResult>,
-    /// What is for stdout, as it comes. A body that waits for its turn must not hold up the session,
-    /// whose window it would fill, and with it the body whose turn it is: so the channel has no bound,
-    /// and too much of it is an error.
+    /// Pieces for stdout. A body that waits for its turn must not fill the session's window, because that would block
+    /// the body that has its turn. So the channel is unbounded, and too many bytes in it are an error.
     pieces: mpsc::UnboundedReceiver<Bytes>,
     waiting: BufferedBytes,
     has_turn: Arc<AtomicBool>,
@@ -123,8 +122,8 @@ struct StdoutSink {
 }
 
 impl StdoutSink {
-    /// Takes a piece. Whoever has the turn is read no faster than stdout takes it, as both go on in one
-    /// thread; the others must not bring too much.
+    /// Queues a piece. The transfer that has its turn is read only as fast as stdout accepts it, since both run on one
+    /// thread. The other transfers share a limit of `MAX_WAITING_BYTES`.
     fn send(&self, piece: Bytes) -> Result<(), String> {
         let before = self.waiting.0.fetch_add(piece.len(), Ordering::Relaxed);
         let too_much = before.saturating_add(piece.len()) > MAX_WAITING_BYTES;
@@ -134,7 +133,7 @@ impl StdoutSink {
                 "more than {MAX_WAITING_BYTES} bytes wait for their turn on stdout; want -O or --output-dir"
             ));
         }
-        let _ = self.pieces.send(piece); // nobody may be left to read it
+        let _ = self.pieces.send(piece); // the receiver may be gone
         Ok(())
     }
 }
@@ -155,7 +154,7 @@ impl Transfer {
             waiting: waiting.clone(),
             has_turn: Arc::clone(&has_turn),
         };
-        // Asked for here, not in the task: requests go in the order of the arguments.
+        // Sent here, not in the task, so that requests go in the order of the arguments.
         let began = runtime.now();
         let first = client.send(order.request(), order.priority);
         let (client, runtime) = (client.clone(), runtime.clone());

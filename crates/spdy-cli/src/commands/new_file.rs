@@ -1,4 +1,4 @@
-//! A file whose place is taken before the work is done that fills it.
+//! An output file that is reserved before the work that fills it.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};
@@ -23,7 +23,7 @@ enum Target {
 }
 
 impl NewFile {
-    /// Takes the place at `path`, so that whoever cannot write there knows it now.
+    /// Reserves `path`, so that a path that is not writable fails now and not after the work.
     pub(crate) fn create(path: &Path) -> anyhow::Result<Self> {
         let place = if path.exists() {
             OpenOptions::new()

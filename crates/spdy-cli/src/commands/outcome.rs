@@ -8,12 +8,12 @@ use crate::commands::{
 };
 use crate::printer::Printer;
 
-/// How a command that said all it had to say ended.
+/// How a command ended that has printed its results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
     /// Exit code 0.
     Done,
-    /// Exit code 1, and the results already told why: findings of a check, a URL that failed.
+    /// Exit code 1. The results already show why: findings of a check, a URL that failed.
     Failed,
     /// As the program ended that was run for the caller.
     Code(u8),

@@ -8,7 +8,7 @@ use crate::commands::Usage;
 pub(crate) fn check_output_differs(input: &Path, output: &Path) -> anyhow::Result<()> {
     let same = match (input.canonicalize(), output.canonicalize()) {
         (Ok(input), Ok(output)) => input == output,
-        _ => false, // not there yet, or no file: a shipped name
+        _ => false, // does not exist yet, or no file: a shipped name
     };
     if same {
         let (input, output) = (input.display(), output.display());

@@ -84,7 +84,7 @@ pub(crate) struct Args {
     choices: PageLoadArgs,
 }
 
-/// What is raced over where nothing is asked for: what people had, from the slowest to the farthest.
+/// Default networks of a race: common access networks, from the slowest to the farthest.
 const NETWORKS: [&str; 6] = ["dsl", "cable", "3g", "lte", "fibre", "satellite"];
 
 pub(crate) const EXAMPLES: &str = examples! {

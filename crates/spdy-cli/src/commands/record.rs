@@ -153,7 +153,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             match record_page(url, output, args, &options, &mut signals, printer).await {
                 Ok(Outcome::Done) => {}
                 Ok(other) => outcome = other,
-                // One page of several that fails is told, and the others go on.
+                // With several pages, the failure of one is printed, and the others go on.
                 Err(fault) if args.urls.len() > 1 && !is_interrupted(&fault) => {
                     printer.error(&fault);
                     outcome = Outcome::Failed;

@@ -49,7 +49,7 @@ impl RequestArgs {
         })
     }
 
-    /// What was asked for, over who we are and what is `usual`.
+    /// The headers of the request: User-Agent and `usual`, replaced by those of the command line.
     pub(crate) fn headers(&self, usual: &[(HeaderName, &'static str)]) -> HeaderMap {
         let mut headers = HeaderMap::new();
         let agent = concat!("spdy/", env!("CARGO_PKG_VERSION"));

@@ -294,7 +294,7 @@ async fn serve(
         serve_listen::listen_for_quic(&mut doors, tls, &of_connections, &runtime)?;
     }
     let listening: Vec<&ListenerInfo> = doors.iter().map(|door| &door.info).collect();
-    // Whoever reads that we listen may ask us to stop the next moment.
+    // Before the announcement: a program that reads it may send the stop signal at once.
     let mut signals = StopSignals::listen()?;
     announce(
         args,

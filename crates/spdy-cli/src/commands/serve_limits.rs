@@ -89,7 +89,7 @@ impl ServerLimitArgs {
         self.max_connections.unwrap_or(MAX_CONNECTIONS)
     }
 
-    /// For every connection; who meets a limit is counted in `hits`.
+    /// Options for every connection; `hits` counts limits that clients reach.
     pub(crate) fn of_connections(
         &self,
         metrics: Option<Metrics>,

@@ -18,9 +18,9 @@ use spdy_server::serve::ServerOptions;
 
 use crate::commands::Usage;
 
-/// Where plain connections are taken if nobody says where.
+/// Default address for plain connections.
 const PLAIN: &str = "127.0.0.1:8080";
-/// Where TLS connections are taken if nobody says where.
+/// Default address for TLS connections.
 const TLS: &str = "127.0.0.1:8443";
 
 /// An address to listen at, as people write it.
@@ -29,7 +29,7 @@ pub(super) fn parse_address(text: &str) -> Result<SocketAddr, String> {
         .map_err(|_| "want an IP address and a port, as 127.0.0.1:8443 or [::]:443".to_owned())
 }
 
-/// Where one listener listens, as it is told.
+/// The address of one listener, as it is printed.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct ListenerInfo {
     pub(super) address: SocketAddr,
@@ -68,7 +68,7 @@ pub(super) struct ListenSpec<'a> {
     pub(super) protocols: &'a [Protocol],
 }
 
-/// Binds every address that was asked for, by TCP unless HTTP/3 is all that is spoken.
+/// Binds every requested address, by TCP unless HTTP/3 is the only protocol.
 pub(super) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListener>> {
     let by_tcp = wanted
         .protocols
@@ -128,7 +128,7 @@ pub(super) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
     Ok(doors)
 }
 
-/// Takes UDP of `sockets` for each door that has TLS.
+/// Binds UDP, or takes it from `sockets`, for each listener that has TLS.
 pub(super) fn bind_udp(doors: &mut [BoundListener], sockets: &mut Sockets) -> anyhow::Result<()> {
     let mut chosen = 0;
     for door in doors.iter_mut().filter(|door| door.info.tls) {

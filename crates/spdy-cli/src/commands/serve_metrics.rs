@@ -20,12 +20,12 @@ use crate::commands::metrics_format::Format;
 /// Where they are found.
 pub(crate) const PATH: &str = "/metrics";
 
-/// Connections open at once for a look at the metrics: file descriptors that those who are served lack.
+/// Connections open at once for the metrics. Their file descriptors are not available to clients.
 const CONNECTIONS: usize = 64;
 /// Those of one address, so that no other can keep Prometheus out alone.
 const CONNECTIONS_PER_ADDRESS: u32 = 16;
 
-/// Who may look. What is met here is not among the limits that clients met.
+/// Admission of metrics connections. Limits reached here are not counted as limits that clients reach.
 pub(crate) fn admission() -> Admission {
     let limits = AdmissionLimits {
         connections: CONNECTIONS,
@@ -63,7 +63,7 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
         response = response.header(header::VARY, "Accept");
     }
     if status == StatusCode::METHOD_NOT_ALLOWED {
-        response = response.header(header::ALLOW, "GET, HEAD"); // it must be said (RFC 9110 §15.5.6)
+        response = response.header(header::ALLOW, "GET, HEAD"); // required (RFC 9110 §15.5.6)
     }
     let response = response.body(Body::full(text.into_bytes()));
     response.expect("a status and two headers make a response")
@@ -77,7 +77,7 @@ pub(crate) fn registry(metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
     Arc::new(registry)
 }
 
-/// Looks at all sessions whenever it is asked.
+/// Collects the metrics of all sessions on each request.
 #[derive(Debug)]
 struct SessionCollector(Metrics);
 

@@ -1,6 +1,6 @@
-//! Being asked to end: Ctrl-C, or the system's wish.
+//! Signals to stop and to reload.
 
-/// The signals that ask the program to end. They are heard from the moment this is made.
+/// The signals that stop the program. They are caught from the creation of this value on.
 pub(crate) struct StopSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -39,7 +39,7 @@ impl StopSignals {
         Ok(tokio::signal::ctrl_c().await?)
     }
 
-    /// Whether one came by now that nobody has heard.
+    /// Whether a signal has arrived that is not handled yet.
     #[cfg(unix)]
     pub(crate) async fn is_pending(&mut self) -> bool {
         tokio::select! {

@@ -1,4 +1,4 @@
-//! `spdy accelerate` as an operator meets it: its configuration, its log, its door, and being asked to read anew.
+//! `spdy accelerate` for an operator: its configuration, its log, its admin listener, and its reload.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -55,7 +55,7 @@ fn the_example_that_is_shipped_is_good() {
     let (code, told) = check(&text);
     let (good, rest) = told.split_once('\n').expect("a line");
     assert_eq!((code, good), (0, "good: example.com, www.example.com"));
-    // The zone of names is none of `[dns]`, which is said of both names: by the one secret and by the other.
+    // The zone of the aliases is none of `[dns]`. Each alias is reported, one for each secret.
     let of_name = "x.site-assets.example is in no zone of [dns]";
     assert_eq!(rest.matches(of_name).count(), 2, "{rest}");
     assert_eq!(rest.lines().count(), 2, "{rest}");
@@ -264,7 +264,7 @@ fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
     )
 }
 
-/// Asks `to` for the address of `label` in `site.test`, and hears an answer.
+/// Queries `to` for the address of `label` in `site.test`, and waits for the reply.
 fn query_address(to: SocketAddr, label: &str) {
     let mut question = b"\x12\x34\0\0\0\x01\0\0\0\0\0\0".to_vec();
     for label in [label, "site", "test", ""] {
@@ -281,9 +281,9 @@ fn query_address(to: SocketAddr, label: &str) {
     assert!(len > question.len() && answer[..2] == question[..2]);
 }
 
-/// What is told beside what `spdy serve` tells is what `docs/reference/metrics.md` says.
+/// The metrics beyond those of `spdy serve` are the ones that `docs/reference/metrics.md` lists.
 fn assert_is_documented(metrics: &str) {
-    // Those of certificates are there where an authority is asked for them.
+    // The metrics of certificates are there only with ACME.
     let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
     let is_always_told = |name: &&str| families.iter().any(|family| name.starts_with(family));
     let (_, page) = include_str!("../../../../docs/reference/metrics.md")
@@ -425,7 +425,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     };
     let known = format!("Authorization: Bearer {TOKEN}");
     assert!(get(door, "localhost", "/purge").starts_with("HTTP/1.1 405 "));
-    // Who does not wait is told where to look.
+    // A request that does not wait gets the URL of the purge's status.
     let taken_on = purge(door, TOKEN, r#"{"site": "www.site.test"}"#);
     assert!(taken_on.starts_with("HTTP/1.1 202 "), "{taken_on}");
     assert!(

@@ -1,5 +1,5 @@
-//! Whatever was ever thought of to make a proxy ask where it should not, over real sockets against the running program; and a
-//! listener at a denied address that must hear none of it.
+//! Known attempts to make a proxy connect to forbidden addresses, over real sockets against the running program. A listener at a
+//! denied address must get no connection.
 
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -20,7 +20,7 @@ const CDN: &str = "cdn.test";
 /// Where the canary sits: loopback, so denied unless it is listed.
 const CANARY_ADDRESS: Ipv4Addr = Ipv4Addr::new(127, 0, 0, 99);
 
-/// Who must hear nothing.
+/// A listener that must get no connection.
 pub(crate) struct Canary {
     pub(crate) address: SocketAddr,
     connections: Arc<AtomicUsize>,
@@ -48,7 +48,7 @@ impl Canary {
     }
 }
 
-/// Where an allowed origin sends who asks for `/to/N`: none of it is an allowed place.
+/// Redirect targets of an allowed origin for `/to/N`: none of them is allowed.
 fn redirect_targets(canary: SocketAddr, cdn: SocketAddr) -> Vec<String> {
     let (port, cdn) = (canary.port(), cdn.port());
     [
@@ -184,7 +184,7 @@ pub(crate) fn setup() -> Setup {
         answer(asked, places, &locations)
     });
     let (cdn, cage) = (origins.places.address(CDN), canary.address.port());
-    // It is let go of at once; who takes it in between makes this fail, not pass.
+    // The port is freed at once. If another process takes it in between, this test fails and does not pass.
     let own = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
     let own = own.expect("loopback has a free port");
     let folder = tempfile::tempdir().expect("a folder can be made");
@@ -249,7 +249,7 @@ impl Setup {
         self.program.get(SITE, target, fields)
     }
 
-    /// It still does what it is there for, and the canary heard nothing.
+    /// It still serves moved resources, and the canary got no connection.
     pub(crate) fn assert_healthy(&self) {
         let got = self.get(&self.moved("/a.png"), "");
         assert_eq!(
@@ -262,7 +262,7 @@ impl Setup {
     }
 }
 
-/// Nobody was asked, and nothing is kept.
+/// No origin was contacted, and nothing is stored.
 fn is_refusal(got: &RawResponse) -> bool {
     got.field("cache-status").is_none() && got.field("proxy-status").is_none() && got.status >= 400
 }
@@ -271,7 +271,7 @@ fn is_refusal(got: &RawResponse) -> bool {
 fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
     let scene = setup();
     let mut cases = corpus::cases('1');
-    // To HTTP these two are the same URL in another form, which is good: what follows `#` it has cut off before anybody can see it.
+    // In HTTP these two are other forms of an allowed URL: what follows `#` is cut off before the request is handled.
     cases.retain(|case| !matches!(case.name, "fragment" | "absolute-form"));
     assert!(cases.len() >= 80, "{} cases", cases.len());
     let mut wrong = Vec::new();

@@ -1,5 +1,5 @@
-//! `spdy accelerate` with certificates of an authority that looks whether the names lead here: Pebble, which asks for names at the
-//! accelerator's own door for questions, and comes to its own doors for proofs.
+//! `spdy accelerate` with certificates of an authority that validates the names: Pebble, which queries the accelerator's own DNS
+//! server, and connects to its own listeners for the challenges.
 
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
@@ -70,7 +70,7 @@ impl TestSite {
         )
     }
 
-    /// An authority that is not there.
+    /// A configuration with an unreachable authority.
     fn unreachable_acme(&self) -> String {
         let (at, kept) = ("https://127.0.0.1:1/dir", self.kept());
         format!(
@@ -269,7 +269,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     assert_eq!(pebble.orders(), orders, "{:#?}", pebble.said());
 }
 
-/// What does not lead here is told by its name, and what does is proven by a file or by a text as well.
+/// A name that does not resolve to this server is reported. The others are validated by http-01 or dns-01.
 #[test]
 fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     if !wanted() {

@@ -72,7 +72,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
             .all(|it| it["becomes"] != "left")
     );
 
-    // Without them nothing moves, and what would is told with what it would save.
+    // Without them nothing moves, and the report shows what would move and what that would save.
     write("");
     let (bare, _) = audit(0, &by_config);
     assert!(bare.contains("0 moved, 36 left, 8 of"), "{bare}");
@@ -135,7 +135,7 @@ fn without_a_browser_a_live_page_is_crawled() {
         far("frame.html"),
         far("s.js")
     );
-    // Nobody listens there, and nobody is to ask.
+    // This address has no listener, and must not be requested.
     let html = format!("{html}<img src=http://127.0.0.77/e.png>");
     let site = served(&[("index.html", html), ("a.png", text("another"))]);
     let page = format!("http://www.site.test:{}/", site.plain.port());

@@ -1,5 +1,5 @@
-//! Origins that stall, break off, lie, swell or talk nonsense before the running program: no wrong byte is served or kept, who asks is
-//! told what happened, memory stays bounded, and others are served on.
+//! Origins that stall, break off, send wrong lengths, endless bodies or invalid responses. The program serves and stores no wrong byte,
+//! reports the failure to the client, bounds its memory, and still serves other requests.
 
 use std::io::Write as _;
 use std::sync::LazyLock;
@@ -255,7 +255,7 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
         (SITE, String::new()),
         (CDN, format!("/.spdy/1/-/p/{CDN}~{port}")),
     ];
-    // All at once: nobody waits for another's silence.
+    // All at once: no request waits for a stalled origin of another.
     thread::scope(|scope| {
         let of_hosts = hosts.iter().flat_map(|host| cases.map(|case| (host, case)));
         for ((host, prefix), (target, statuses)) in of_hosts {
@@ -338,7 +338,7 @@ fn endless_responses_are_cut_off_within_memory_limits() {
                 assert_reports_failure(target, &got, &[200, 502]);
             }
         }
-        // These pass as they come: who asks takes what he wants of them, and leaves.
+        // These are streamed: the client reads as much as it wants, and disconnects.
         for target in ["/endless", "/endless-tag"] {
             let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\n\r\n");
             let got = program.begin(request.as_bytes()).end(64 * MIB);

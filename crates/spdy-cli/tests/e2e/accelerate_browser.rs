@@ -1,5 +1,5 @@
 //! A page of four domains in Chromium: straight from its origins, then through `spdy accelerate`. What is fetched must be the same,
-//! byte for byte, and nobody may hear more of it.
+//! byte for byte, and no host may learn more about the client.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +24,7 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
     for name in [CDN, FONTS, FRAMES] {
         rules.push(format!("MAP {name} {}", origins.places.address(name).ip()));
     }
-    // Third parties have cookies, which it denies them unless told: that they get none would else show nothing.
+    // Allows third-party cookies, which Chromium blocks by default. Otherwise their absence would prove nothing.
     let preferences = serde_json::json!({"profile": {"cookie_controls_mode": 0}});
     let arguments = [
         format!("--host-resolver-rules={}", rules.join(", ")),
@@ -33,7 +33,7 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
             origins.signed.pins
         ),
         "--disable-quic".to_owned(),
-        // What frames fetch is then told with the rest.
+        // Without site isolation, DevTools reports the requests of frames with the rest.
         "--disable-features=IsolateOrigins,site-per-process".to_owned(),
         "--disable-site-isolation-trials".to_owned(),
     ];
@@ -45,7 +45,7 @@ fn browser(origins: &Origins, site: std::net::SocketAddr) -> Chromium {
     browser
 }
 
-/// What a page was to whoever looked at it.
+/// What a browser shows and fetches for a page.
 #[derive(Debug, Eq, PartialEq)]
 struct PageResult {
     /// Widths of the images, fonts, modules, styles.
@@ -174,7 +174,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
     assert_asked_without_cookies(&origins.asked()[before..]);
 }
 
-/// The accelerator told no other host of cookies; what was left where it is the browser asked for itself, and told it at most its own.
+/// The accelerator sent cookies to no other host. The browser requested unmoved resources itself, with at most their host's cookies.
 fn assert_asked_without_cookies(asked: &[OriginRequest]) {
     let others = asked
         .iter()
@@ -212,8 +212,8 @@ fn start_accelerator(origins: &Origins) -> AcceleratedSite {
     AcceleratedSite::start(origins, &setting)
 }
 
-/// Straight from its hosts the page's third parties set cookies and are told them: that none does through the accelerator is no habit
-/// of this browser.
+/// Straight from its hosts, the page's third parties set cookies and get them back. So their absence through the accelerator is no
+/// default of this browser.
 fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
     let cookies = direct.cookies();
     for name in [CDN, FONTS, FRAMES] {
@@ -299,15 +299,15 @@ fn compare(
             page(flavour, ours, theirs, places, pinned);
             continue;
         }
-        // From the root is from the sheet's own root, wherever the sheet is.
+        // A root-relative URL resolves against the sheet's own origin, which the accelerator must write out.
         let theirs =
             theirs.map(|text| text.replace("url(/img", &format!("url({}/img", places.origin(CDN))));
         assert_eq!(*bodies, theirs.collect(), "{flavour}: {url}");
     }
 }
 
-/// The page says what it said, but for the hint to connect where nobody goes any more, for the import map, which tells modules that
-/// name the other host where that is now, and for the hashes of the sheets whose bytes were rewritten.
+/// The page is the same except for three things: the preconnect hint for a host that is no longer connected to, the import map,
+/// which maps modules of the other host to their new URLs, and the hashes of rewritten sheets.
 fn page(flavour: &str, ours: &str, theirs: &str, places: &OriginAddresses, pinned: &PinnedHashes) {
     let cdn = places.origin(CDN);
     let map = format!("\"lib\":\"{cdn}/js/lib.mjs\"");
@@ -356,13 +356,13 @@ fn one_connection(flavour: &str, fetched: &[FetchedResource], port: u16, places:
         format!("{frames}/in-frame.png"),
     ]);
     if flavour == POLICIES[0] {
-        // Nobody had fetched them before, so what to pin when they are rewritten was not known.
+        // They were not fetched before, so the hashes of their rewritten bytes were not known.
         wanted.insert(format!("{cdn}/css/pinned.css"));
         wanted.insert(format!("{cdn}/img/pinned.png"));
         wanted.insert(format!("{}/texture.png", places.origin(FONTS)));
     }
     if flavour == "nonce" {
-        // No import map tells where they are moved, for the policy allows a folder of the host.
+        // No import map has their new URLs, because the policy allows only a folder of the host.
         wanted.insert(format!("{cdn}/js/far.mjs"));
         wanted.insert(format!("{cdn}/js/root.mjs"));
     }

@@ -30,7 +30,7 @@ const PAGES: [(&str, &str); 6] = [
         r#"{"images":[15],"inline":true,"classic":true,"lib":"lib"}"#,
     ),
     ("/refused", r#"{"images":[0],"inline":true}"#),
-    // The last two are other policies' business: a frame without an origin, and a script that somebody injected.
+    // The last two test other policies: a frame without an origin, and an injected script.
     ("/framing", r#"{"framed":{"images":[15],"classic":true}}"#),
     ("/injected", r#"{"images":[15],"inline":true}"#),
 ];
@@ -192,7 +192,7 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
         upstream: &format!("allow_addresses = ['127.0.0.2/32']\nallow_ports = [{port}]"),
         ..Setting::default()
     };
-    // One that has seen no other page, and a browser that has kept nothing, for the script that somebody injected.
+    // The injected script needs an accelerator that has seen no other page, and a browser with an empty cache.
     let (injected, others) = PAGES.split_last().expect("there are pages");
     for pages in [others, std::slice::from_ref(injected)] {
         let accelerated = AcceleratedSite::start(&origins, &setting);

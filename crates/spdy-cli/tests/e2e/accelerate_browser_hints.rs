@@ -1,4 +1,4 @@
-//! What Chromium is told of before a page is there it loads once, in the mode in which the page wants it.
+//! Chromium loads each early hint once, in the mode that the page uses.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -16,7 +16,7 @@ const CDN: &str = "cdn.assets-b.test";
 /// Visits of which one must have come to the hints before the page.
 const VISITS: usize = 5;
 
-/// Scripts, whether the page loads them so that it may read them (CORS), and whether it is told of them: of what it pins it is not.
+/// Scripts, whether the page loads them with CORS, and whether there is a hint for them. Pinned ones have none.
 const SCRIPTS: [(&str, bool, bool); 4] = [
     ("/main.mjs", true, true),
     ("/shared.js", true, true),
@@ -39,7 +39,7 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
         let head = "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n";
         return whole(head, page.as_bytes());
     }
-    // Browsers keep it and the accelerator does not: so all that browsers ask is asked of its host.
+    // `private`: browsers store it and the accelerator does not, so its host gets every request of a browser.
     whole(
         "200 OK\r\nContent-Type: text/javascript\r\nAccess-Control-Allow-Origin: *\r\n\
          Cache-Control: private, max-age=600\r\n",
@@ -47,7 +47,7 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
     )
 }
 
-/// Opens the page in a browser that has kept nothing: which of the scripts ran early.
+/// Opens the page in a browser with an empty cache. Returns the scripts that ran early.
 fn visit(origins: &Origins, accelerated: &AcceleratedSite) -> Vec<String> {
     let (site, cdn) = (accelerated.tls, origins.places.address(CDN).ip());
     let mut browser = Chromium::start_with(&[

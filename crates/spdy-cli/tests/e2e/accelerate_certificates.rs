@@ -1,4 +1,4 @@
-//! Certificates out of files, of several sites: each is shown to whoever asks for a name in it, and all are read again.
+//! Certificates from files, for several sites: each is shown for the names in it, and all are read again on a reload.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -53,7 +53,7 @@ impl TestCa {
         format!("certificate = {chain:?}\nkey = {key:?}\n")
     }
 
-    /// The leaf that is shown to who asks for `name`, if that is believed.
+    /// The leaf that a client gets for `name`, if it trusts that.
     fn leaf_for(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
         let options = TlsOptions {
             resumption: false,
@@ -92,7 +92,7 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
     let token = office.folder.path().join("token");
     let of_a = office.issue("a", &OF_A);
     let of_b = office.issue("b", &OF_B);
-    // The first is what there is to show to whoever asks for a name of none, whichever way it is said.
+    // With both ways to configure it, the first is the fallback for names that no certificate has.
     let (a, b) = (office.entry("a"), office.entry("b"));
     let apart = format!("{a}[[tls.certificates]]\n{b}");
     let listed = format!("[[tls.certificates]]\n{a}[[tls.certificates]]\n{b}");
@@ -305,7 +305,7 @@ fn one_invalid_certificate_does_not_block_the_others() {
     accelerator.line_with("read the certificates anew all the same");
     assert!(stale().ends_with(" 0"), "{}", stale());
 
-    // Somebody is writing it, and a further pair is not there yet.
+    // A half-written configuration, and one with a pair of files that does not exist yet.
     let [half, more] = [
         config[..config.len() / 2].to_owned(),
         config.replacen(

@@ -221,7 +221,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
             let kept = client(protocol);
             let mut asked = 0;
             while !is_over.load(Ordering::SeqCst) {
-                // One that goes on, and one that is made anew each time.
+                // A persistent client, and a new one each time.
                 let number = asked % THINGS;
                 for client in [&kept, &client(protocol)] {
                     let got = tokio::time::timeout(WAIT_LIMIT, ask(client, SITE, number)).await;

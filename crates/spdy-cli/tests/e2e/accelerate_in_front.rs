@@ -1,5 +1,5 @@
-//! `spdy accelerate` behind HAProxy, which balances connections and announces their clients: who asked, how, and what becomes of
-//! a door and a balancer that are set up otherwise.
+//! `spdy accelerate` behind HAProxy, which balances connections and announces their clients: the client's address and scheme, and
+//! what happens if the listener and the balancer are configured differently.
 
 use std::net::SocketAddr;
 use std::process::Command;
@@ -15,7 +15,7 @@ use crate::support::program::{output, run_expecting};
 use crate::support::raw_client::PendingResponse;
 
 const NAME: &str = "www.site.test";
-/// The client, who is told apart from the balancer.
+/// The client's address, different from the balancer's.
 const CLIENT: &str = "127.0.0.9";
 
 fn config(origin: &EchoOrigin, listen: &str) -> String {
@@ -46,7 +46,7 @@ fn curl(balancer: &HaProxy, scheme: &str, target: &str) -> Command {
     curl
 }
 
-/// Who asked `origin` for `target`, and by which scheme, as it was told.
+/// The client's address and the scheme that `origin` got in the request for `target`.
 fn told(origin: &EchoOrigin, target: &str) -> (String, String) {
     let asked = origin.asked().into_iter();
     let asked = asked.rev().find(|asked| asked.target() == target);

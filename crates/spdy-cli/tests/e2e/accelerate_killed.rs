@@ -1,5 +1,5 @@
-//! An accelerator that is killed in the middle of its work, again and again: what it kept of the site's own things, of moved ones and of
-//! pages that it rewrote is whole when it is started anew, or not there, over HTTP/1.1 and over HTTP/2.
+//! An accelerator that is killed in the middle of its work, again and again. After each restart, a cached response is whole or absent:
+//! the site's own resources, moved ones, and rewritten pages, over HTTP/1.1 and over HTTP/2.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -192,12 +192,12 @@ fn assert_all_right(accelerator: &Accelerator, places: &OriginAddresses) {
     });
 }
 
-/// Clients that ask, each for other things, until they find nobody; the program is killed when they have had enough.
+/// Clients that request different resources until the server is gone. The program is killed after enough responses.
 fn kill_under_load(accelerator: &Accelerator, places: &OriginAddresses, round: usize) {
     let (plain, id) = (accelerator.plain(), accelerator.id().to_string());
     let answers: [AtomicUsize; 2] = Default::default();
     let is_killed = AtomicBool::new(false);
-    // Each in an order of his own, another in each round.
+    // Each client has its own order, different in each round.
     let number = |client: usize, step: usize| (step * 17 + client * 13 + round * 29) % (3 * THINGS);
     thread::scope(|scope| {
         for client in 0..CLIENTS {
@@ -250,7 +250,7 @@ fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
     let origins = origins();
     let places = &origins.places;
     let folder = tempfile::tempdir().expect("a folder can be made");
-    // One that nobody killed serves what is held to be right.
+    // An accelerator that was not killed serves the expected responses.
     let fresh = Accelerator::start(&config(&origins, &folder.path().join("fresh")));
     assert_all_right(&fresh, places);
     drop(fresh);

@@ -265,7 +265,7 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
     by_connection(&fetched, accelerated.tls.port())
 }
 
-/// What was fetched from names is what was fetched from their hosts, but that nobody connects to these any more.
+/// The bytes from the aliases equal those from their hosts, except for the preconnect hint, which is removed.
 fn same_bytes(fetched: &[FetchedResource], straight: &[FetchedResource], places: &OriginAddresses) {
     let page = format!("https://{SITE}/");
     let names = fetched.iter().find(|one| one.url == page);

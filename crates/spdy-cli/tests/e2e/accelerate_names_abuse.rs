@@ -1,5 +1,5 @@
-//! What somebody may try by the names that hosts have in the operator's zone, over real sockets against the running program; and a
-//! listener at a denied address that must hear none of it.
+//! Attacks through the aliases of hosts in the operator's zone, over real sockets against the running program. A listener at a
+//! denied address must get no connection.
 
 use std::net::SocketAddr;
 

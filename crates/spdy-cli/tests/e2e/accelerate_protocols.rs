@@ -33,7 +33,7 @@ fn is_of_connections(case: &corpus::Case) -> bool {
     names.any(|name| CONNECTION_FIELDS.contains(name))
 }
 
-/// How one that is told `status` of a case was treated: `asked` are the origins' requests since.
+/// Whether a case that got `status` was handled right, by the origins' requests since `before`.
 fn is_right(scene: &Setup, case: &corpus::Case, status: Option<u16>, before: usize) -> bool {
     let asked = scene.origins.asked().split_off(before);
     match (case.refusal, status) {
@@ -55,7 +55,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
     let mut wrong = Vec::new();
     for framed in FrameProtocol::ALL {
         for case in &cases {
-            // What follows `#` is cut off before anybody can see it: the same URL in another form.
+            // HTTP cuts off what follows `#`, so this is the same URL in another form.
             if case.name == "fragment" || framed == FrameProtocol::Spdy && is_of_connections(case) {
                 continue;
             }

@@ -1,4 +1,4 @@
-//! The accelerator is started again on sockets that stay open beside it: nobody is refused, and nobody's request is lost.
+//! The accelerator restarts on sockets that stay open beside it: no connection is refused, and no request is lost.
 
 #![cfg(unix)]
 
@@ -31,13 +31,13 @@ fn a_restart_on_a_passed_socket_loses_no_request() {
             enough();
             accelerator.end();
         }
-        // Who came meanwhile waits for the next.
+        // Clients that connect meanwhile wait for the next process.
         Accelerator::start_on(&socket, &config)
     });
     drop(last);
 }
 
-/// A socket that no address of the configuration fits is of no use to anybody.
+/// A socket that matches no address of the configuration is useless.
 #[test]
 fn the_shipped_socket_units_match_the_shipped_configuration() {
     let units = include_str!("../../../../deploy/spdy-accelerate.socket");

@@ -72,7 +72,7 @@ fn keys(schema: &Value) -> BTreeSet<String> {
     keys
 }
 
-/// The keys of `text`, likewise.
+/// The keys of the configuration `text`, in the same form.
 fn used(text: &Value, above: &str) -> BTreeSet<String> {
     match text {
         Value::Object(table) => {

@@ -1,5 +1,5 @@
-//! Two accelerators and a cluster of three Redis servers: what one has fetched the other need not, what one purges the other
-//! lets go of, and when the cluster is gone each goes on by itself.
+//! Two accelerators and a cluster of three Redis servers. Each serves responses that the other has fetched, and applies the purges of
+//! the other. Without the cluster each works alone.
 
 use std::path::PathBuf;
 
@@ -88,7 +88,7 @@ impl SharingAccelerator {
             .text()
     }
 
-    /// Waits until it has said so; it says it once.
+    /// Waits until it has logged `words`, and checks that it logs them once.
     fn assert_logged_once(&self, words: &str) {
         let times = || self.0.count_lines_with(words);
         until(words, || times() > 0);
@@ -96,7 +96,7 @@ impl SharingAccelerator {
     }
 }
 
-/// A cluster, an origin, and how an accelerator is told of them.
+/// A cluster, an origin, and the configuration of an accelerator for them.
 struct Setup {
     cluster: RedisCluster,
     origins: Origins,
@@ -124,7 +124,7 @@ impl Setup {
         self.config_of(cache, 10_000)
     }
 
-    /// The same, for who waits so long for the cluster.
+    /// The same, with this timeout for the cluster.
     fn config_of(&self, cache: &str, timeout_ms: u64) -> String {
         format!(
             "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
@@ -227,7 +227,7 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     assert!(other.is_hit("/a.css"));
     assert_eq!(other.metric(hits), 1, "it is in memory now");
 
-    // What one purges, all let go of, memory and all.
+    // A purge on one is applied by all, in memory too.
     let purged = one.purge(&format!(
         r#"{{"tag": "all", "site": "{SITE}", "wait": true}}"#
     ));

@@ -68,7 +68,7 @@ fn browser(first: &Accelerator) -> Chromium {
     browser
 }
 
-/// What the operator is told of WebSockets: how each ended, and how many are open.
+/// The metrics of WebSockets: how each ended, and how many are open.
 fn websocket_metrics(program: &Accelerator) -> Vec<String> {
     let metrics = program.metrics();
     let lines = metrics.lines();
@@ -134,7 +134,7 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     }
 
     browser.ask("(async () => { window.last = await opened('/echo'); })()");
-    // A page is told of an end before its connection has ended.
+    // A page gets the close frame before its connection has ended.
     let want = [
         "total{end=\"client\"} 1",
         "total{end=\"origin\"} 1",
@@ -143,7 +143,7 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     until("two have ended, and the third is open", || {
         websocket_metrics(&first) == want
     });
-    // A page that is told so opens another, at the program that is there by then.
+    // A page that gets code 1001 opens another WebSocket, to the next process.
     first.end();
     assert_eq!(browser.ask("window.last.closed"), json!([1001, "", true]));
     assert_eq!(origin.asked("/echo").len(), 3);

@@ -1,5 +1,5 @@
-//! The accelerator starts its own successor beside itself (SIGUSR2): nobody is refused, what is kept is there, and one that cannot start
-//! costs nobody anything.
+//! The accelerator starts its own successor beside itself (SIGUSR2): no connection is refused, and the cache is preserved. A successor
+//! that cannot start affects no request.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Spans of `spdy accelerate` as a collector gets them, and what comes of one that is not there, does not want them, or never answers.
+//! Spans of `spdy accelerate` as a collector gets them, and collectors that are unreachable, refuse spans, or never answer.
 
 use std::ffi::OsStr;
 use std::net::SocketAddr;
@@ -16,7 +16,7 @@ use crate::support::echo_origin::EchoOrigin;
 use crate::support::otel_collector::{Behavior, OtelCollector, said};
 use crate::support::raw_client::{PendingResponse, RawResponse};
 
-/// An origin whose answers nobody keeps, and a folder for what is told in files.
+/// An origin, and a folder for the files of the configuration.
 struct TestSite {
     origin: EchoOrigin,
     folder: tempfile::TempDir,
@@ -64,7 +64,7 @@ fn get(accelerator: &Accelerator, target: &str, fields: &str) -> RawResponse {
     PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX)
 }
 
-/// How many spans had `outcome`, as the operator's door says.
+/// How many spans had `outcome`, by the metrics of the admin listener.
 fn span_count(accelerator: &Accelerator, outcome: &str) -> u64 {
     let name = format!("spdy_telemetry_spans_total{{outcome=\"{outcome}\"}} ");
     let count = accelerator.metric(&name);
@@ -125,7 +125,7 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
     ] {
         assert_eq!(said(&span.attributes, name), wanted, "{name}");
     }
-    // The origin was told the fetch, in the hexadecimal digits of what the collector has.
+    // The origin got the trace and span IDs of the fetch, the same as the collector.
     let told = shop.origin.asked()[0].values("traceparent");
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
     let wanted = format!("00-{}-{}-01", hex(&fetch.trace_id), hex(&fetch.span_id));

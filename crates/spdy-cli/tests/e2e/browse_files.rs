@@ -1,6 +1,6 @@
-//! What `spdy lab browse --keep-runs` keeps of a browser's loads, read by those whom it is for.
+//! The files that `spdy lab browse --keep-runs` stores of a browser's loads, read by the programs that they are for.
 //!
-//! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
+//! These tests fail with a message on a machine without namespaces; `SPDY_SKIP_NAMESPACES=1` skips them.
 
 use std::collections::BTreeSet;
 use std::fs;

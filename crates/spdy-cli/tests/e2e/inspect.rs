@@ -220,7 +220,7 @@ fn a_port_forward_inside_a_websocket_is_read_and_an_exec_by_one_is_named() {
     let said = String::from_utf8_lossy(&output.stdout);
     let wanted = "GET /ws/exec?cmd=cat is a WebSocket of v5.channel.k8s.io: streams without SPDY";
     assert!(said.contains(wanted), "{said}");
-    // Why it failed is told even to who wants no notes.
+    // The error is printed even with --quiet.
     let mut quiet = spdy(&exec.each_ref().map(String::as_str));
     let output = run_expecting(1, quiet.arg("--quiet"));
     let said = String::from_utf8_lossy(&output.stderr);

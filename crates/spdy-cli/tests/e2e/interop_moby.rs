@@ -24,7 +24,7 @@ meetings! {
     };
 }
 
-/// It never grants anything, so who keeps to windows stops at their first 64 KiB.
+/// It never sends WINDOW_UPDATE, so a peer with flow control stops at the initial 64 KiB.
 #[test]
 fn with_flow_control_moby_gets_one_window_only() {
     if !wanted() {

@@ -14,8 +14,8 @@ use spdy_testkit::patience::{ended, until};
 use crate::support::lab::{Lab, SMALL, text};
 use crate::support::program::{output_of, run_expecting};
 
-/// A store but for the places of its head (SQLite's file format §1.3) that count how often it was written, twice over,
-/// and how often its tables changed, which being laid out anew counts as.
+/// A store without three counters of its header (SQLite's file format §1.3): two count how often it was written, one
+/// counts changes of its schema, and rebuilding the file changes them.
 pub(crate) fn content(mut bytes: Vec<u8>) -> Vec<u8> {
     for counter in [24..28, 40..44, 92..96] {
         bytes[counter].fill(0);

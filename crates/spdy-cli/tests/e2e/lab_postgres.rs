@@ -1,4 +1,4 @@
-//! Stores in PostgreSQL: the same as files to whoever reads them, shared by many, and clear about what is wrong.
+//! Stores in PostgreSQL: readers see the same as in files, many tasks share one, and errors are clear.
 
 use std::fs;
 use std::path::Path;
@@ -162,7 +162,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
         lab.csv("alone.db")
     );
     assert_eq!(server.sql("shared", "SELECT done FROM plan"), "1\n");
-    // Rows that a dead one left in a transaction of its own are nobody's.
+    // Cells of a task that died before it committed are missing, and the next run loads them.
     server.sql(
         "shared",
         "DELETE FROM results WHERE id > 20; UPDATE plan SET done = 0",
@@ -217,7 +217,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
         "{added}"
     );
 
-    // Nor do two make the tables at once: whoever is first holds a lock of the number of SQLite's application id.
+    // Two tasks do not create the tables at once: the first holds an advisory lock, with the number of SQLite's application id.
     let empty = server.database("made");
     let held = server.hold(
         "made",
@@ -325,7 +325,7 @@ fn database_errors_never_show_a_password() {
     let url = server.database("sweep");
     let tcp =
         |user: &str, password: &str, more: &str| server.url_by_tcp("sweep", user, password) + more;
-    // Who, where, and how.
+    // Wrong passwords, databases, options, hosts and TLS settings.
     let failed = "password authentication failed for user \"lab\"";
     refused(
         &tcp("lab", "guess", ""),
@@ -372,7 +372,7 @@ fn database_errors_never_show_a_password() {
         assert!(again.contains("4 of 4 cells are there already"), "{again}");
     }
 
-    // Another plan, another version, somebody else's tables.
+    // Another plan, another version, the tables of another program.
     let lab_of_more = Lab::new(SMALL);
     let other = ["run", "small.toml", "--store", &url];
     let other = text(&run_expecting(1, &mut lab_of_more.command_with_password(&other)).stderr);

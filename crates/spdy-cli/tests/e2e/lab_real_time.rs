@@ -142,7 +142,7 @@ fn real_time_runs_store_link_stats_and_average_valid_runs_only() {
     for (key, row) in &before {
         assert!(key.0 == lost || after[key] == *row, "{key:?}");
     }
-    // Somebody else's loads of the same cell are others, and who was first stays.
+    // Another store has other loads of the same cell; a merge does not replace those in the target.
     output_within(
         LONGEST,
         &mut lab.command(&["cell", "small.toml", lost, "--store", "b.db"]),

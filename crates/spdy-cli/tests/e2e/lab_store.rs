@@ -73,7 +73,7 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
     assert_eq!(lab.csv("whole.db"), today);
 }
 
-/// Loads of builds before and after one that changed the model stood in one store, and nobody could tell.
+/// Regression: one store had loads from builds before and after a change of the model, with no mark of it.
 #[test]
 fn loads_of_different_models_are_never_mixed() {
     let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
@@ -233,7 +233,7 @@ fn lulics_table_is_imported_shown_and_exported() {
             "4,256,10,http,www.flags.test,200,12000,13.5,1",
         ]
     );
-    // It is not written over, and its rows are nobody else's.
+    // It is not overwritten, and no other plan may add to its rows.
     let again = run_expecting(1, &mut lab.command(&import));
     assert!(
         text(&again.stderr).contains("there already"),
@@ -244,7 +244,7 @@ fn lulics_table_is_imported_shown_and_exported() {
     let told = text(&run_expecting(1, &mut lab.command(&run)).stderr);
     assert!(told.contains("the plan results ("), "{told}");
 
-    // A store has his columns too, but more than they say tells its cells apart.
+    // A store has the columns of Lulic's database too, but further columns distinguish its cells.
     let ours = run_expecting(
         1,
         &mut lab.command(&["import", "his.db", "--store", "twice.db"]),

@@ -1,5 +1,5 @@
-//! `spdy lab view`: who may ask what of it, what it makes of a store that is not there yet or another by now, and how a
-//! browser follows a run by it.
+//! `spdy lab view`: which requests it allows, how it handles a store that is missing or replaced, and how a browser
+//! follows a run with it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -133,7 +133,7 @@ fn a_replaced_store_with_as_many_cells_is_detected() {
     assert_ne!(second["edition"], first["edition"]);
     assert!(get(&address, "/report").contains("Experiment: other"));
 
-    // The same plan, page and cells, but times that somebody wrote into it.
+    // The same plan, page and cells, but changed times.
     let changed = Connection::open(lab.path("one.db")).expect("a store");
     let change = "UPDATE results SET load_ms = 12345678";
     assert_eq!(changed.execute(change, []).expect("rows"), 4);
@@ -154,7 +154,7 @@ fn an_empty_file_is_accepted_as_a_future_store() {
     lab.run("a.db", &[]);
     assert_eq!(state(&address)["done"], 4);
 
-    // A store that is there, one that is not there yet, and a file that is neither.
+    // A store that exists, one that does not exist yet, and a file that is no store.
     for store in ["a.db", "later.db"] {
         let mut both = lab.command(&["view", store, "--store", "b.db"]);
         let told = text(&run_expecting(2, &mut both).stderr);
@@ -178,7 +178,7 @@ fn an_unknown_cell_only_disables_waterfalls() {
         );
     };
     refused("small.toml");
-    // Nothing can be said of a store that is not there: it is shown without.
+    // The cells of a missing store are unknown: the report is shown without the waterfall.
     let (_running, address) = view(&lab.path(""), &["late.db", "--cell", mistyped]);
     lab.run("late.db", &[]);
     let report = get(&address, "/report");
@@ -289,7 +289,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     let told = chromium.ask("document.querySelector('#progress').textContent");
     let told = told.as_str().expect("text").to_owned();
     assert!(told.contains("of 48 cells of live"), "{told}");
-    // Where the reader is, and what he has opened and closed, by name: there is more on the page later.
+    // The scroll position and the open sections, by name, because the page grows later.
     let place = "(() => { \
         const open = name => [...document.querySelectorAll('details')].find(it => it.textContent.startsWith(name)).open; \
         const heading = [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution'); \

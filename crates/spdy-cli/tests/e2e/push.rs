@@ -86,7 +86,7 @@ fn referenced_resources_are_pushed_and_answer_the_next_request() {
     }
 }
 
-/// A server that pushes what nobody asked for chose its name: `.profile`, or whatever else lies there.
+/// The server chooses the name of an unclaimed push: it may be `.profile`, or any other existing file.
 #[test]
 fn an_unclaimed_push_never_overwrites_a_file() {
     let folder = site();

@@ -62,7 +62,7 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
     panic!("no run of {ATTEMPTS} counts: {faults:#?}");
 }
 
-/// Root makes its namespaces directly; everybody else inside a user namespace, where the command finds itself who it was.
+/// Root creates its namespaces directly, other users inside a user namespace. The command keeps its user and group there.
 #[test]
 fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
     if skips() {
@@ -175,7 +175,7 @@ fn impossible_settings_are_reported_with_a_reason() {
     );
 }
 
-/// Whoever inherited our pipe holds it open: it ends when the last of them has.
+/// Every child that inherited our pipe holds it open: end of file means that the last child has ended.
 #[test]
 fn killing_the_shaper_kills_every_child() {
     if skips() {
@@ -202,13 +202,13 @@ fn killing_the_shaper_kills_every_child() {
     assert_eq!(rest, "");
 }
 
-/// Whoever inherited our pipe holds it open: it ends when the last process of all has.
+/// Every process that inherited our pipe holds it open: end of file means that the last process has ended.
 #[test]
 fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
     if skips() {
         return;
     }
-    // Whoever runs the tests in the background may have us ignore the signal; who types it does not.
+    // A test run in the background may inherit an ignored SIGINT, unlike a terminal, so it is reset.
     let calibrate = spdy(&["lab", "calibrate", "--link", "--json", "-q"]);
     let mut child = Command::new("env")
         .arg("--default-signal=INT")

@@ -1,4 +1,4 @@
-//! `spdy record` where not all goes well: what is told, what is kept, and that nothing is left behind.
+//! `spdy record` with failures: what it prints, what it records, and that it leaves nothing behind.
 
 use std::fs;
 use std::io::{ErrorKind, Read, Write};
@@ -57,7 +57,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    // Nobody ever answers here, and a page that is awaited is a good moment for Ctrl-C.
+    // This server never answers, so Ctrl-C comes while the recorder waits for the page.
     let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
     silent.set_nonblocking(true).expect("a setting");
     let address = silent.local_addr().expect("it is bound");
@@ -76,7 +76,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
         ]);
         command.env("TMPDIR", folder.path());
         let mut recorder = command.spawn().expect("the program starts");
-        // The browser is there, and has asked; it also connects ahead, and thinks better of it.
+        // Waits for the browser's request. It also opens speculative connections, and closes them without one.
         let mut asked = loop {
             let mut socket = None;
             until("the browser comes", || {
@@ -115,7 +115,7 @@ fn a_page_that_never_settles_is_recorded_partially() {
     require("Chromium", is_installed("chromium"));
     let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
     let address = listener.local_addr().expect("it is bound");
-    // Ends with the test's process: whoever waits for /never waits for that long.
+    // Ends with the test's process, and so does each request for /never.
     std::thread::spawn(move || {
         for socket in listener.incoming() {
             std::thread::spawn(move || answer_all_but_one(socket.expect("a browser comes")));

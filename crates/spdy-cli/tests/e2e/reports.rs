@@ -87,7 +87,7 @@ pub(crate) const FAULTS: &str = r#"
 })()
 "#;
 
-/// A page can put files into the folder of downloads, which was that of whoever ran the tests.
+/// Regression: a page can download files, and the folder was that of the user who ran the tests.
 #[test]
 fn a_page_that_chromium_looks_at_can_leave_no_file() {
     if !wanted() {

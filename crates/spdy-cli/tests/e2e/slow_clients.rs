@@ -62,7 +62,7 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
     }
 }
 
-/// Who holds all places, here with halves of heads, is told of on stderr and in numbers; who comes meanwhile waits, and is served.
+/// Slow clients take all connection slots with incomplete heads. The program logs it; a new client waits, and is then served.
 #[test]
 fn full_connection_slots_are_logged_and_waiting_clients_served() {
     let origin = EchoOrigin::start("no-store", Duration::ZERO);

@@ -1,5 +1,5 @@
-//! Thousands of clients that hold on to what they have: what they cost in memory is what docs/reference/memory.md says of each, and nobody
-//! else gets a wrong byte, or none. `scripts/slow-clients` shows two hundred of slowhttptest's.
+//! Thousands of clients that hold their connections. Each costs at most the memory that docs/reference/memory.md states, and other
+//! clients get correct and complete responses. `scripts/slow-clients` shows two hundred of slowhttptest's.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::time::Duration;
@@ -250,7 +250,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
         2 * at_once > clients,
         "{at_once} of {clients} were there at once"
     );
-    // Who reads at last finds what he asked for.
+    // A client that reads late gets its response.
     let answered = runtime.block_on(read_at_last(held.swap_remove(0).swap_remove(0)));
     let body = answered.windows(4).position(|four| four == b"\r\n\r\n");
     let body = &answered[body.expect("a head") + 4..];

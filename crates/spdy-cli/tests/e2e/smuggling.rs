@@ -1,12 +1,12 @@
-//! Requests with two readings: whoever reads one of them differently than the next makes one client's bytes another's request, or
-//! keeps one answer under another's name.
+//! Ambiguous requests. If two programs on the path parse one differently, one client's bytes become another client's request, or
+//! a response is stored under the wrong key.
 //!
 //! ```text
 //!  client ── the case, then GET /after ──▶ spdy accelerate ── what it made of that ──▶ origin, which echoes what it read
 //! ```
 //!
-//! Each case says what the client gets: a status, or the echo. Over all of them three laws hold: the origin never reads a target
-//! that holds the word `smuggled`, every head that it reads has one reading, and who asks next gets an answer of his own.
+//! Each case states what the client gets: a status, or the echo. Three laws hold for all cases. The origin never reads a target
+//! with the word `smuggled`, every head that it reads is unambiguous, and the next request gets its own response.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpStream};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use crate::support::accelerator::Accelerator;
 use crate::support::echo_origin::EchoOrigin;
 
-/// Longer than anything takes here: who waits so long waits for bytes that never come.
+/// Longer than any response takes here: a read that reaches this timeout waits for bytes that never come.
 const TIMEOUT: Duration = Duration::from_secs(30);
 /// What follows each case on its connection.
 pub(crate) const AFTER: &[u8] =
@@ -60,7 +60,7 @@ impl SmugglingSetup {
 fn exchange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let mut socket = TcpStream::connect(to).expect("it listens");
     socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
-    // Who refuses the beginning need not read the rest.
+    // A server that refuses the beginning need not read the rest.
     let _ = socket.write_all(bytes);
     let mut got = Vec::new();
     match socket.read_to_end(&mut got) {
@@ -98,7 +98,7 @@ fn post(fields: &str, body: &str) -> Vec<u8> {
     format!("POST /form HTTP/1.1\r\nHost: site.test\r\n{fields}\r\n{body}").into_bytes()
 }
 
-/// A request that nobody sent.
+/// A smuggled request, which no client sent by itself.
 pub(crate) const SMUGGLED: &str = "GET /smuggled HTTP/1.1\r\nHost: site.test\r\n\r\n";
 
 /// A request, and what its client gets.
@@ -378,7 +378,7 @@ fn no_request_line_or_host_is_ambiguous() {
     assert_cases(&cases);
 }
 
-/// Paths that somebody might take for `/secret`, or for each other.
+/// Paths that a parser may confuse with `/secret`, or with each other.
 pub(crate) const PATHS: [&str; 60] = [
     "/",
     "//",
@@ -442,7 +442,7 @@ pub(crate) const PATHS: [&str; 60] = [
     "/a/../.spdy/1/-/s/other.test/a",
 ];
 
-/// Whatever two programs may take for one path, the cache does not: what is asked for, kept and sent on are the same bytes.
+/// The cache never treats two spellings of a path as one: the path of the request, of the key and of the fetch are the same bytes.
 #[test]
 fn no_two_paths_share_a_cache_key() {
     let stage = SmugglingSetup::start();
@@ -451,7 +451,7 @@ fn no_two_paths_share_a_cache_key() {
             format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
         stage.ask(request.as_bytes())
     };
-    // Twice: what was kept is under the name that it was asked by.
+    // Twice: the second response comes from the cache, under the same path.
     for _ in 0..2 {
         assert_eq!(ask("/secret"), ["GET /secret, 0 bytes"]);
         for target in PATHS {
@@ -464,7 +464,7 @@ fn no_two_paths_share_a_cache_key() {
     assert_origin_had_one_reading(&stage);
 }
 
-/// The origin is told by which name and port it was asked, and may answer by that: so what it said to one is not kept for another.
+/// The origin gets the host and port of the request, and its response may depend on them. So a response is stored for that host only.
 #[test]
 fn no_two_hosts_share_a_cache_key() {
     let stage = SmugglingSetup::start();
@@ -494,7 +494,7 @@ fn no_two_hosts_share_a_cache_key() {
     );
 }
 
-/// What a GET says of another target, method or host than its own is not passed on: it would be kept under its own.
+/// A header of a GET that names another target, method or host is not forwarded: the response would be stored under the wrong key.
 #[test]
 fn no_header_overrides_target_method_or_host() {
     let stage = SmugglingSetup::start();
@@ -512,7 +512,7 @@ fn no_header_overrides_target_method_or_host() {
     }
 }
 
-/// Every case gets what it says, and who asks next gets his own.
+/// Every case gets its expected response, and the next request gets its own.
 fn assert_cases(cases: &[Case]) {
     let stage = SmugglingSetup::start();
     let mut wrong = Vec::new();

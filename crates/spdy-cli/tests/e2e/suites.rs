@@ -1,4 +1,4 @@
-//! `spdy accelerate` before suites that nobody here wrote. `scripts/setup-peers` installs them.
+//! `spdy accelerate` with third-party test suites. `scripts/setup-peers` installs them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -85,8 +85,8 @@ fn the_cache_does_what_http_cache_tests_requires() {
             .collect()
     };
     let mut outcomes = run(&[]);
-    // A PUT that tells the origin what to answer, and meets a connection that another test has just had ended, is lost: it
-    // may have arrived, so nobody sends it again. That says nothing of the cache.
+    // The PUT that configures the origin is lost if another test has just ended its connection. It may have arrived, so no
+    // program retries it. This is no failure of the cache.
     for outcome in &mut outcomes {
         let why = outcome.why.as_deref().unwrap_or_default();
         if why.starts_with("Setup: PUT config") {

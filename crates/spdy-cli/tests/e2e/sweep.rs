@@ -59,7 +59,7 @@ fn merged_parts_make_one_store_in_any_order() {
         )
     };
     let counts = |added: u64, before: u64| (added.into(), before.into(), 0.into());
-    // Files that nobody shares: 12 cells in five parts, one of them loaded by two tasks.
+    // A file for each task: 12 cells in five parts, one of them loaded by two tasks.
     for (name, of, cells) in [
         ("1", "1/5", 3),
         ("2", "2/5", 3),

@@ -87,7 +87,7 @@ impl Inner {
             let answer = self.attempt(&origin, request, priority, lease).await;
             if is_guest && is_origin_rejected(&answer) {
                 let mut state = self.lock();
-                // A connection that was lost turned nobody away.
+                // A lost connection rejected no origin.
                 let stands = |live: &LiveConnection| !live.connection.is_closing();
                 if state.live.get(&id).is_some_and(stands) {
                     state.pool.part(self.runtime.now(), id, &origin);

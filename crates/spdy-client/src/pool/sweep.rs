@@ -1,5 +1,5 @@
-//! What was idle for too long, at all origins: those that nobody asks again would keep their connections until their servers
-//! close them, and a place in the pool for ever.
+//! Removes connections that were idle for too long, at all origins. Otherwise an origin without further requests would
+//! keep its connections until their servers close them, and a place in the pool for ever.
 
 use std::time::Duration;
 

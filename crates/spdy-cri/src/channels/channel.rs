@@ -94,8 +94,8 @@ pub(super) struct QueuedPiece {
     pub(super) _room: Option<OwnedSemaphorePermit>,
 }
 
-/// Writes a channel. Dropped, what was written goes out; then the other side hears that there is no more,
-/// if the sub-protocol has a word for it.
+/// Writes a channel. When it is dropped, the written bytes are sent; then the end of the channel is sent,
+/// if the sub-protocol has a message for it.
 #[derive(Debug)]
 pub(crate) struct Writer {
     channel: u8,
@@ -158,11 +158,12 @@ impl Writer {
         sent.map_err(|_| StreamError::peer_gone())
     }
 
-    /// Says that there is no more.
+    /// Sends the end of the channel.
     pub(crate) fn finish(&mut self) {
         if !std::mem::replace(&mut self.ended, true) && self.sends_close {
             let channel = self.channel;
-            // Two bytes, once in the life of a channel: no room is asked for. Who left need not hear it.
+            // Two bytes, once in the life of a channel: no room is reserved. A connection that has ended
+            // need not send it.
             let _ = self.outgoing.send(QueuedPiece {
                 piece: Piece::Close { channel },
                 _room: None,

@@ -10,12 +10,12 @@ use crate::protocol::ChannelProtocol;
 /// The first byte of the message that ends a channel.
 const CLOSE: u8 = 255;
 
-/// What a message says.
+/// The content of a message.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) enum Piece {
     /// Bytes of a channel.
     Data {
-        /// Whose.
+        /// Its number.
         channel: u8,
         /// Maybe none.
         data: Bytes,
@@ -46,7 +46,7 @@ pub(crate) enum BadMessage {
     },
 }
 
-/// Reads a message; an empty one says nothing.
+/// Decodes a message; an empty one has no content.
 pub(crate) fn decode(
     protocol: ChannelProtocol,
     mut message: Bytes,

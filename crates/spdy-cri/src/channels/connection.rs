@@ -42,7 +42,7 @@ const WRITE_AHEAD: usize = 4 * (MESSAGE_BYTES + ENTRY_BYTES);
 /// How long the peer may take to answer our close. As long as a session waits for its end to be written.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// How a side finds out that the other is gone, without having anything to say to it.
+/// How an idle side detects that the other is gone.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Heartbeat {
     /// From one PING to the next.
@@ -54,7 +54,7 @@ pub(crate) struct Heartbeat {
 /// Which way a channel goes, seen from here.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum ChannelDirection {
-    /// Nobody asked for it: what comes is passed over.
+    /// Not requested: its input is discarded.
     Unused,
     /// To us.
     Read,
@@ -103,7 +103,7 @@ pub(crate) struct Channels<T> {
 /// Where what comes goes.
 #[derive(Debug)]
 struct Incoming {
-    /// By number; `None` where nobody reads, or the peer has no more.
+    /// By number; `None` if there is no reader, or the peer has ended the channel.
     readers: Vec<Option<UnboundedSender<ReceivedBytes>>>,
     room: Arc<Semaphore>,
 }
@@ -113,14 +113,13 @@ struct Incoming {
 enum ReadEnd {
     /// The peer, by a close that is not normal, or the socket.
     Lost(String),
-    /// The peer broke a rule; it is told so.
+    /// The peer broke a rule; the close frame states which.
     Broken { code: CloseCode, why: String },
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
-    /// Channels over `socket`, which takes messages of `message_bytes`; as many bytes wait for their
-    /// readers. `tells_end` where the other side wants to hear that a writer has no more: it is said if
-    /// `protocol` can.
+    /// Channels over `socket`, which takes messages of `message_bytes`; as many bytes wait for their readers.
+    /// `tells_end` if the other side needs the end of a writer: it is sent if `protocol` supports it.
     pub(crate) fn new(
         socket: WebSocketStream<T>,
         protocol: ChannelProtocol,
@@ -161,7 +160,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         (channels, ends, held)
     }
 
-    /// Asks the peer for signs of life.
+    /// Sends PINGs to the peer.
     pub(crate) fn with_heartbeat(mut self, heartbeat: Option<Heartbeat>) -> Self {
         self.heartbeat = heartbeat;
         self
@@ -171,7 +170,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
     ///
     /// # Errors
     ///
-    /// What readers hear too: the connection was lost, or the peer broke a rule.
+    /// The same error as for readers: the connection was lost, or the peer broke a rule.
     pub(crate) async fn run(self) -> Result<(), StreamError> {
         let Self {
             socket,
@@ -196,8 +195,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
                         Some(ended) => ended,
                         None => return Ok(()),
                     },
-                    // It may have said goodbye, and how all ended, before it took no more. If it did not, it
-                    // may never say anything again.
+                    // The peer may have sent its close frame and the status before it stopped reading. If it did
+                    // not, it may never send anything again.
                     Err(error) => match with_timeout(&runtime, CLOSE_TIMEOUT, reading).await {
                         Some(Ok(())) => Ok(()),
                         Some(Err(_)) | None => Err(ReadEnd::Lost(error.to_string())),
@@ -243,7 +242,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Channels<T> {
-    /// [`run`](Self::run) as a task, whose end its readers and writers hear of.
+    /// [`run`](Self::run) as a task, whose end is reported to its readers and writers.
     pub(crate) fn into_task(self) -> BoxFuture<()> {
         Box::pin(async {
             if let Err(error) = self.run().await {
@@ -260,7 +259,7 @@ where
 {
     let application = async {
         application.await;
-        // Its writers are gone: the connection says goodbye by itself.
+        // Its writers are gone: the connection sends its close frame by itself.
         std::future::pending::<()>().await;
     };
     tokio::select! {
@@ -354,7 +353,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Readers hear why there is no more; those that have had their end do not.
+    /// Readers get the error; those that have had their end do not.
     fn fail_all(self, error: &StreamError) {
         for lane in self.readers.into_iter().flatten() {
             let _ = lane.send(Err(error.clone()));
@@ -400,7 +399,7 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
         sink.send(close).await
     };
     let written = written.await;
-    write_room.close(); // who waits for room hears that there will be none
+    write_room.close(); // writers that wait for room get an error
     written
 }
 
@@ -473,7 +472,7 @@ impl<'r> ActivityClock<'r> {
         }
     }
 
-    /// Done when a PING was not answered for as long as there is patience; says how long that was.
+    /// Ready when a PING was not answered within the timeout; returns the timeout.
     async fn wait_ping_timeout(&self, heartbeat: Option<Heartbeat>) -> Duration {
         let Some(Heartbeat {
             timeout: patience, ..

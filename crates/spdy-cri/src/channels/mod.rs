@@ -1,4 +1,4 @@
-//! Several streams over one plain WebSocket, without SPDY: `v5.channel.k8s.io` and its elders.
+//! Several streams over one plain WebSocket, without SPDY: `v5.channel.k8s.io` and older versions.
 //!
 //! ```text
 //!  message     00 66 6f 6f 0a      channel 0, "foo\n"            (base64: 30 "Zm9vCg==")
@@ -13,9 +13,9 @@
 //!          4   sizes of the terminal, from the client
 //! ```
 //!
-//! What the kubelet does and a reader would not guess: the server's first message is an empty one, so that
-//! the client knows that it runs; a channel that nobody has is passed over; before version 5 nothing ends
-//! stdin but the end of the connection.
+//! Surprising behaviour of the kubelet: the server's first message is empty, so that the client knows that
+//! it runs. Messages on an unused channel are discarded. Before version 5 only the end of the connection
+//! ends stdin.
 //!
 //! [`Channels`] is the connection, with a [`Reader`] or [`Writer`] for each end of a channel.
 

@@ -1,7 +1,7 @@
 //! Port-forward over channels, at the server: two for each port, and one connection to each, from the start.
 //!
-//! The form of old. There is no half-close in it: what tells either side that the other has no more is the
-//! end of the whole, which comes when every port is done.
+//! The old form. It has no half-close: the end of the whole connection shows either side that the other has
+//! no more. It comes when every port is done.
 
 use std::sync::Arc;
 
@@ -124,6 +124,6 @@ async fn forward<H: Handler>(
         .await;
     if let (Err(why), Some(mut error)) = (forwarded, error) {
         let text = error_text(sandbox, port, &why.to_string());
-        let _ = error.send(text.into()).await; // who left need not hear it
+        let _ = error.send(text.into()).await; // a client that has left need not get it
     }
 }

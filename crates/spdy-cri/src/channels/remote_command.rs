@@ -67,7 +67,8 @@ pub(crate) async fn serve<T, F>(
             .map(|sizes| ResizeEvents::new(Input::of_channel(sizes))),
     };
     let application = async {
-        // Says that it runs, on the first of stdout, stderr and status that there is. The kubelet does.
+        // Announces that it runs, on the first of stdout, stderr and status that there is, as the
+        // kubelet does.
         let first = [&mut streams.stdout, &mut streams.stderr, &mut status];
         if let Some(first) = first.into_iter().flatten().next()
             && first.send(Bytes::new()).await.is_err()

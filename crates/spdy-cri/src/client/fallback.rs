@@ -1,4 +1,4 @@
-//! One way, and if the server does not take it, the next: as `kubectl` asks.
+//! Tries one transport, and if the server refuses it, the next, as `kubectl` does.
 
 use std::io;
 

@@ -1,8 +1,8 @@
 //! The client: what `kubectl exec`, `attach` and `port-forward` do, against a runtime's URL or the API
 //! server's.
 //!
-//! Each call takes a connection (TCP, or TLS with what proves who asks) and the request: method, URL,
-//! headers. The API server wants POST to `/api/v1/namespaces/NS/pods/POD/exec?command=..&stdin=true&..`.
+//! Each call takes a connection (TCP, or TLS with the client's credentials) and the request: method, URL, headers.
+//! The API server wants POST to `/api/v1/namespaces/NS/pods/POD/exec?command=..&stdin=true&..`.
 //!
 //! | | over SPDY | over WebSocket | the first that the server takes |
 //! | --- | --- | --- | --- |
@@ -11,8 +11,8 @@
 //! | port-forward | [`port_forward`] | [`port_forward_in_websocket`], SPDY inside | [`port_forward_with_fallback`] |
 //! | | | [`port_forward_in_channels`], the form of old | |
 //!
-//! `kubectl` asks the API server by WebSocket first, and by SPDY if that is refused. The URL of a runtime is
-//! good for one request: whether it was refused or not, there is no second.
+//! `kubectl` uses WebSocket first, and SPDY if that is refused. The URL of a runtime is good for one request: even
+//! after a refusal there is no second.
 
 mod fallback;
 mod options;

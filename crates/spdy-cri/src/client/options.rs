@@ -9,7 +9,7 @@ use crate::channels::Heartbeat;
 use crate::protocol::{ChannelProtocol, RemoteCommand};
 use crate::websocket::MAX_MESSAGE_BYTES;
 
-/// A way to ask.
+/// A transport for requests.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Transport {
     /// WebSocket: channels for exec and attach, SPDY inside of it for port-forward.
@@ -25,8 +25,8 @@ pub struct Options {
     pub transports: Vec<Transport>,
     /// Versions of exec and attach to offer over SPDY, the best first. Default all.
     pub remote_command: Vec<RemoteCommand>,
-    /// Sub-protocols of exec and attach to offer over WebSocket, the best first. Default version 5 alone,
-    /// as `kubectl`: in the others the end of stdin cannot be told.
+    /// Sub-protocols of exec and attach to offer over WebSocket, the best first. Default version 5 alone, as
+    /// `kubectl`: the others have no message for the end of stdin.
     pub channels: Vec<ChannelProtocol>,
     /// What is taken of the server's HTTP.
     pub limits: Limits,
@@ -36,14 +36,14 @@ pub struct Options {
     /// From one PING to the next on a plain WebSocket; over SPDY, and SPDY inside of WebSocket, from the last
     /// that came to a PING. `None` sends none. Default 5 s, as client-go.
     pub ping_interval: Option<Duration>,
-    /// How long the answer to a PING may take, while we read; then the connection is lost. Over SPDY anything
-    /// that comes is an answer. Default 60 s, as client-go on WebSocket.
+    /// How long the answer to a PING may take, while we read; then the connection is lost. Over SPDY any input is an
+    /// answer. Default 60 s, as client-go on WebSocket.
     pub ping_timeout: Duration,
-    /// The same over SPDY, while stdin waits to be taken, or may lie unread before the PING (of 64 KiB or more in
-    /// all): servers that stop at it, since the command pauses, read no PING either. It is counted from the last that
-    /// came: a command that writes may leave its stdin unread for ever. Without PINGs, for how long nothing at all may
-    /// cross. Default 4 h, in which the kubelet ends a silent session; TCP alone notices in some 15 min that nobody is
-    /// there. (client-go never gives up.)
+    /// The same over SPDY, while stdin waits to be accepted, or may be unread in front of the PING (64 KiB or more in
+    /// all): servers that block on it, since the command pauses, do not read PING either. It counts from the last
+    /// input: a command that writes may leave its stdin unread for ever. Without PINGs, the timeout of a fully silent
+    /// connection. Default 4 h, in which the kubelet ends a silent session; TCP alone detects in some 15 min that the
+    /// peer is gone. (client-go never gives up.)
     pub unread_timeout: Duration,
     /// How long the server may take to answer a stream. Default 30 s, as client-go.
     pub stream_timeout: Duration,
@@ -70,7 +70,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How the end of a server that says nothing is found out.
+    /// How to detect that a silent server is gone.
     pub(super) fn heartbeat(&self) -> Option<Heartbeat> {
         let patience = self.ping_timeout;
         self.ping_interval.map(|every| Heartbeat {

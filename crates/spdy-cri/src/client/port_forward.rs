@@ -85,7 +85,7 @@ impl PortForward {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let headers = [(PORT, port.to_string()), (REQUEST_ID, id.to_string())];
         let mut error = self.streamer.open(ERROR, &headers).await?;
-        error.finish()?; // only the server has something to say on it
+        error.finish()?; // only the server sends on it
         match self.streamer.open(DATA, &headers).await {
             Ok(data) => Ok(ForwardedConnection {
                 data: Connection::of_spdy(data),
@@ -119,7 +119,7 @@ pub struct ForwardedConnection {
 }
 
 impl ForwardedConnection {
-    /// Waits until the server says how it went.
+    /// Waits for the server's result.
     ///
     /// # Errors
     ///
@@ -143,12 +143,13 @@ impl ForwardedConnection {
 /// As [`port_forward`], over a plain WebSocket: one connection to each of `ports`, from the start, in that
 /// order. The URL must be made for them, or name them in its query, `port=80,443`.
 ///
-/// The form of old, which the kubelet still serves and nothing of Kubernetes still asks for. No half of a
-/// connection ends by itself in it: how a port went is told when every port is done, or all data is dropped.
+/// The old form, which the kubelet still serves and no client of Kubernetes still uses. No half of a
+/// connection ends by itself in it: the result of a port arrives when every port is done, or all data is
+/// dropped.
 ///
 /// # Errors
 ///
-/// More ports than have channels (127), why the server did not switch, or what it says instead of the ports.
+/// More ports than have channels (127), why the server did not switch, or its response instead of the ports.
 pub async fn port_forward_in_channels<T>(
     io: T,
     request: &Request<()>,

@@ -24,9 +24,9 @@ use crate::websocket;
 pub struct Process {
     /// Where it reads. Shut it down, or drop it, when there is no more.
     pub stdin: Option<Output>,
-    /// What it says.
+    /// Its standard output.
     pub stdout: Option<Input>,
-    /// What it complains about.
+    /// Its standard error.
     pub stderr: Option<Input>,
     /// Its terminal's size; over SPDY none before version 3.
     pub resize: Option<Resizer>,
@@ -67,8 +67,8 @@ impl Process {
             resize,
         } = self;
         drop((stdin, stdout, stderr, resize));
-        // The kubelet tears its connection down right behind the status. Where it has not read all by then, the API server's proxy sees a
-        // reset, and may lose what follows: the end of the stream. (Over a WebSocket it says itself how it ends.)
+        // The kubelet closes its connection right behind the status. If it has unread input then, the API server's proxy gets a reset,
+        // and may lose what follows: the end of the stream. (A WebSocket has its own close frame.)
         match read_until_end(&mut error).await {
             (status, None) => status::decode(version, &status),
             (status, Some(ClientError::Session(StreamError::Spdy(_))))
@@ -81,7 +81,7 @@ impl Process {
     }
 }
 
-/// Runs a command. `request` asks for the URL with the same streams as `wanted`.
+/// Runs a command. `request` must name the same streams in its URL as `wanted`.
 ///
 /// # Errors
 ///
@@ -161,8 +161,8 @@ where
     exec(io, request, wanted, options, runtime).await
 }
 
-/// As [`exec`], over a plain WebSocket: the method is GET, whatever `request` says. From version 5 on,
-/// stdin that is shut down or dropped ends there; before, nothing ends it but the process.
+/// As [`exec`], over a plain WebSocket: the method is GET, whatever `request` has. From version 5 on, stdin that is shut down or dropped
+/// ends there; before, only the process ends it.
 ///
 /// # Errors
 ///

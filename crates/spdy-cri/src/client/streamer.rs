@@ -1,4 +1,4 @@
-//! What every call of the client needs: streams that are answered in time, and what the error stream says.
+//! Shared parts of the client's calls: opening streams with a timeout, and reading the error stream.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ use crate::patience::with_timeout;
 use crate::protocol::STREAM_TYPE;
 use crate::stdio::Input;
 
-/// Bytes of the error stream that are kept; the rest is read and dropped.
+/// Bytes of the error stream that are stored; the rest is read and dropped.
 const STATUS_BYTES: usize = 64 * 1024;
 
 /// A session, and what it takes to open streams on it.

@@ -41,7 +41,7 @@ pub(crate) async fn client_go(arguments: &[&str]) -> Value {
     );
     let mut report: Value =
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error}: {text}{noise}"));
-    report["noise"] = noise.into(); // where it tells of one connection of many
+    report["noise"] = noise.into(); // if it reports one connection of many
     report
 }
 
@@ -118,7 +118,7 @@ pub(crate) const ROUTES: [Route; 5] = [
 ];
 
 impl Route {
-    /// What to ask to be led to `url`.
+    /// The URL that leads to `url` by this route.
     pub(crate) fn lead(self, kubernetes: &Kubernetes, translator: &str, url: &str) -> String {
         match self {
             Self::Direct | Self::WebSocket => url.to_owned(),

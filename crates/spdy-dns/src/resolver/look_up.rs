@@ -248,7 +248,7 @@ impl Resolver {
     }
 }
 
-/// By turns, IPv6 first (RFC 8305 §4): whoever tries them meets both kinds early.
+/// By turns, IPv6 first (RFC 8305 §4): a client that tries them in order meets both families early.
 fn interleave(v6: &[IpAddr], v4: &[IpAddr]) -> Vec<IpAddr> {
     let longest = v6.len().max(v4.len());
     let turns = (0..longest).flat_map(|at| [v6.get(at), v4.get(at)]);

@@ -53,7 +53,7 @@ impl Question {
     ///
     /// It is a reply to another question, or none at all.
     pub(super) fn reply(&self, bytes: &[u8], transport: QueryTransport) -> Result<Reply, Mismatch> {
-        // The head first: whoever guesses makes us read no more.
+        // The head first: a forged reply costs no further parsing.
         let head = Header::read(&mut BinDecoder::new(bytes)).map_err(|_| Mismatch::Header)?;
         if head.metadata.id != self.id || head.metadata.message_type != MessageType::Response {
             return Err(Mismatch::Header);

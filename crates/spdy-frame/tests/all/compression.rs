@@ -55,7 +55,7 @@ fn streams_begin_as_zlib_begins_them() {
     for start in starts.iter().filter(|start| start.window_bits >= 11) {
         let version = support::version(&start.version);
         let compressions = [Some(Compression::Zlib(start.level))];
-        // Our own encoder says of itself what zlib's default level says.
+        // The first byte of our own encoder is that of zlib's default level.
         let masked = (start.level == 6).then_some(Compression::CrimeSafe);
         for compression in compressions.into_iter().chain([masked]).flatten() {
             let options = DeflateOptions {

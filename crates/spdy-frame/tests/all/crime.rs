@@ -51,7 +51,7 @@ fn lengths(options: impl Into<DeflateOptions>, blocks: &[HeaderBlock]) -> Vec<us
     blocks.iter().map(length).collect()
 }
 
-/// What the attacker sees for a guess: requests with the secret, his guess among them.
+/// The lengths that the attacker sees for a guess: requests that contain the secret and the guess.
 fn seen(options: impl Into<DeflateOptions>, name: &str, secret: &str, guess: &str) -> Vec<usize> {
     // A script chooses `accept`, which is matched with all that may be matched.
     let request = |accept: &str| -> HeaderBlock {
@@ -104,8 +104,8 @@ fn a_right_guess_costs_as_much_as_a_wrong_one() {
 fn guessing_byte_by_byte_reveals_nothing() {
     for name in PRIVATE {
         for known in 4..SECRET.len() {
-            // A guess compresses by its own repetitions, so lengths may tell of it. Of the secret they
-            // must not: the same guess against another secret looks the same.
+            // A guess compresses by its own repetitions, so lengths may reveal it. They must not reveal the secret:
+            // the same guess against another secret looks the same.
             for next in (b'0'..=b'9').chain(b'a'..=b'f') {
                 let guess = format!("{}{}", &SECRET[..known], char::from(next));
                 let here = seen(Compression::CrimeSafe, name, SECRET, &guess);
@@ -336,7 +336,7 @@ fn a_guess_in_the_secrets_own_header_learns_only_whether_all_of_it_is_right() {
         let more = |guess: &str| planted(whole(), &format!("{guess}!"), "victim.example");
         assert_eq!(more(RIGHT), more(WRONG));
     }
-    // This is what may be told, and to whom.
+    // This information may leak, and only to these parties.
     assert!(planted(whole(), RIGHT, "victim.example") < wrong - 10);
     assert_eq!(
         planted(whole(), RIGHT, "attack.example"),

@@ -5,7 +5,7 @@ use spdy_frame::error::BlockError;
 use spdy_frame::header_block::{BlockBuilder, BlockLimits, HeaderBlock};
 use spdy_frame::version::Version;
 
-/// A block of SPDY/3 that says what it is told, right or wrong.
+/// A block of SPDY/3 with the given count and pairs, valid or not.
 fn plain(count: u32, pairs: &[(&[u8], &[u8])]) -> BytesMut {
     let mut plain = BytesMut::new();
     plain.put_u32(count);
@@ -26,7 +26,7 @@ fn decode_pair(name: &[u8], value: &[u8]) -> Result<HeaderBlock, BlockError> {
     decode(&plain(1, &[(name, value)]))
 }
 
-/// What limits say of pairs in a list.
+/// The result of `limits` for a list of pairs.
 fn with_limits(limits: &BlockLimits, pairs: &[(&[u8], &[u8])]) -> Result<usize, BlockError> {
     let plain = plain(pairs.len() as u32, pairs);
     HeaderBlock::decode(Version::V31, &plain, limits).map(|block| block.len())

@@ -49,7 +49,7 @@ fn any_settings() -> impl Strategy<Value = Settings> {
         })
 }
 
-/// Any frame that `version` can say and that comes back as it went.
+/// Any frame that `version` can encode and that is decoded unchanged.
 fn any_frame(version: Version) -> BoxedStrategy<Frame> {
     let levels = if version == Version::V2 {
         vec![0, 2, 4, 6]

@@ -119,7 +119,7 @@ pub(crate) fn block_of(pairs: &[(String, String)]) -> HeaderBlock {
     pairs.iter().cloned().collect()
 }
 
-/// What the fields of a vector say, as a frame.
+/// The frame that the fields of a vector describe.
 pub(crate) fn expected(version: Version, fields: &Fields) -> Meaning {
     let fin = |flags: &u8| flags & 1 != 0;
     let frame = match fields {
@@ -211,7 +211,7 @@ pub(crate) fn expected(version: Version, fields: &Fields) -> Meaning {
     (frame, None)
 }
 
-/// What the fields of many vectors say, DATA joined as decoded frames are.
+/// The frames that the fields of many vectors describe, DATA joined as decoded frames are.
 pub(crate) fn all_expected<'a>(
     version: Version,
     fields: impl IntoIterator<Item = &'a Fields>,

@@ -42,7 +42,7 @@ fn joined(lines: impl IntoIterator<Item = Line>) -> Vec<Line> {
     joined
 }
 
-/// What the vector says.
+/// The expected line of the vector.
 fn of_seen(seen: &ReferenceFrame) -> Line {
     let ReferenceFrame {
         flags,
@@ -105,7 +105,7 @@ fn block_of(seen: &ReferenceFrame) -> String {
     }
 }
 
-/// What we say; `unread` where the other reader gave up on the block.
+/// Our line; `unread` if the other reader gave up on the block.
 fn of_meaning((frame, headers): &Meaning, version: Version, length: usize, unread: bool) -> Line {
     let block = |headers: &Option<HeaderBlock>| {
         let headers = headers.as_ref().expect("a block");

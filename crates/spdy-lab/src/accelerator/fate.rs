@@ -21,7 +21,7 @@ pub enum Delivery {
 /// Why a resource stays where it is.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum DirectReason {
-    /// What the rewriter says of the reference.
+    /// The rewriter's reason for the reference.
     #[error("{reason}")]
     Rule {
         /// Its reason.
@@ -29,7 +29,7 @@ pub enum DirectReason {
         /// How the text names it; `None` for frames.
         named: Option<Box<ResolvedReference>>,
     },
-    /// No text names it: a script asks for it by a URL of its own making.
+    /// No text names it: a script requests it by a URL that it builds.
     #[error("no recorded text names it: a script asks for it")]
     DynamicUrl,
     /// A module imports it, and the import map of the rewritten page does not lead to where it would be moved.
@@ -40,13 +40,14 @@ pub enum DirectReason {
     /// The recording has no text that could name it, but bytes of its size.
     #[error("the text that names it was not recorded")]
     NotRecorded,
-    /// What names it stays where it is, and so nobody reads it on its way.
+    /// The text that names it is not proxied, so the accelerator does not read it.
     #[error("what names it stays where it is")]
     ReferrerIsDirect,
     /// The page or sheet that names it is passed on as it is.
     #[error("the text that names it is passed on as it is")]
     TextNotRewritten,
-    /// It was moved, and the client is sent to the host itself: its answer, or where it redirects to, is not to be had here.
+    /// It was moved, and the client is sent to the host itself: its answer, or the target of its redirect, is not
+    /// available here.
     #[error("the client is sent to the host itself")]
     RedirectedToHost,
     /// It was moved, and its answer is refused: the page would miss it.

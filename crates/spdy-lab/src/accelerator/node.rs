@@ -88,7 +88,7 @@ pub(crate) fn load(
         serve,
     };
     stage.open(&access, seed);
-    // Whoever was here before stands as near as can be: how long that took is of no interest.
+    // The earlier client is as near as possible: the duration of its load does not matter.
     let before = NetworkConfig {
         path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
         ..network.clone()
@@ -135,7 +135,7 @@ fn accelerator(
     let behind = SimNetwork::new(runtime.clone(), behind, seed::derive(seed, "backhaul"));
     serve_origins(page, options, calendar, &behind, runtime);
     let network: Arc<SimNetwork> = Arc::new(behind);
-    // The guard against private addresses is of no use here: the lab's are nobody's.
+    // The guard against private addresses does not apply here: the lab's addresses belong to no host.
     let upstream = Upstream::new(
         &UpstreamConfig::default(),
         Some(&tls::client(RaceProtocol::H2, options)),

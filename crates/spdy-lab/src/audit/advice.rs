@@ -1,7 +1,7 @@
-//! Which lines of a configuration would move what stays because nobody listed it.
+//! Which configuration lines would move resources that are direct only because they are not listed.
 //!
-//! A sheet that is moved is read, and names more: so what is found is listed, and the page looked at again, until nothing new is
-//! found. What the operator denies is not advised, nor what no listing would move.
+//! A moved sheet is read, and names more resources. So the resources found are listed and the page is examined again,
+//! until nothing new is found. Hosts that the operator denies, and resources that no entry would move, are not advised.
 
 use std::collections::BTreeSet;
 
@@ -20,7 +20,8 @@ use crate::accelerator::site::OperatorConfig;
 use crate::browser::Page;
 use crate::deployment::is_same_site;
 
-/// How often a page is looked at anew for what the last look brought up. Sheets that name sheets are seldom deeper.
+/// How often a page is examined again with the entries that the last pass added. Sheets that name sheets are seldom
+/// deeper.
 const MAX_PASSES: usize = 16;
 
 /// What would move more.
@@ -125,7 +126,7 @@ fn page_with_operator(replica: &Replica, graph: &PageGraph, operator: &OperatorC
     Page::with_graph(replica.clone(), graph.clone()).with_operator_config(operator.clone())
 }
 
-/// What stays because nobody listed it, by node.
+/// Resources that are direct because they are not listed, by node.
 fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, ResolvedReference)>, String> {
     let seen = page.seen(secure, false).map_err(Clone::clone)?;
     let of_fate = |(node, fate): (usize, &Delivery)| match fate {

@@ -28,15 +28,16 @@ pub struct AuditCase {
     pub replica: Replica,
     /// Over which it is loaded.
     pub networks: Vec<RaceNetwork>,
-    /// Spoken by clients, with whoever they ask.
+    /// Spoken by clients, to origins and to the accelerator.
     pub protocol: RaceProtocol,
     /// Every other choice of a load without the accelerator.
     pub options: Options,
-    /// What the accelerator is told; `None`: what moves most, which is then what is advised.
+    /// The accelerator's configuration. `None`: the one that moves most, which is then advised.
     pub operator: Option<OperatorConfig>,
     /// What it sends along with pages.
     pub learn: LearnConfig,
-    /// Loads of each kind over each network, at least 1; more than one only tells something where there is chance (loss, jitter).
+    /// Loads of each kind over each network, at least 1; more than one is useful only where there is chance (loss,
+    /// jitter).
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,
@@ -75,9 +76,9 @@ pub struct Saving {
     pub direct: Times,
     /// Through one that was just started.
     pub cold: ProxiedLoads,
-    /// Through one that somebody had the page from just before.
+    /// Through one that another client loaded the page from just before.
     pub warm: ProxiedLoads,
-    /// Likewise, if it took the advice; `None` where it is as advised.
+    /// Through one with the advice applied, loaded in the same way; `None` where the configuration is as advised.
     pub advised: Option<ProxiedLoads>,
 }
 
@@ -209,7 +210,7 @@ impl AuditCase {
             seed,
         );
         Load {
-            waterfall: Vec::new(), // nobody looks at them
+            waterfall: Vec::new(), // not used
             ..load
         }
     }

@@ -114,7 +114,7 @@ impl RunLink {
         let (Attempt { took, hosts, .. }, faults) =
             self.run_measured(&subject.path(), seed, expected, run)?;
         Ok(RunResult {
-            // Whoever failed says so, also where the link was not what was asked for.
+            // An error of the load takes precedence over a fault of the link.
             took: took.and_then(|took| match faults.first() {
                 None => Ok(took),
                 Some(fault) => Err(fault.to_string()),
@@ -123,8 +123,8 @@ impl RunLink {
         })
     }
 
-    /// Loads `page` over `path` as `which` says, and tells everything that keeps the load from counting but what is of the page.
-    /// `which.patience` is set here.
+    /// Loads `page` over `path` with `which`, and returns the faults that keep the load from counting, except for the
+    /// page's own. `which.patience` is set here.
     ///
     /// # Errors
     ///

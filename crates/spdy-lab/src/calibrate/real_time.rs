@@ -64,7 +64,7 @@ impl Workload for DownloadCell {
     }
 }
 
-/// Does `work`, and says what this thread computed meanwhile.
+/// Does `work`, and measures the CPU time of this thread meanwhile.
 pub(super) fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Option<CpuTime>) {
     let before = CpuTime::of_this_thread();
     let done = work();
@@ -75,12 +75,12 @@ pub(super) fn with_cpu_time<T>(work: impl FnOnce() -> T) -> (T, Option<CpuTime>)
     )
 }
 
-/// On the server's thread: answers until told to stop. Its sockets end with the runtime.
+/// Runs on the server's thread: answers until stopped. Its sockets end with the runtime.
 fn serve_until(stopped: oneshot::Receiver<()>, ready: &mpsc::Sender<SocketAddr>) -> io::Result<()> {
     block_on(async {
         let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
         let port = listener.local_addr()?.port();
-        let _ = ready.send(SocketAddr::from((SERVER, port))); // whoever waits for it outlives us
+        let _ = ready.send(SocketAddr::from((SERVER, port))); // the receiver outlives this task
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
                 if prepare(&stream).is_ok() {
@@ -88,7 +88,7 @@ fn serve_until(stopped: oneshot::Receiver<()>, ready: &mpsc::Sender<SocketAddr>)
                 }
             }
         });
-        let _ = stopped.await; // told to stop, or forgotten
+        let _ = stopped.await; // stopped, or the sender was dropped
         Ok(())
     })
 }

@@ -156,7 +156,7 @@ const UPLINK_FACTORS: &[ClaimFactor] = &[
     },
 ];
 
-/// HTTPS against SPDY where the page's own site speaks it, and nobody else does.
+/// HTTPS against SPDY where only the page's own site speaks SPDY.
 fn first_party() -> Setting {
     let options = Options {
         tls: TlsVersion::Tls12,

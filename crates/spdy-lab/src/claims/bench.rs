@@ -298,7 +298,7 @@ impl PairedLoads {
     }
 }
 
-/// What of the base's sum of `figure` the other way saves, percent: as whoever compares means over pages reckons.
+/// How much of the base's sum of `figure` the other way saves, percent, as in comparisons of means over pages.
 pub(crate) fn saving(pairs: &[FigurePair], figure: fn(&Figures) -> f64) -> f64 {
     100.0 * (1.0 - ratio(pairs, figure))
 }
@@ -330,7 +330,7 @@ pub(crate) fn geometric_mean_of(pairs: &[FigurePair], figure: fn(&Figures) -> f6
 
 /// Where claims are put to the test.
 pub struct ClaimRunner<'a> {
-    /// Loads of a page wherever chance plays; without chance one tells all.
+    /// Loads of a page where chance plays a part; without chance one load is enough.
     pub runs: u32,
     /// Threads; `None` for one a core.
     pub threads: Option<NonZeroUsize>,
@@ -338,12 +338,12 @@ pub struct ClaimRunner<'a> {
     pub corpus: Option<&'a Corpus>,
     /// Whether to go without factors, and over every eighth page of the corpus: to see that it works.
     pub quick: bool,
-    /// Hears of loads that are done, how many since it last heard.
+    /// Called with the number of loads done since the last call.
     pub on_loads: &'a dyn Fn(u64),
 }
 
 impl ClaimRunner<'_> {
-    /// Loads of a page, unless more or fewer are asked for; those of `docs/measurements/claims.md`.
+    /// Default number of loads of a page; also that of `docs/measurements/claims.md`.
     pub const RUNS: u32 = 3;
 
     /// The pages of `subjects`.

@@ -225,9 +225,9 @@ pub(crate) enum Test {
     },
 }
 
-/// Something that somebody said, and how it is put to the test.
+/// A claim of a paper, and how it is tested.
 pub struct Claim {
-    /// Who.
+    /// The paper.
     pub paper: Paper,
     /// Its name among those of its paper.
     pub name: &'static str,

@@ -102,7 +102,7 @@ pub(crate) fn requests(
     header_saving(bench, 0, setting)
 }
 
-/// Likewise of response heads.
+/// What the compression of the setting's second way saves of response heads, percent.
 pub(crate) fn responses(
     bench: &ClaimRunner<'_>,
     _: &PageSet,

@@ -44,7 +44,7 @@ pub(crate) fn page() -> Replica {
     }
 }
 
-/// The same, every answer of which says that it is good for a day.
+/// The same page, with responses that are fresh for a day.
 pub(crate) fn fresh_page() -> Replica {
     let mut page = page();
     "mineki-fresh".clone_into(&mut page.name);
@@ -55,7 +55,7 @@ pub(crate) fn fresh_page() -> Replica {
     page
 }
 
-/// His machines: CentOS 5.8 with Linux 2.6.18, Apache 2.2.
+/// The paper's machines: CentOS 5.8 with Linux 2.6.18, Apache 2.2.
 fn options() -> Options {
     Options {
         tls: TlsVersion::Tls12,

@@ -208,7 +208,7 @@ impl ExaminationCase {
             .map(|seed| {
                 let load = browser::load(page, *protocol, &network.name, &config, options, seed);
                 Load {
-                    waterfall: Vec::new(), // nobody looks at hundreds of them
+                    waterfall: Vec::new(), // not used: there are hundreds of them
                     ..load
                 }
             })

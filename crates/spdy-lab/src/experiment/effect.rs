@@ -1,4 +1,4 @@
-//! What has an effect on what: factors that change nothing of a load, and cells that so are others over again.
+//! Factors without an effect on a load, and the cells that are therefore repetitions of others.
 //!
 //! ```text
 //!   compression=masked  http  ·─┐ the same load, if chance has no part in it,
@@ -7,8 +7,8 @@
 //!   compression=0       spdy  ·
 //! ```
 //!
-//! Such cells are loaded and kept all the same, under their own keys: a plan that gets more levels keeps the keys that it had,
-//! and whoever compares `spdy` with `http` finds an `http` beside each. But what is told says so, and evidence is counted once.
+//! Such cells are still loaded and stored, under their own keys. So a plan that gets more levels keeps its keys, and a
+//! comparison of `spdy` with `http` finds an `http` beside each. But reports mark them, and evidence is counted once.
 
 use std::collections::BTreeMap;
 

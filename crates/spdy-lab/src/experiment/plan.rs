@@ -22,7 +22,7 @@ pub const MAX_SEED: u64 = (1 << 53) - 1;
 
 /// What is to be measured.
 ///
-/// Pages are named and not opened here: whoever runs the plan knows what a name leads to.
+/// Pages are named and not opened here: the caller that runs the plan resolves the names.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Plan {
     /// Name of the experiment.

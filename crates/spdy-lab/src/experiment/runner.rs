@@ -180,9 +180,9 @@ impl Runner {
         )
     }
 
-    /// Loads the cells of these numbers (from 1) in virtual time on `jobs` threads (`None`: one a core), and gives each to `on_cell` as
-    /// it is done, in whatever order, until that breaks off, or `stops` says so: the loads under way are the last then,
-    /// and cells that are not whole are given to nobody.
+    /// Loads the cells of these numbers (from 1) in virtual time on `jobs` threads (`None`: one a core). Each cell goes
+    /// to `on_cell` as soon as it is done, in any order. Ends when `on_cell` breaks off or `stops` returns true: the
+    /// loads under way are then the last, and incomplete cells are dropped.
     ///
     /// # Panics
     ///

@@ -60,7 +60,7 @@ impl RealTimeRunner {
         })
     }
 
-    /// Loads all runs of `cell`, each until it counts; `None` if `stops`, asked before each attempt, said so.
+    /// Loads all runs of `cell`, each until it counts; `None` if `stops`, called before each attempt, returned true.
     ///
     /// # Errors
     ///
@@ -74,7 +74,7 @@ impl RealTimeRunner {
         let conditions = Conditions::of(&cell)?;
         let window = conditions.initial_window();
         if self.window != window {
-            // A route has it, so the hosts are made anew.
+            // The window is a property of the route, so the hosts are created again.
             self.lane = RunLink::with_window(window)?;
             self.window = window;
         }

@@ -30,13 +30,13 @@ use crate::live::on_host::block_on;
 pub struct ServerSide {
     /// What is served.
     pub site: Arc<Site>,
-    /// How each address and port is served; nobody is at any other.
+    /// How each address and port is served; there are no others.
     pub servers: BTreeMap<SocketAddrV4, ServeConfig>,
     /// The resolver.
     pub names: Resolver,
 }
 
-/// A far side at work, until it is told to [stop](Self::stop).
+/// Running servers, until they are [stopped](Self::stop).
 #[derive(Debug)]
 pub struct RunningServers {
     stop: oneshot::Sender<()>,
@@ -49,7 +49,7 @@ pub struct RunningServers {
 pub struct ServerStats {
     /// Connections of TCP and QUIC that were accepted.
     pub connections: u64,
-    /// What its thread computed, where the system tells.
+    /// CPU time of its thread, where the system reports it.
     pub computed: Option<CpuTime>,
 }
 
@@ -112,8 +112,8 @@ impl ServerSide {
             let accepting = accept_quic(endpoint, site, config, runtime.clone(), accepted);
             tokio::spawn(accepting);
         }
-        let _ = ready.send(()); // whoever waits for it outlives us
-        let _ = stopped.await; // told to stop, or forgotten
+        let _ = ready.send(()); // the receiver outlives this task
+        let _ = stopped.await; // stopped, or the sender was dropped
         Ok(())
     }
 

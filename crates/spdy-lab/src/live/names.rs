@@ -27,7 +27,7 @@ const MAX_MESSAGE: usize = 512;
 /// Unknown names that are remembered.
 const MAX_UNKNOWN: usize = 1_000;
 
-/// What a resolver knows, and what it was asked in vain; clones are the same resolver.
+/// A resolver's known names, and the unknown ones that were requested; clones are the same resolver.
 #[derive(Clone, Debug, Default)]
 pub struct Resolver {
     known: Arc<BTreeMap<String, Ipv4Addr>>,
@@ -50,7 +50,7 @@ impl Resolver {
         self.known.get(&dns::name(host)).copied()
     }
 
-    /// Names that somebody asked for and nobody has, in their order; a thousand at most.
+    /// Unknown names that were requested, sorted; a thousand at most.
     #[must_use]
     pub fn unknown(&self) -> Vec<String> {
         let unknown = self.unknown.lock();

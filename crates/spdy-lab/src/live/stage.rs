@@ -154,7 +154,7 @@ impl Replay {
         self.far_side.clone().start(host)
     }
 
-    /// Requests for what is not there since [`serve`](Self::serve).
+    /// Requests for unrecorded resources since [`serve`](Self::serve).
     #[must_use]
     pub fn unrecorded_requests(&self) -> Vec<String> {
         self.unknown().iter().cloned().collect()
@@ -166,7 +166,7 @@ impl Replay {
         self.expected_failures.has(failure)
     }
 
-    /// Names that nobody has and somebody asked for since then: browsers have errands of their own.
+    /// Unknown names that were requested since then: browsers also send requests of their own.
     #[must_use]
     pub fn unknown_names(&self) -> Vec<String> {
         self.far_side.names.unknown()
@@ -177,7 +177,7 @@ impl Replay {
     }
 }
 
-/// The URL of the first exchange of the load, with the scheme that was asked for.
+/// The URL of the first exchange of the load, with the requested scheme.
 fn start_of(replica: &Replica, secure: bool) -> Url {
     let page = Page::new(replica.clone());
     let nodes = &page.graph().nodes;

@@ -70,16 +70,16 @@ pub struct BrowserLoad {
     /// The page's requests for what was not recorded, and those that got no answer, except for the failures that the
     /// replica records.
     pub asked_in_vain: Vec<String>,
-    /// Names that nobody has here, those of the browser's own errands among them.
+    /// Names that are unknown here, including those of the browser's own requests.
     pub unknown_names: Vec<String>,
-    /// How the link was not what was asked for, within [`limits`].
+    /// How the link differed from the requested one, within [`limits`].
     pub faults: Vec<Fault>,
     /// What the link was, from the start of the browser until the page was quiet.
     pub link: LinkStats,
     /// What was fetched, and when, until [our own client](crate::live::browsed::BrowserCell::new) has loaded it too.
     #[serde(skip)]
     pub recording: Option<Replica>,
-    /// Its files, if they were asked for.
+    /// Its files, if they were requested.
     #[serde(skip)]
     pub kept: Option<RunFiles>,
 }

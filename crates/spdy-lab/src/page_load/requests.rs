@@ -40,19 +40,19 @@ pub fn priority_of(kind: Kind) -> Priority {
 /// Where a node stands that was hinted at, until the page wants it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum HintState {
-    /// Nobody hints at it.
+    /// No hint names it.
     Unhinted,
     /// The head of the page's document will.
     Hinted,
-    /// Asked for.
+    /// Requested.
     Requested,
     /// Its last byte is here.
     Loaded,
 }
 
 impl PageLoad<'_> {
-    /// Lets the head of the page's document hint at `nodes`, if said before that head is [here](Self::handle_head). Documents
-    /// and redirects are left out: what is made of them hangs on more than their bytes.
+    /// Lets the head of the page's document hint at `nodes`, if called before that head is [here](Self::handle_head).
+    /// Documents and redirects are left out: their effects depend on more than their bytes.
     ///
     /// # Panics
     ///
@@ -68,7 +68,7 @@ impl PageLoad<'_> {
         }
     }
 
-    /// Ahead of its head, the answer for `node` hints at `nodes` (103). They are asked for at once.
+    /// Before its head, the answer for `node` hints at `nodes` (103). They are requested at once.
     ///
     /// # Panics
     ///

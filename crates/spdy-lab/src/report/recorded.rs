@@ -40,7 +40,7 @@ pub fn recordings(recorded: &[(String, Replica)]) -> Option<String> {
     Some(figure.to_svg())
 }
 
-/// What is drawn of a load; nobody counted its packets.
+/// The load to draw; its packets were not counted.
 fn load(name: &str, page: &Replica) -> Load {
     let mut waterfall: Vec<WaterfallRow> = page.exchanges.iter().filter_map(row).collect();
     waterfall.sort_by_key(|row| row.wanted);

@@ -1,8 +1,9 @@
 //! What a scheduler knows of a page: how urgent each of its requests is, and where the heads of its documents end.
 //!
-//! A recording of Chromium says how urgent; of any other it is guessed by Chromium's rules: sheets, fonts, what scripts fetch,
-//! and scripts that the parser waits for are [`High`](Urgency::High), unless an image stood before the script; the first five images of a
-//! document are [`Medium`](Urgency::Medium) (Chromium leaves out small ones, whose sizes a replica does not tell).
+//! A recording of Chromium has the urgency. For any other recording it is guessed by Chromium's rules. Sheets, fonts,
+//! what scripts fetch, and scripts that the parser waits for are [`High`](Urgency::High), unless an image stood before
+//! the script. The first five images of a document are [`Medium`](Urgency::Medium) (Chromium leaves out small ones, but
+//! a replica does not have their sizes).
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -21,7 +22,7 @@ const BOOSTED_IMAGES: usize = 5;
 /// How long a request may wait, in Chromium's three steps.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Urgency {
-    /// Images, media, scripts that nobody waits for.
+    /// Images, media, scripts that do not block.
     Low,
     /// The first images, and scripts late in a document.
     Medium,
@@ -36,8 +37,8 @@ pub struct UrgencyPlan {
     pub urgency: Vec<Urgency>,
     /// Whether its host answers many requests on one connection, by their priorities.
     pub is_multiplexed: Vec<bool>,
-    /// Whether how long it takes tells of the network: Chromium learns nothing from hosts at addresses that no network routes, which are
-    /// those of laboratories.
+    /// Whether its duration informs about the network: Chromium learns nothing from hosts at addresses that no network
+    /// routes, which are those of laboratories.
     pub is_measured: Vec<bool>,
     /// Bytes of each document, as transferred, that its head takes up.
     pub body_at: BTreeMap<usize, u64>,

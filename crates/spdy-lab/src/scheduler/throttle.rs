@@ -10,9 +10,9 @@
 //! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium ones may also run where Low ones may. Once the parser has met the body,
 //!   which it does not before every script of the head has run, all go on. Navigations are not its business, and a redirect
 //!   that is followed goes on as the request that it was.
-//! - **Network service** (`ResourceScheduler`). What a host answers by priorities, over HTTP/2 or HTTP/3, is counted only on a
-//!   slow network: one where nothing has come back sooner than [`SLOW`]. The handshake of TCP tells that as soon as the page's
-//!   document is there; over QUIC, whose handshakes are not looked at, one answer is not enough.
+//! - **Network service** (`ResourceScheduler`). What a host answers by priorities, over HTTP/2 or HTTP/3, is counted
+//!   only on a slow network: one where nothing has come back sooner than [`SLOW`]. TCP's handshake shows that as soon
+//!   as the page's document is there. Over QUIC, whose handshakes are not measured, one answer is not enough.
 //!
 //! Six requests a host over HTTP/1.1 are the client's business.
 
@@ -26,7 +26,7 @@ use crate::scheduler::plan::{Urgency, UrgencyPlan};
 const MAX_TIGHT_MODE: usize = 2;
 /// Requests in flight that can wait.
 const MAX_DELAYABLE: usize = 10;
-/// Likewise on a slow network.
+/// Delayable requests in flight on a slow network.
 const MAX_DELAYABLE_SLOW: usize = 8;
 /// What an urgent one counts for there.
 const WEIGHT_WHEN_SLOW: usize = 3;

@@ -1,12 +1,12 @@
-//! What moves packets: from one TCP endpoint over the path to the other, by the executor's one heap of timers.
+//! Moves packets from one TCP endpoint over the path to the other, with the executor's single heap of timers.
 //!
 //! ```text
 //!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► wakes its reader
 //!                                       └ QueueFull, Lost: counted, gone; TCP's own timers notice
 //! ```
 //!
-//! Datagrams pass the same path, as they are: what is lost of them is for whoever sent them to notice (`udp.rs`). So do
-//! questions and answers of names (`dns.rs`).
+//! Datagrams pass the same path unchanged. Their senders must detect losses (`udp.rs`). DNS queries and answers also
+//! pass it (`dns.rs`).
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -256,7 +256,7 @@ impl PacketNetwork {
                 let endpoint = state.endpoint(to);
                 endpoint.is_refused = true;
                 endpoint.tcp.abort(now);
-                while endpoint.tcp.poll_transmit(now).is_some() {} // nobody is there to hear it
+                while endpoint.tcp.poll_transmit(now).is_some() {} // discard: the peer is gone
                 self.transmit(state, now, to);
             }
             PacketContent::Datagram(datagram) => state.sockets.deliver(datagram),

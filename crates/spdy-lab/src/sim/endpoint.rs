@@ -22,7 +22,7 @@ pub(super) struct Connection {
     pub(super) server: Option<Endpoint>,
 }
 
-/// One end of a connection and those who wait for it.
+/// One end of a connection and the wakers of its waiting tasks.
 pub(super) struct Endpoint {
     pub(super) tcp: Tcp,
     pub(super) timer: Option<TimerKey>,
@@ -30,7 +30,7 @@ pub(super) struct Endpoint {
     writer: Option<Waker>,
     /// Takes the connection when its handshake is done; only at a server, and only once.
     pub(super) acceptor: Option<Acceptor>,
-    /// Nobody listened.
+    /// There was no listener.
     pub(super) is_refused: bool,
     /// Its socket is gone.
     pub(super) is_abandoned: bool,
@@ -57,7 +57,7 @@ impl Endpoint {
         self.tcp.error().map(io::Error::from)
     }
 
-    /// Wakes whoever can go on now.
+    /// Wakes the reader and the writer if they can continue.
     pub(super) fn wake(&mut self) {
         let is_over = self.is_refused || self.tcp.error().is_some() || self.tcp.is_closed();
         if is_over || self.tcp.readable_bytes() > 0 || self.tcp.is_read_closed() {
@@ -69,7 +69,7 @@ impl Endpoint {
     }
 }
 
-/// Wakes who waits in `slot`, if anybody does.
+/// Wakes the task that waits in `slot`, if any.
 pub(super) fn wake(slot: &mut Option<Waker>) {
     if let Some(waker) = slot.take() {
         waker.wake();

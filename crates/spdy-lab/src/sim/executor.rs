@@ -99,7 +99,7 @@ const ROOT: usize = 0;
 /// Dropping it drops every task and timer, so whatever a run left half done is gone with it.
 pub struct Executor {
     core: Arc<Core>,
-    /// By number; numbers are never used twice, so an old waker wakes nobody else.
+    /// By number; numbers are never reused, so an old waker wakes no other task.
     tasks: Vec<Option<Task>>,
     alive: usize,
     events: u64,
@@ -279,7 +279,7 @@ impl Executor {
 
     fn poll_task(&mut self, id: usize) {
         let Some(task) = &mut self.tasks[id] else {
-            return; // done already; somebody kept its waker
+            return; // the task is done; a clone of its waker still exists
         };
         task.wake.queued.store(false, Ordering::Relaxed);
         if task
@@ -293,7 +293,7 @@ impl Executor {
         }
     }
 
-    /// Moves the clock to the next timer and does what that says.
+    /// Moves the clock to the next timer and runs its action.
     fn jump(&mut self) -> Result<(), StallError> {
         let (limit, tasks, events) = (self.limits.virtual_time, self.alive, self.events);
         let mut state = self.core.lock();

@@ -3,8 +3,8 @@
 //! One client stands on one side of one [`Path`](spdy_netem::path::Path); every server, and the resolver, on the other. Both
 //! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `carrier.rs` moves their segments.
 //!
-//! A listener hands each connection to a function as soon as its handshake is done. An address where nobody
-//! listens refuses: the answer to its SYN is an RST.
+//! A listener hands each connection to a function as soon as its handshake is done. An address without a listener
+//! refuses: the answer to its SYN is an RST.
 
 use std::future::Future;
 use std::io;
@@ -192,8 +192,8 @@ impl Network for SimNetwork {
         })
     }
 
-    /// A socket on the client's side. Whoever binds one is about to open a connection over it, and that is how
-    /// connections without TCP are counted.
+    /// A socket on the client's side. A client binds one to open a connection over it, so each bind counts as a
+    /// connection without TCP.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
         let mut state = self.inner.lock();
         let address = state.sockets.bind_client(local)?;
@@ -207,7 +207,7 @@ impl Network for SimNetwork {
     }
 }
 
-/// A connection whose handshake runs; dropping it gives the attempt up.
+/// A connection whose handshake runs; dropping it cancels the attempt.
 struct ConnectFuture {
     io: Option<SimIo>,
 }

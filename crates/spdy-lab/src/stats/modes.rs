@@ -21,10 +21,10 @@ impl Modes {
     const APART: f64 = 5.0;
     /// The gap between the heaps against the widest one in either.
     const GAP: f64 = 4.0;
-    /// Distance of the heaps as a part of the lower one under which nobody cares.
+    /// The least distance of the heaps that matters, as a part of the lower one.
     const MATTERS: f64 = 0.05;
 
-    /// The two heaps that `values` fall into; `None` if they are one, or too few to tell (under four).
+    /// The two heaps that `values` fall into; `None` if they are one, or too few to decide (under four).
     #[must_use]
     pub fn of(values: &[f64]) -> Option<Self> {
         let mut values = values.to_vec();

@@ -103,8 +103,8 @@ impl Store {
         Ok(())
     }
 
-    /// Finds fault with it unless it has just these rows of their cell. Somebody else has added them: it is the same cell of
-    /// the same plan, and ought to be the same to the last digit, in virtual time.
+    /// Returns an error unless the store has exactly these rows of their cell. Another program added them: they are of
+    /// the same cell of the same plan, so in virtual time they must be equal to the last digit.
     fn check_has(&mut self, rows: &[Row]) -> Result<(), StoreError> {
         let key = rows[0].value("cell").to_string();
         let there = self.rows_of(&key)?;
@@ -115,7 +115,7 @@ impl Store {
                 rows.len()
             )));
         }
-        // What the kernel did is not done twice; who was first stays.
+        // Real-time loads are not reproducible; the first writer's rows stay.
         let exact = rows.iter().zip(&there).filter(|(row, _)| !row.is_real());
         for (want, got) in exact {
             if let Some(at) = (0..COLUMNS.len()).find(|at| want.values[*at] != got.values[*at]) {
@@ -135,8 +135,8 @@ impl Store {
         Ok(())
     }
 
-    /// Gives it its last form, once, if everything is there: rows laid out in their order, so that where a row lies tells no
-    /// longer when it was written. Gives whether everything is.
+    /// Finishes the store once all cells are there: stores the rows in order, so that their position does not depend on
+    /// when they were written. Returns whether all cells are there.
     ///
     /// # Errors
     ///

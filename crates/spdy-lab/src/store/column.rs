@@ -1,7 +1,7 @@
 //! The columns of the table `results`: name, type, and what of a load stands there.
 //!
-//! The first nine are those of Lulic 2013, by his names, in his order and with his types. He keeps what dummynet was
-//! told, so ours do too: `bw` is the rate of the pipe to the client, `delay` what one pass of a pipe adds.
+//! The first nine are those of Lulic 2013, with the same names, order and types. Lulic stored dummynet's settings, so
+//! ours do too: `bw` is the rate of the pipe to the client, `delay` what one pass of a pipe adds.
 
 use spdy_frame::compress::Compression;
 use spdy_netem::loss::{LossModel, Probability};

@@ -63,7 +63,7 @@ pub(crate) trait Database {
         take: &mut dyn FnMut(Vec<Value>),
     ) -> Result<(), DatabaseError>;
 
-    /// Lays the rows out anew in their order, so that where one lies tells no longer when it was written.
+    /// Rewrites the table in row order, so that the position of a row no longer depends on when it was written.
     fn rewrite_in_order(&mut self) -> Result<(), DatabaseError>;
 }
 
@@ -76,7 +76,7 @@ pub(crate) fn in_transaction<T, E: From<DatabaseError>>(
     let done = work(database);
     match done {
         Ok(_) => database.commit()?,
-        // Why it failed says more than that the rest failed too; a connection that is lost takes back by itself.
+        // The first error is the useful one, so a failed rollback is ignored; a lost connection rolls back by itself.
         Err(_) => drop(database.rollback()),
     }
     done

@@ -1,7 +1,7 @@
-//! Lulic's results as a store: his table `results` has nine of our columns, and says no more.
+//! Imports Lulic's results as a store: the table `results` there has nine of our columns, and nothing else.
 //!
-//! `onContentLoad` and `onLoad` are milliseconds, `tow` seconds: so his medians have a resolution of 1 ms and of 10 ms.
-//! What he did not write down stays empty; his labels are not turned into a round trip and a rate here.
+//! `onContentLoad` and `onLoad` are milliseconds, `tow` seconds: so the medians have a resolution of 1 ms and of 10 ms.
+//! Values that Lulic did not record stay empty. The labels are not turned into a round trip and a rate here.
 
 use std::path::Path;
 
@@ -26,20 +26,20 @@ pub const MAX_ROWS: usize = 100_000;
 
 /// Makes a store at `into` of the table `results` in the SQLite file `from`, and gives the number of its rows.
 ///
-/// A cell is what agrees in method, site, bandwidth and delay; its runs are numbered from 1, in the order of his numbers,
-/// and of his ids where those are equal.
+/// A cell is what agrees in method, site, bandwidth and delay. Its runs are numbered from 1, in the order of Lulic's
+/// numbers, and of the ids where those are equal.
 ///
 /// # Errors
 ///
-/// A store instead of his database, no such table, columns that are missing, values that are no numbers, more than [`MAX_ROWS`];
-/// a store that is there already.
+/// A store instead of Lulic's database, no such table, columns that are missing, values that are no numbers, more than
+/// [`MAX_ROWS`]; a store that is there already.
 pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
     if !from.exists() {
         return Err(StoreError::Missing {
             store: Location::File(from.to_owned()),
         });
     }
-    // Told before anything is read; `create` looks again.
+    // Checked before anything is read; `create` checks again.
     if into.file().is_some_and(Path::exists) {
         return Err(StoreError::Exists {
             store: into.clone(),
@@ -50,7 +50,7 @@ pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
         cause: cause.into(),
     };
     let source = Sqlite::open(from, OpenFlags::SQLITE_OPEN_READ_ONLY).map_err(fault)?;
-    // A store has his nine columns too, but its cells are told apart by more than those say.
+    // A store has the nine columns too, but more columns than those identify its cells.
     if source.head("application_id").map_err(fault)? == schema::APPLICATION {
         return Err(StoreError::OwnStore {
             path: from.to_owned(),
@@ -84,7 +84,7 @@ pub fn import(from: &Path, into: &Location) -> Result<usize, StoreError> {
     Ok(rows.len())
 }
 
-/// One row of his.
+/// One row of Lulic's.
 struct LulicRow {
     bw: String,
     delay: String,

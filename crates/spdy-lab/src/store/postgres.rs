@@ -1,11 +1,12 @@
 //! A store on a server: PostgreSQL, for many machines at once.
 //!
-//! A store is what stands in one schema of one database, the first of the search path. That it is one of ours, and of
-//! which version, the table `spdy_store` says.
+//! A store is what stands in one schema of one database, the first of the search path. The table `spdy_store` marks it
+//! as one of ours and has its version.
 //!
-//! Transactions are of the default kind (READ COMMITTED). Whoever adds a row that another is about to add waits for the
-//! other's end: if that one commits, the row is there already; if it dies, the server takes its part back and the row is
-//! added after all. If it does neither, the server ends it after half a minute. Rows are added in the order of their ids, so that no two wait for each other.
+//! Transactions are of the default kind (READ COMMITTED). A client that adds a row which another transaction is adding
+//! waits for the end of that transaction. If that transaction commits, the row is there already. If its client dies,
+//! the server rolls it back and the row is added after all. If neither happens, the server ends it after half a minute.
+//! Rows are added in the order of their ids, so that no two clients wait for each other.
 
 use std::time::Duration;
 

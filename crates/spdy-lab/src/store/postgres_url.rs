@@ -17,10 +17,10 @@ use postgres::config::{Host, SslMode};
 
 use crate::experiment::cell::unescaped;
 
-/// How long a server may take to answer a wish to connect, to acknowledge what was sent, and to say nothing until it is asked
-/// whether it is still there, unless `connect_timeout`, `tcp_user_timeout` and `keepalives_idle` say otherwise.
+/// Timeout for connecting, for the acknowledgement of sent data, and of idleness before the first keepalive probe,
+/// unless `connect_timeout`, `tcp_user_timeout` and `keepalives_idle` set others.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(30);
-/// How often it is asked then, and how far apart.
+/// Number of keepalive probes, and the interval between them.
 const PROBES: (u32, Duration) = (3, Duration::from_secs(10));
 
 /// Where a password stands that is not to be seen in a list of processes.
@@ -39,10 +39,10 @@ pub struct PostgresUrl(String);
 pub(crate) enum Encryption {
     /// Not at all.
     Disable,
-    /// If the server will, whoever it is: libpq's default.
+    /// If the server supports it, without verification: libpq's default.
     #[default]
     Prefer,
-    /// Always, whoever the server is; with roots of one's own, as [`VerifyFull`](Self::VerifyFull).
+    /// Always, without verification; with roots of one's own, as [`VerifyFull`](Self::VerifyFull).
     Require,
     /// Always, and the server must prove its name.
     VerifyFull,
@@ -52,7 +52,7 @@ pub(crate) enum Encryption {
 pub(crate) struct Target {
     pub(crate) config: Config,
     pub(crate) encryption: Encryption,
-    /// Who is believed, instead of the system's list.
+    /// Trusted roots, instead of the system's list.
     pub(crate) roots: Option<PathBuf>,
 }
 
@@ -64,7 +64,7 @@ impl PostgresUrl {
         ours.then(|| Self(text.to_owned()))
     }
 
-    /// What it says, without asking the environment.
+    /// Parses it, without reading the environment.
     fn read(&self) -> Result<Target, String> {
         let (_, rest) = self.0.split_once("://").unwrap_or_default();
         let end = rest.find(['/', '?']).unwrap_or(rest.len());
@@ -79,7 +79,7 @@ impl PostgresUrl {
         for (what, name) in [("user", user), ("host", hosts), ("database", path)] {
             check_reserved(what, name)?;
         }
-        // The client would take the first of all for the end of the login, wherever it stands.
+        // The client would take the first `@` as the end of the login, so escape those inside it.
         let escaped = |text: &str| text.replace('@', "%40");
         let login = login.map_or_else(String::new, |login| format!("{}@", escaped(login)));
         let (mut encryption, mut roots) = (Encryption::default(), None);
@@ -267,7 +267,7 @@ mod tests {
                 "postgres://a:hush@db.test/sweep?sslmode=maybe",
                 "postgres://...",
             ),
-            // An @ in the password, wherever it is told.
+            // An @ in the password, in any place.
             (
                 "postgres://ann:hu@sh@db.test/sweep",
                 "postgres://ann@db.test:5432/sweep",
@@ -284,7 +284,7 @@ mod tests {
                 "postgres://ann%40corp:hu%3Fsh@db.test/sweep",
                 "postgres://ann@corp@db.test:5432/sweep",
             ),
-            // Whatever else parts a URL, in a password that does not say so.
+            // Other separators of a URL, unescaped in a password.
             ("postgres://a:hu?sh@db.test/sweep", "postgres://..."),
             ("postgres://a:hu/sh@db.test/sweep", "postgres://..."),
             ("postgres://a:12/hush@db.test/sweep", "postgres://..."),

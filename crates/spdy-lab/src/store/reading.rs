@@ -1,6 +1,6 @@
-//! Reading a store: whose results it holds, which cells, and their loads in the order of the plan.
+//! Reading a store: the plan of its results, its cells, and their loads in the order of the plan.
 //!
-//! A store may come from anybody: whoever reads is given as many loads as its plan has, and then an error if there are more.
+//! A store may be untrusted: a reader gets at most as many loads as its plan has, and then an error if there are more.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::store::row::Row;
 use crate::store::value::Value;
 
 impl Store {
-    /// Whose results it holds.
+    /// The plan and pages of its results.
     ///
     /// # Errors
     ///

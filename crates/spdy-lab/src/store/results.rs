@@ -49,7 +49,7 @@ impl Store {
                 store: location.clone(),
             });
         }
-        // Not read-only: what a killed program left half written is put right by whoever opens it next.
+        // Not read-only: opening a store repairs what a killed program left half written.
         let mut store = Self::connect(location, OpenFlags::empty())?;
         store.check(OLDEST)?;
         Ok(store)
@@ -98,7 +98,7 @@ impl Store {
             });
         }
         store.create_if_blank(contents, rows)?;
-        store.check_is_of(contents)?; // somebody may have been faster
+        store.check_is_of(contents)?; // another program may have created it first
         Ok(store)
     }
 

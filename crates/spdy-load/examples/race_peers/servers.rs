@@ -343,7 +343,7 @@ pub(crate) fn program(name: &str) -> Result<PathBuf, String> {
     found.ok_or_else(|| format!("there is no {name}; run scripts/setup-race-peers"))
 }
 
-/// Ports that nobody listens on now.
+/// Ports without a listener.
 fn free_ports<const N: usize>() -> Result<[u16; N], String> {
     let mut held = Vec::new();
     for _ in 0..N {

@@ -24,7 +24,7 @@ pub(crate) fn print_note(text: &str) {
     let _ = writeln!(io::stderr(), "race-peers: {text}");
 }
 
-/// Prints a cell: the whole table, or a JSON object a row. Whoever read us may have left.
+/// Prints a cell: the whole table, or a JSON object a row. Write errors are ignored: the reader may be gone.
 pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
     let (name, protocol, bar) = cell.transport.target();
     let is_reference = |row: &&Row| row.name == name && row.protocol == protocol;

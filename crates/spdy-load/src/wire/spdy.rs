@@ -144,7 +144,7 @@ impl SpdyWire {
             self.input.reserve(READ_BYTES);
         }
         let now = self.clock.now();
-        // The future holds nothing from one poll to the next, so it may be made anew.
+        // The future holds no state between polls, so each poll may create a new one.
         match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
             Poll::Pending => return false,
             Poll::Ready(Ok(0)) => self.machine.handle_eof(now),

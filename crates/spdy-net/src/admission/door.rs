@@ -1,4 +1,4 @@
-//! The door itself: who waits for room, who is let in, and how it is known that he has gone.
+//! Admission of connections: waiting for a place, admitting, and releasing the place when a connection ends.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -106,13 +106,13 @@ impl Admission {
         }
     }
 
-    /// Whether there is room, and `address` has used up less than half of what it may have: else whoever can write
-    /// its name on a packet could use up the rest, and keep it out.
+    /// True if there is room and `address` has used less than half of its limit. Otherwise a sender that forges this
+    /// address could use up the rest and keep the real client out.
     pub(crate) fn has_headroom(&self, now: Instant, address: IpAddr) -> bool {
         self.room.available_permits() > 0 && self.lock().sources.has_headroom(now, address)
     }
 
-    /// Somebody met `limit` on the way in.
+    /// Counts a connection that met `limit` before it was admitted.
     pub(crate) fn count(&self, limit: ConnectionLimit) {
         self.hits.count(limit);
     }

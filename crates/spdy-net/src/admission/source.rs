@@ -1,12 +1,12 @@
-//! Whom the limits of a door are for.
+//! The sources that connection limits apply to.
 //!
-//! An address is a whole IPv4 address, or the first half of an IPv6 one: /64 is what one network gets. Who has a
-//! site of his own has 65,536 of those, and could be as many clients: so the /48 around it is counted as well.
+//! A source is a whole IPv4 address, or the first half of an IPv6 one: one network gets a /64. A client with a site of
+//! its own has 65,536 of those, and could act as many clients, so the /48 around it is counted as well.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// How many times what one /64 of IPv6 may have its /48 may have. Not more, or two of them would fill the house;
-/// not less, for a mobile network puts many customers into one.
+/// Limit of an IPv6 /48 as a multiple of that of one /64. With more, two of them could take all places. With less,
+/// mobile networks would suffer: they put many customers into one /48.
 const SITE_FACTOR: u32 = 2;
 
 /// Bits of an IPv4 address, and of an IPv6 address, that are one network.
@@ -41,7 +41,7 @@ pub fn network_of(address: IpAddr) -> IpAddr {
     }
 }
 
-/// Whom limits are for: as many bits of an address as he has.
+/// A source that limits apply to: the prefix of an address.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(super) struct Source {
     prefix: IpAddr,
@@ -49,8 +49,8 @@ pub(super) struct Source {
 }
 
 impl Source {
-    /// Those that a connection from `address` counts for, the widest first: who sweeps his /64s meets the limit of
-    /// his /48 before each of them is remembered.
+    /// The sources that a connection from `address` counts for, the widest first: a client that uses many of its /64s
+    /// meets the limit of its /48 before each of them gets a record.
     pub(super) fn all(address: IpAddr) -> impl DoubleEndedIterator<Item = Self> + Clone {
         let address = address.to_canonical();
         let all: &[u8] = if address.is_ipv4() { &[32] } else { &[48, 64] };

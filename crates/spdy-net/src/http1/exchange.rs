@@ -176,7 +176,7 @@ impl Http1Client {
     }
 
     pub(crate) fn close(&self) {
-        // hyper ends an idle connection when nobody can send any more, a busy one after its exchange.
+        // hyper ends an idle connection when no sender is left, a busy one after its exchange.
         drop(self.sender().take());
     }
 
@@ -318,12 +318,13 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
             let exchange = match offer {
                 Some(offer) => match offer.accept(exchange, &mut response) {
                     Some(exchange) => exchange,
-                    // What follows is no head: who takes the connection over has a patience of his own.
+                    // What follows is no head: the code that takes the connection over has its own timeouts.
                     None => return Ok(response),
                 },
                 None => exchange,
             };
-            // hyper would say that the connection goes on after a body that only its end delimits (RFC 9112 §9.3).
+            // hyper would announce that the connection stays open after a body that only its end delimits (RFC 9112
+            // §9.3).
             if version == Version::HTTP_10 && has_no_length(response.headers(), response.body()) {
                 *response.version_mut() = Version::HTTP_10;
             }

@@ -277,7 +277,7 @@ impl Http2Client {
     }
 
     pub(crate) fn close(&self) {
-        // h2 says GOAWAY when nobody can send any more and the last stream has ended.
+        // h2 sends GOAWAY when no sender is left and the last stream has ended.
         drop(self.sender.lock().take());
     }
 

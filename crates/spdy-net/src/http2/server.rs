@@ -43,7 +43,7 @@ use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window
 /// (rapid reset, CVE-2023-44487).
 const MAX_UNSEEN_RESETS: usize = 20;
 
-/// Serves `io` until the connection ends; after `stop`, or when nobody asks any more, by GOAWAY.
+/// Serves `io` until the connection ends. After `stop`, or when no requests come any more, GOAWAY ends it.
 ///
 /// ```text
 ///   serving --stop, idle, or its place is wanted--> draining --PING answered, all streams sent--> ended
@@ -251,7 +251,7 @@ async fn answer(
         let reset = poll_fn(|cx| respond.lock().poll_reset(cx));
         match select(answered, std::pin::pin!(reset)).await {
             Either::Left((response, _)) => response,
-            Either::Right(_) => return, // the client left; nobody wants the answer
+            Either::Right(_) => return, // the client left and does not need the answer
         }
     };
     let (mut head, body) = response.into_parts();

@@ -1,11 +1,11 @@
-//! Whether it was QUIC that woke who writes on a stream: by that a stream that waits for its turn is told from one that stands still.
+//! Detects whether QUIC woke the writer of a stream: this tells a stream that waits for its turn from one that stalls.
 //!
-//! quinn does not say why it takes nothing more. But it wakes every stream that waited for the connection's window when that opens
-//! (RFC 9000 §4.1), and one that waited for its own only when there is room on it. So who is woken by it, and finds that nothing is
-//! taken, came behind others: what they had is progress.
+//! quinn does not report why it takes nothing more. But it wakes every stream that waited for the connection's window
+//! when that opens (RFC 9000 §4.1), and a stream that waited for its own window only when that has room. So a writer
+//! that QUIC woke and that still cannot write came after other streams: their data is progress.
 //!
-//! It wakes the last of them first, which of three would leave one with nothing for ever. So whoever is woken is told of to `room.rs`,
-//! where the order of those is another.
+//! quinn wakes the last of them first, so that one of three streams could get nothing for ever. Each wake-up is
+//! therefore reported to `room.rs`, which has an order of its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,12 +20,12 @@ use super::room::QuicWakeNotifier;
 pub(super) struct WakeDetector {
     woken: AtomicBool,
     writer: AtomicWaker,
-    /// Whom to tell of it, if the writer has a place among others.
+    /// Notified of the wake-up, if the writer has a place among others.
     notifier: Option<QuicWakeNotifier>,
 }
 
 impl WakeDetector {
-    /// One that tells of its use.
+    /// A detector that notifies `caller` of each wake-up.
     pub(super) fn with_notifier(caller: QuicWakeNotifier) -> Self {
         Self {
             notifier: Some(caller),
@@ -39,7 +39,7 @@ impl WakeDetector {
         Waker::from(self.clone())
     }
 
-    /// Whether it was used since this was last asked.
+    /// Whether QUIC woke the writer since the last call.
     pub(super) fn take_woken(&self) -> bool {
         self.woken.swap(false, Ordering::AcqRel)
     }

@@ -209,7 +209,7 @@ async fn read_varint(stream: &mut quinn::RecvStream) -> Result<Option<u64>, Faul
         if let Ok(value) = Octets::with_slice(&bytes[..len]).get_varint() {
             return Ok(Some(value));
         }
-        // A byte at a time: what follows is for whoever knows the type.
+        // One byte at a time: the reader of that stream type needs the bytes that follow.
         match stream.read(&mut bytes[len..=len]).await {
             Ok(Some(1)) => len += 1,
             Ok(_) | Err(quinn::ReadError::Reset(_)) => return Ok(None),

@@ -4,8 +4,9 @@
 //!   type i | length i | payload           i: 1, 2, 4 or 8 bytes, told by the first two bits (RFC 9000 §16)
 //! ```
 //!
-//! A length is what the peer says, up to 2^62: what is kept whole has a limit that is asked before the first byte of
-//! it is kept, DATA is handed on as it comes, and what nobody knows is passed over, so many bytes a stream and no more.
+//! The length comes from the peer and can be up to 2^62. A payload that is stored whole has a limit, which is checked
+//! before its first byte is stored. DATA is passed on as it comes. Unknown frames are skipped, up to a number of bytes
+//! for each stream.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker, ready};
@@ -329,14 +330,14 @@ pub(super) struct FrameReader {
     recv: quinn::RecvStream,
     cutter: FrameDecoder,
     is_over: bool,
-    /// What went wrong and the reader was not told yet: QUIC tells it once, and then of an end.
+    /// A fault that was not reported to the reader yet: QUIC reports it once, and then an end.
     pending_fault: Option<Fault>,
-    /// What the peer is told when nobody wants to read any more.
+    /// The code that the peer gets if the rest is not read.
     stop_code: Code,
 }
 
 impl FrameReader {
-    /// Reads `recv`. `parting` is what the peer is told if it is not read to its end.
+    /// Reads `recv`. `parting` is the code that the peer gets if it is not read to its end.
     pub(super) fn new(
         recv: quinn::RecvStream,
         place: StreamKind,
@@ -407,7 +408,7 @@ impl FrameReader {
         self.is_over && self.pending_fault.is_none()
     }
 
-    /// Tells the peer, now or when this is dropped, why nobody reads on.
+    /// Sets the code that the peer gets when this is dropped before the end.
     pub(super) fn stop_with(&mut self, code: Code) {
         self.stop_code = code;
     }

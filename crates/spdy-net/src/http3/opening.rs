@@ -1,7 +1,8 @@
-//! Who opens the next stream when the server lets us have no more for now: the most urgent, of equals the first.
+//! Chooses the request that opens the next stream while the server grants no more: the most urgent, of equals the
+//! first.
 //!
-//! QUIC grants streams one by one (MAX_STREAMS). quinn gives them to whoever asked first; here only the head of our
-//! own queue asks.
+//! QUIC grants streams one by one (MAX_STREAMS). quinn gives each to the first task that requested one; here only the
+//! head of our own queue requests one.
 
 use std::collections::BTreeMap;
 use std::pin::{Pin, pin};

@@ -74,11 +74,11 @@ pub(super) struct Http3Body<T> {
     frames: FrameReader,
     closer: Closer,
     max_head_bytes: usize,
-    /// Bytes that are still to come, where the head said how many.
+    /// Bytes that are still to come, if the head states the length.
     left: Option<u64>,
     phase: Phase,
     held: Option<T>,
-    /// Set when nobody reads to the end.
+    /// Set when the reader stops before the end.
     dropped: Latch,
 }
 

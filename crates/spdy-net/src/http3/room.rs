@@ -4,16 +4,18 @@
 //!   piece of a body --poll_take, the most urgent first--> QUIC --acknowledged: dropped--> room again
 //! ```
 //!
-//! quinn has a bound of its own, but gives what becomes free to whoever asks first: a response that fills it would
-//! keep a more urgent one out to its own end. So that bound is out of the way, and each piece that quinn holds tells
-//! us, by being dropped, that it is held no more. A stream whose own window is closed gives back what QUIC does not take,
-//! waits for its window, not for room, and so keeps out nobody.
+//! quinn has a bound of its own, but gives what becomes free to the first task that waits for it: a response that fills
+//! it would keep a more urgent one out until its end. So that bound is out of the way, and each piece that quinn holds
+//! returns its room here when it is dropped. A stream whose own window is closed gives back what QUIC does not take. It
+//! waits for its window, not for room, and so blocks no other stream.
 //!
-//! Where the connection's window is closed, all wait for that alike. QUIC wakes them all when it opens, in an order of its own:
-//! from then on those are called (`bell.rs`), and none of them takes room before another that is to go first has tried.
+//! While the connection's window is closed, all streams wait for it. QUIC wakes them all when it opens, in an order of
+//! its own. From then on those are called (`bell.rs`), and none of them takes room before another that is to go first
+//! has tried.
 //!
-//! Those that share do so by bytes, not by turns: a window opens by now more and now less, and with turns the same one might have the
-//! more of it each time. So the next is who had the least since it came, as start-time fair queuing has it (Goyal, Vin and Cheng 1996).
+//! Streams that share do so by bytes, not by turns: a window opens by varying amounts, and with turns the same stream
+//! could get more each time. The next is the one that had the least since it came, as in start-time fair queuing
+//! (Goyal, Vin and Cheng 1996).
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -96,7 +98,7 @@ impl SendBudget {
 }
 
 impl State {
-    /// Wakes who is next, if there is anything to have, and nobody was woken who goes before.
+    /// Wakes the first waiting claim if there is free room and QUIC woke no claim that goes before it.
     fn wake_first(&mut self) {
         if self.free_bytes > 0
             && let Some((place, waker)) = self.waiting.first_key_value()
@@ -106,7 +108,7 @@ impl State {
         }
     }
 
-    /// One that shares had so many bytes: who comes begins there.
+    /// Records that a claim at `urgency` has had `had` bytes: a new claim begins there.
     fn advance(&mut self, urgency: u8, had: u64) {
         let others = self.shared_bytes.entry(urgency).or_default();
         *others = (*others).max(had);
@@ -126,7 +128,7 @@ impl State {
     }
 }
 
-/// Who is told that QUIC woke the writer of a body.
+/// Records that QUIC woke the writer of a body.
 #[derive(Debug)]
 pub(super) struct QuicWakeNotifier {
     room: SendBudget,
@@ -134,7 +136,7 @@ pub(super) struct QuicWakeNotifier {
 }
 
 impl QuicWakeNotifier {
-    /// It was woken: until it has tried, nobody goes before it who is behind it.
+    /// Marks the writer as woken: until it has tried, no claim behind it goes first.
     pub(super) fn notify(&self) {
         if let Some(blocked) = self.room.lock().blocked.get_mut(&self.id) {
             blocked.is_woken = true;
@@ -142,7 +144,7 @@ impl QuicWakeNotifier {
     }
 }
 
-/// Who sends a body. Dropped, it keeps out nobody.
+/// The claim of a body that is sent. Dropped, it blocks no other claim.
 #[derive(Debug)]
 pub(super) struct BudgetClaim {
     room: SendBudget,
@@ -154,7 +156,7 @@ pub(super) struct BudgetClaim {
 }
 
 impl BudgetClaim {
-    /// Who is to be told when QUIC wakes the writer.
+    /// The notifier to call when QUIC wakes the writer.
     pub(super) fn notifier(&self) -> QuicWakeNotifier {
         QuicWakeNotifier {
             room: self.room.clone(),
@@ -194,8 +196,8 @@ impl BudgetClaim {
         state.blocked.insert(self.id, blocked);
     }
 
-    /// Ready with at most `most` bytes that `data` begins with once there is room and nobody waits who goes before. The
-    /// room is taken until the grains are dropped, or given back.
+    /// Ready with at most `most` bytes from the start of `data`, once there is room and no claim that goes before it
+    /// waits. The room is taken until the piece is dropped, or given back.
     pub(super) fn poll_reserve(
         &mut self,
         cx: &mut Context<'_>,
@@ -387,7 +389,7 @@ mod tests {
         assert!(!tries(&mut three, 4), "another had its piece before");
         assert!(tries(&mut one, 0));
         assert!(tries(&mut three, 4));
-        // Who was not woken keeps out nobody, nor does one that is gone.
+        // A claim that was not woken blocks no other, nor does one that was dropped.
         assert!(tries(&mut two, 0));
         callers[0].notify();
         assert!(!tries(&mut two, 0));
@@ -396,7 +398,7 @@ mod tests {
         assert!(tries(&mut two, 0));
     }
 
-    /// By turns the second had twice as much, and who came late waited until it had had as much as all before.
+    /// With turns the second had twice as much, and a late claim waited until it had had as much as all before.
     #[test]
     fn incremental_streams_get_equal_bytes_also_latecomers() {
         let (room, data) = (SendBudget::new(0), Bytes::from_static(b"data"));

@@ -237,7 +237,7 @@ pub(crate) async fn serve(
         Some(Fault::Lost(lost)) if is_graceful(&lost) => Ok(()),
         Some(fault) => {
             let code = match fault {
-                Fault::Slow(_) => Code::EXCESSIVE_LOAD, // in deed, not in name: it may be nobody's fault
+                Fault::Slow(_) => Code::EXCESSIVE_LOAD, // by its effect: the peer may not be at fault
                 _ => fault.code(),
             };
             connection.close(code.wire(), fault.to_string().as_bytes());
@@ -296,7 +296,7 @@ impl ExchangeContext {
                 len,
                 priority: precedence,
             }) => {
-                // Not before its head is whole: a stream that was only opened keeps nobody's place.
+                // Not before its head is whole: a stream that was only opened does not make the connection busy.
                 let _busy = (self.idle.exchange(), self.options.slot.exchange());
                 self.respond(frames, sending, head, len, precedence).await
             }
@@ -396,7 +396,7 @@ impl ExchangeContext {
             let given_up = Box::pin(sending.stopped());
             let next = match select(next, given_up).await {
                 Either::Left((next, _)) => next,
-                Either::Right(_) => return Ok(ExchangeOutcome::Aborted), // nobody wants the answer
+                Either::Right(_) => return Ok(ExchangeOutcome::Aborted), // the client does not want the answer any more
             };
             match next {
                 HandlerOutput::Answer(response) => break response,

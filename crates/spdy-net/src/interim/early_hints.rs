@@ -50,9 +50,9 @@ impl EarlyHints {
         self.send_interim(StatusCode::EARLY_HINTS, fields)
     }
 
-    /// Tells the client to send the body that it holds back (RFC 9110 §15.2.1).
+    /// Lets the client send the body that it holds back (RFC 9110 §15.2.1).
     pub(crate) fn send_continue(&self) {
-        self.send_interim(StatusCode::CONTINUE, HeaderMap::new()); // whoever has the answer waits for nothing
+        self.send_interim(StatusCode::CONTINUE, HeaderMap::new()); // a client that has the answer already does not wait for it
     }
 
     fn send_interim(&self, status: StatusCode, fields: HeaderMap) -> bool {

@@ -1,15 +1,15 @@
-//! What a server says of a request before it answers it (RFC 9110 §15.2): early hints, as a rule.
+//! Interim answers of a server, before the answer to a request (RFC 9110 §15.2): usually early hints.
 //!
-//! Over HTTP/2 and HTTP/3. SPDY has no interim answers, and those of HTTP/1.1, where browsers do not look for hints, only a
+//! Over HTTP/2 and HTTP/3. SPDY has no interim answers. Those of HTTP/1.1, where browsers ignore hints, only a
 //! [tap](crate::tap) sees.
 
 use http::response;
 use tokio::sync::mpsc;
 
-/// Heads that wait for whoever listens; what comes while so many do is lost on them. A server may send any number.
+/// 1xx heads that wait for their receiver; further ones are lost while the queue is full. A server may send any number.
 pub const MAX_QUEUED_HEADS: usize = 16;
 
-/// In the extensions of a request: whoever sent it hears the heads of 1xx that come before its answer.
+/// In the extensions of a request: passes the 1xx heads that come before its answer to its sender.
 #[derive(Clone, Debug)]
 pub struct InterimResponses(mpsc::Sender<response::Parts>);
 
@@ -23,6 +23,6 @@ impl InterimResponses {
 
     /// `head` came.
     pub(crate) fn send(&self, head: response::Parts) {
-        let _ = self.0.try_send(head); // nobody listens, or not fast enough
+        let _ = self.0.try_send(head); // the receiver is gone, or too slow
     }
 }

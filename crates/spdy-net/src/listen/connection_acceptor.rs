@@ -106,7 +106,7 @@ pub(crate) fn admit(
     })
 }
 
-/// What is announced on `io`, if it comes in time, and nobody else wants its place before.
+/// Reads the PROXY header from `io`, unless it comes too late or another connection needs the place first.
 async fn read_proxy_header(
     io: BoxIo,
     seat: ConnectionSlot,
@@ -123,7 +123,7 @@ async fn read_proxy_header(
     }
 }
 
-/// Tells why a proxy's connection was closed: it is set up otherwise than this door, or the other way round.
+/// Logs why a proxy's connection was closed: the proxy and this listener are configured differently.
 fn log_proxy_header_error(
     door: &Admission,
     told: &LogThrottle,
@@ -133,7 +133,7 @@ fn log_proxy_header_error(
     if matches!(why, ProxyHeaderError::TimedOut(_)) {
         door.count(ConnectionLimit::HandshakeTimeout);
     }
-    // Some announce a client when he has said something, and many a client says nothing.
+    // Some proxies send the header only after the client's first byte, and many clients send none.
     let is_well_set_up = matches!(
         why,
         ProxyHeaderError::NoBytes | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)

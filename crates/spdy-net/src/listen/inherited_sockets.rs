@@ -1,4 +1,4 @@
-//! Sockets that whoever started the program had bound for it: systemd's socket units, and what does likewise.
+//! Sockets that the starter of the program bound for it: systemd's socket units, or a program that does the same.
 //!
 //! ```text
 //!  starter: binds, listens ─┬─ LISTEN_FDS ─▶ the program: accepts, ends ┐
@@ -6,11 +6,11 @@
 //!                           └─ LISTEN_FDS ─▶ its successor: accepts ◀───┘
 //! ```
 //!
-//! The starter may be the program itself, which another is to follow: then there is a line to it besides, by the name
-//! [`PREDECESSOR`].
+//! The starter may be the program itself, which another is to follow. Then there is also a connection to it, by the
+//! name [`PREDECESSOR`].
 //!
-//! A socket that another closes takes with it the connections that nobody has accepted yet; these stay open beside the program.
-//! They have names by their addresses: what the program wants to listen at decides, not the order in which they came.
+//! A process that closes its socket also closes the connections that were not accepted yet; these sockets stay open
+//! beside the program. They are matched by their addresses, not by the order in which they came.
 
 use std::collections::VecDeque;
 use std::io;
@@ -21,10 +21,10 @@ use std::os::{fd::OwnedFd, unix::net::UnixStream};
 #[cfg(unix)]
 use listenfd::ListenFd;
 
-/// What the line to the program before this one is called in `LISTEN_FDNAMES`, of all that are handed over the first.
+/// Name in `LISTEN_FDNAMES` of the connection to the predecessor, which is the first of all that are handed over.
 pub const PREDECESSOR: &str = "spdy-predecessor";
 
-/// Those that nobody has taken yet.
+/// Inherited sockets that were not taken yet.
 #[derive(Debug, Default)]
 pub struct InheritedSockets {
     tcp: VecDeque<(SocketAddr, TcpListener)>,
@@ -87,7 +87,7 @@ impl InheritedSockets {
         self.predecessor.take()
     }
 
-    /// Where those are that nobody wanted.
+    /// Addresses of the sockets that were not taken.
     pub fn left(&self) -> impl Iterator<Item = SocketAddr> {
         let tcp = self.tcp.iter().map(|(at, _)| *at);
         tcp.chain(self.udp.iter().map(|(at, _)| *at))

@@ -1,12 +1,12 @@
-//! The PROXY protocol, versions 1 and 2, on the receiving side: what a proxy in front says of a connection before the first byte of its client
-//! (HAProxy's `proxy-protocol.txt`; the header is read by the proxy-header crate).
+//! The PROXY protocol, versions 1 and 2, on the receiving side: what a proxy in front states about a connection before
+//! the first byte of its client (HAProxy's `proxy-protocol.txt`; the proxy-header crate reads the header).
 //!
 //! ```text
 //!  PROXY TCP4 203.0.113.7 192.0.2.1 53952 443\r\n | the client's bytes      version 1
 //!  0d 0a 0d 0a 00 0d 0a 51 55 49 54 0a 21 11 …     | the client's bytes      version 2
 //! ```
 //!
-//! Only who is known to say it is read so: whoever else could name any address (§2).
+//! It is read only from known proxies: any other peer could name any address (§2).
 
 use std::io;
 use std::net::SocketAddr;
@@ -51,13 +51,13 @@ pub(crate) enum ProxyHeaderError {
     /// Its header does not end.
     #[error("want a header of the PROXY protocol of at most {MAX_BYTES} bytes, got more")]
     TooLong,
-    /// It ended without a byte, as where somebody looks whether anybody listens.
+    /// It ended without a byte, as from a check whether the port is open.
     #[error("it ended before its first byte")]
     NoBytes,
     /// It ended within its header.
     #[error("want a header of the PROXY protocol, got the end after {0} bytes of it")]
     Truncated(usize),
-    /// Nobody went on saying it.
+    /// The header was not complete in time.
     #[error("want a header of the PROXY protocol within {READ_TIMEOUT:?}, got {0} bytes of it")]
     TimedOut(usize),
     /// The connection failed.
@@ -65,7 +65,7 @@ pub(crate) enum ProxyHeaderError {
     Io(#[from] io::Error),
 }
 
-/// What is said of `io`, and `io` as its client began it.
+/// Reads the header from `io`. Returns it, and `io` from the first byte of its client.
 pub(crate) async fn read(mut io: BoxIo) -> Result<(BoxIo, ProxyHeaderInfo), ProxyHeaderError> {
     let mut seen = BytesMut::with_capacity(FIRST_READ);
     let deadline = Instant::now() + READ_TIMEOUT;

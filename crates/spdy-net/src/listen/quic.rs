@@ -45,7 +45,7 @@ impl QuicListener {
         Self::over(SystemNetwork.datagrams(address)?, tls, options, runtime)
     }
 
-    /// Over a socket that is bound already, likewise.
+    /// Uses a socket that is bound already. To be called in a tokio runtime.
     ///
     /// # Errors
     ///

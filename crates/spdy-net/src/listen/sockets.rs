@@ -1,5 +1,5 @@
-//! The sockets that a program listens at: those that were handed to it, others where there is none, and a copy of each for whoever comes
-//! after it (`LISTEN_FDS` once more, sd_listen_fds(3)).
+//! The sockets that a program listens on: those that it inherited, new ones for the rest, and a copy of each for its
+//! successor (`LISTEN_FDS` again, sd_listen_fds(3)).
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -13,7 +13,7 @@ use crate::network::SystemNetwork;
 /// How often the system is asked for a port of TCP until it has one that is free for datagrams, too.
 const PORT_TRIES: usize = 20;
 
-/// What is handed over is taken from here, what is not is bound. As long as this lives all of them stay open.
+/// Takes inherited sockets and binds the others. All of them stay open as long as this lives.
 #[derive(Debug, Default)]
 pub struct Sockets {
     inherited: InheritedSockets,
@@ -46,7 +46,7 @@ impl Sockets {
         Ok(listener)
     }
 
-    /// One for datagrams to `address`, likewise.
+    /// A UDP socket at `address`: an inherited one, or else a new one.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Sockets {
             match self.udp(listener.address()) {
                 Ok(socket) => return Ok((listener, socket)),
                 Err(error) => {
-                    // Its copy would go on taking connections that nobody serves.
+                    // Its copy would go on taking connections that no task serves.
                     #[cfg(unix)]
                     self.copies.truncate(before);
                     tries -= 1;
@@ -87,8 +87,8 @@ impl Sockets {
         }
     }
 
-    /// Lets go of those that were handed over and nobody wanted, and says where they are. Kept, they would take connections that nobody
-    /// serves.
+    /// Closes the inherited sockets that were not used, and returns their addresses. Left open, they would take
+    /// connections that no task serves.
     pub fn close_unused(&mut self) -> Vec<SocketAddr> {
         std::mem::take(&mut self.inherited).left().collect()
     }

@@ -139,7 +139,7 @@ impl Listener {
                     continue;
                 }
             };
-            // Not before there is somebody: a listener that waits would keep the place from others that share the door.
+            // Only once a connection was accepted: a listener that waits would block others that share the `Admission`.
             let permit = tokio::select! {
                 permit = door.room() => permit,
                 () = stop.wait() => break Some(accepted),
@@ -149,7 +149,7 @@ impl Listener {
         drop(self.socket);
         let stopped = tokio::time::Instant::now();
         if let Some(accepted) = waits {
-            // Nobody else takes it: it is ours since it was accepted.
+            // Only we can serve it: it was accepted already.
             match tokio::time::timeout(options.drain_timeout, door.room()).await {
                 Ok(permit) => keeper.accept(&mut open, accepted, permit),
                 Err(_) => tracing::warn!("a connection waited for a place until the end"),

@@ -68,18 +68,18 @@ impl TrustedProxies {
         self.ranges.iter().any(|range| range.contains(&address))
     }
 
-    /// Whether one of them is at `address`, and says with each request whose it is.
+    /// Whether one of them is at `address`, and names the client with each request.
     #[must_use]
     pub fn forwards_requests(&self, address: IpAddr) -> bool {
         self.proxy_protocol.is_none() && self.has(address)
     }
 
-    /// Whether whoever connects from `address` has to announce first for whom.
+    /// Whether a connection from `address` has to announce its client first.
     pub(crate) fn uses_proxy_protocol(&self, address: IpAddr) -> bool {
         self.proxy_protocol.is_some() && self.has(address)
     }
 
-    /// For whom the one of them at `from` connects, by what it has `announced`.
+    /// The client of the proxy at `from`, by the header that it has `announced`.
     pub(crate) fn client(&self, from: SocketAddr, announced: ProxyHeaderInfo) -> ClientInfo {
         let Some(client) = announced.client else {
             return ClientInfo::from(from); // for itself

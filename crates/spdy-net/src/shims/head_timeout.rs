@@ -1,8 +1,8 @@
 //! How long an HTTP/1.1 connection may wait for a request, and how long the head of one may take: the slow loris.
 //!
-//! hyper has one limit from the moment it waits for a request to the blank line, and that must be as long
-//! as a connection may be idle; and it makes and takes down a timer for each request. Here there are two, and
-//! one timer that is set anew when it rings:
+//! hyper has one timeout from the moment it waits for a request to the blank line. That must be as long as a connection
+//! may be idle, and hyper creates and drops a timer for each request. Here there are two timeouts, and one timer that
+//! is set again when it fires:
 //!
 //! ```text
 //!   waiting --first byte--> head --request handed over--> exchange --its body and its response over--> waiting

@@ -1,4 +1,4 @@
-//! The head of an answer as somebody once wrote it, to go out over HTTP/1.1 byte for byte (RFC 9112 §6.3).
+//! The recorded head of an answer, to be sent over HTTP/1.1 byte for byte (RFC 9112 §6.3).
 //!
 //! A handler puts a [`LiteralHead`] into the extensions of its response. Where
 //! [`ServerOptions::literal_heads`](crate::serve::ServerOptions::literal_heads) is on, it takes the place of the

@@ -11,8 +11,8 @@
 //!                                    socket
 //! ```
 //!
-//! For a literal answer hyper is told no fields but whether the connection goes on, and always a body of known length.
-//! Where one head begins is known by counting: an answer whose length nobody knows beforehand ends the connection.
+//! For a literal answer hyper gets no fields except whether the connection stays open, and always a body of known
+//! length. Counting shows where a head begins: an answer of unknown length ends the connection.
 
 use std::collections::VecDeque;
 use std::io;
@@ -119,7 +119,7 @@ fn plan_response(
         body: Some(body),
         end: b"",
     };
-    // Whoever speaks HTTP/1.0 knows no chunks, and cannot tell from such a head that the connection stays.
+    // An HTTP/1.0 client knows no chunks, and cannot tell from such a head that the connection stays.
     let is_old = version < Version::HTTP_11;
     let closes = head.closes_connection() || is_old;
     if *method == Method::HEAD {

@@ -232,7 +232,7 @@ impl ByteObserver for Http1HeadCounter {
 const FRAME_HEAD_BYTES: usize = 9;
 /// Length of what an HTTP/2 client writes before its first frame (RFC 9113 §3.4).
 const PREFACE_BYTES: usize = 24;
-/// The longest payload that is kept for whoever looks: a SETTINGS of 16 entries.
+/// The longest payload that is stored for observers: a SETTINGS of 16 entries.
 const MAX_KEPT_PAYLOAD: usize = 96;
 
 /// Walks the frames of one direction of an HTTP/2 connection.
@@ -309,7 +309,7 @@ impl FrameScanner {
             }
             let frame = self.current_head();
             let len = self.left.min(bytes.len());
-            // DATA, HEADERS, PUSH_PROMISE and CONTINUATION are long, and nobody reads them here.
+            // DATA, HEADERS, PUSH_PROMISE and CONTINUATION are long, and their payload is not used here.
             if !matches!(frame.kind, 0 | 1 | 5 | 9) {
                 let room = MAX_KEPT_PAYLOAD.saturating_sub(self.payload.len());
                 self.payload.extend_from_slice(&bytes[..len.min(room)]);

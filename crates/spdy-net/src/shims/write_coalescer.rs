@@ -1,8 +1,8 @@
 //! What one poll of a connection writes, gathered so that it leaves at once.
 //!
-//! h2 flushes behind each DATA frame. So sixteen small answers that are at hand together would be sixteen system calls, and as many TLS
-//! records; and a client's preface would be a packet of its own. Here its flushes wait until whoever polls the connection is done with it, and
-//! says so:
+//! h2 flushes after each DATA frame. Sixteen small answers that are ready together would be sixteen system calls, and
+//! as many TLS records; a client's preface would be a packet of its own. Here flushes wait until the task that polls
+//! the connection has finished its poll:
 //!
 //! ```text
 //!   h2 --frame, flush, frame, flush ...--> held --the poll is over (Gate), or too much is held--> TLS, socket
@@ -23,11 +23,11 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 /// The most that is held, bytes: a TLS record.
 const MAX_COALESCED: usize = 16 * 1024;
 
-/// A transport whose flushes wait for its [`FlushGate`], once that says so.
+/// A transport whose flushes wait for its [`FlushGate`], once that holds them.
 #[derive(Debug)]
 pub(crate) struct WriteCoalescer<T>(Arc<Mutex<State<T>>>);
 
-/// Whoever polls the connection on a [`WriteCoalescer`].
+/// The side of a [`WriteCoalescer`] for the task that polls the connection.
 #[derive(Debug)]
 pub(crate) struct FlushGate<T>(Arc<Mutex<State<T>>>);
 
@@ -39,7 +39,7 @@ struct State<T> {
     holds_flushes: bool,
     /// The transport did not take all that it was given.
     is_blocked: bool,
-    /// What the gate met, for who writes.
+    /// The error that the gate met, for the writer.
     failed: Option<io::Error>,
 }
 
@@ -66,11 +66,11 @@ impl<T: AsyncWrite + Unpin> FlushGate<T> {
         lock(&self.0).holds_flushes = true;
     }
 
-    /// A poll of the connection is over, and what it wrote leaves. If that fails, the connection is polled anew, and told.
+    /// Sends what one poll of the connection wrote. If that fails, the connection is polled again and gets the error.
     pub(crate) fn poll_flush_batch(&self, cx: &mut Context<'_>) {
         let mut state = lock(&self.0);
         if state.is_blocked && state.held.is_empty() {
-            return; // who wrote waits for it
+            return; // the writer waits for it
         }
         match state.poll_out(cx) {
             Poll::Ready(Ok(())) => {}

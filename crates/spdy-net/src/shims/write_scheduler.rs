@@ -22,13 +22,13 @@ use http::HeaderName;
 use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
 
-/// Window of a stream before SETTINGS say otherwise (RFC 9113 §6.9.2).
+/// Window of a stream before SETTINGS change it (RFC 9113 §6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;
-/// Credits kept for streams that nobody answers yet, or that were answered: clients grant what they have
-/// read to the end. Past it the oldest go.
+/// Credits stored for streams that have no response yet, or whose response was sent: clients grant window for what they
+/// have read to the end. Past this limit the oldest are dropped.
 const MAX_EARLY_CREDITS: usize = 1024;
 
-/// Field in which a request says its precedence (RFC 9218 §5).
+/// Header in which a request states its precedence (RFC 9218 §5).
 pub(crate) const PRIORITY_HEADER: HeaderName = HeaderName::from_static("priority");
 
 /// Precedence of a response (RFC 9218 §4).
@@ -159,7 +159,7 @@ impl WriteScheduler {
     pub(crate) fn set_initial_window(&self, initial_window: u32) {
         let mut state = self.lock();
         state.initial_window = initial_window.into();
-        // A window that this closed holds up nobody any more.
+        // A response whose window this closed blocks no other any more.
         state.wake_all();
     }
 
@@ -192,7 +192,7 @@ impl WriteScheduler {
         }
     }
 
-    /// Stream `id` ended: what was kept for it is of no use.
+    /// Stream `id` ended: drops the credit that was stored for it.
     pub(crate) fn remove(&self, id: u32) {
         self.lock().early.remove(&id);
     }
@@ -238,7 +238,7 @@ impl State {
     }
 }
 
-/// One response's place. Dropped, it holds up nobody.
+/// One response's place in the order. Dropped, it blocks no other response.
 #[derive(Debug)]
 pub(crate) struct ScheduledStream {
     scheduler: WriteScheduler,

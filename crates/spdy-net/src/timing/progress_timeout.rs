@@ -51,7 +51,7 @@ pub(crate) struct ProgressTimeout {
     waited: Duration,
     /// What came in them, bytes.
     came: u64,
-    /// Set anew only when it rings: most waits are over long before.
+    /// Set again only when it fires: most waits end long before.
     timer: Option<BoxFuture<()>>,
 }
 
@@ -338,8 +338,8 @@ impl AsyncWrite for WriteTimeoutIo {
     }
 }
 
-/// A request's body that fails when nothing of it comes for too long, or a trickle. Time that passes while
-/// nobody reads it does not count.
+/// A request's body that fails when no data, or too little, comes for too long. Time in which no task reads it does not
+/// count.
 pub(crate) struct ReadTimeoutBody {
     body: Body,
     stall: ProgressTimeout,

@@ -233,7 +233,7 @@ impl LocalCa {
     /// Text that is not PEM, or without a key or a certificate, or with a certificate of another key.
     pub(crate) fn from_pem(text: &[u8], what: &str, kind: KeyKind) -> Result<Self, TlsSetupError> {
         let identity = Identity::from_pem(text, text, what)?;
-        // The certificate must be of the key; who signs with another is believed by nobody.
+        // The certificate must match the key: no client accepts a signature of another key.
         identity.certified(&rustls::crypto::aws_lc_rs::default_provider())?;
         let key = KeyPair::from_pem(&identity.key_pem())?;
         let pem = identity.chain_pem();
@@ -262,8 +262,8 @@ impl LocalCa {
         self.sign(params(common_name(names)), names, addresses)
     }
 
-    /// The same, valid for no longer than `during`: a server that people visit needs that, for clients refuse what is valid for
-    /// years. (Apple's: 825 days, whoever signed.)
+    /// The same, valid only for `during`. A public server needs that: clients refuse certificates that are valid for
+    /// years. (Apple: 825 days, for every issuer.)
     ///
     /// # Errors
     ///
@@ -314,7 +314,7 @@ impl LocalCa {
         })
     }
 
-    /// The authority's own certificate, for whoever shall trust it.
+    /// The authority's own certificate, for clients that shall trust it.
     #[must_use]
     pub fn certificate(&self) -> &CertificateDer<'static> {
         &self.certificate
@@ -339,7 +339,7 @@ fn common_name(names: &[String]) -> &str {
     names.first().map_or("localhost", String::as_str)
 }
 
-/// Valid since 1975 and until 4096: a local certificate that expires teaches nobody anything.
+/// Valid from 1975 to 4096: an expired local certificate is only an obstacle.
 fn params(common_name: &str) -> CertificateParams {
     let mut params = CertificateParams::default();
     let mut name = DistinguishedName::new();

@@ -430,7 +430,7 @@ impl ServerTls {
                 .with_cert_resolver(Arc::new(identities.clone()));
         config.alpn_protocols = alpn(&Protocol::over_tcp(protocols));
         if options.resumption {
-            // Tickets for whoever takes them; TLS 1.2 session ids for the rest.
+            // Tickets for clients that take them; TLS 1.2 session ids for the rest.
             config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
             config.session_storage = rustls::server::ServerSessionMemoryCache::new(SERVER_SESSIONS);
             config.send_tls13_tickets = options.tickets;
@@ -461,8 +461,9 @@ impl ServerTls {
         self
     }
 
-    /// The same for authorities as well: who offers `acme-tls/1` alone sees the [`AcmeChallenge`](crate::tls::identities::AcmeChallenge) of the name
-    /// that he asks for, if there is one, and is told nothing else.
+    /// The same for authorities as well: a client that offers only `acme-tls/1` gets the
+    /// [`AcmeChallenge`](crate::tls::identities::AcmeChallenge) of the name that it requests, if there is one, and
+    /// nothing else.
     #[must_use]
     pub fn with_acme_challenges(mut self) -> Self {
         // The last one: it is agreed on where nothing else can be.

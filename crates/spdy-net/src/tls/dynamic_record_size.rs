@@ -10,8 +10,8 @@
 //!            └────── one initial window ─┘
 //! ```
 //!
-//! That is five records more for the first 92 KB of a connection: 110 bytes of TLS 1.3, and no system call, for records
-//! that are written together leave together. What a connection sends after it was idle is not begun anew.
+//! That is five more records for the first 92 KB of a connection: 110 bytes of TLS 1.3, and no more system calls, since
+//! records that are written together are sent together. The sizes do not start again after a connection was idle.
 
 use std::io::{self, IoSlice, Write};
 use std::pin::Pin;

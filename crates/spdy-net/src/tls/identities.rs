@@ -1,4 +1,4 @@
-//! Which identity a server shows to whom, by the name that the client asked for (SNI, RFC 6066 §3).
+//! Chooses the identity that a server shows, by the name that the client requests (SNI, RFC 6066 §3).
 //!
 //! ```text
 //!  www.site.test ──▶ that name ──▶ *.site.test ──▶ the fallback: one identity, or those of a local authority by name
@@ -6,9 +6,9 @@
 //!
 //! All of it is exchanged at once, between two handshakes: certificates are renewed without a connection noticing.
 //!
-//! Who offers `acme-tls/1` and nothing else comes from an authority, and wants to see a proof that the name is ours (RFC 8737): a
-//! certificate made for that one question, which nobody else is shown. It does for a [`ServerTls`](crate::tls::ServerTls) that is
-//! [`with_acme_challenges`](crate::tls::ServerTls::with_acme_challenges).
+//! A client that offers only `acme-tls/1` is an authority, and needs proof that the name is ours (RFC 8737): a
+//! certificate made for that check, which no other client gets. This works for a [`ServerTls`](crate::tls::ServerTls)
+//! that is [`with_acme_challenges`](crate::tls::ServerTls::with_acme_challenges).
 
 use std::fmt;
 use std::sync::Arc;
@@ -188,8 +188,8 @@ impl Identities {
         self.change(|now| now.fallback = fallback.into());
     }
 
-    /// Shows `proof` for `host` to whoever offers `acme-tls/1` alone, as long as what this gives lives. Of two for one host the
-    /// later is shown.
+    /// Shows `proof` for `host` to clients that offer only `acme-tls/1`, until the returned value is dropped. Of two
+    /// for one host the later is shown.
     ///
     /// # Errors
     ///
@@ -199,8 +199,8 @@ impl Identities {
         host: &str,
         proof: &Identity,
     ) -> Result<AcmeChallenge, TlsSetupError> {
-        // Whether the key is the leaf's is not looked at: who reads certificates here refuses those with a critical extension that
-        // only authorities know, which is what makes a proof useless to anybody else (RFC 8737 §3).
+        // The key is not compared with the leaf's: the parser here refuses certificates with a critical extension that
+        // only authorities know. That extension makes a proof useless to other clients (RFC 8737 §3).
         let key = proof.key.clone_key();
         let key = self.provider.key_provider.load_private_key(key)?;
         let shown = Arc::new(CertifiedKey::new(proof.chain.clone(), key));

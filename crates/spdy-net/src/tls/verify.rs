@@ -21,7 +21,7 @@ const SYSTEM_BUNDLES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// Whose signature on a certificate is believed.
+/// The roots that a certificate may be signed by.
 #[derive(Clone, Debug, Default)]
 pub enum Roots {
     /// The file named by `SSL_CERT_FILE`, else the system's bundle, else Mozilla's list as compiled in.
@@ -29,9 +29,9 @@ pub enum Roots {
     System,
     /// Mozilla's list as compiled in.
     Bundled,
-    /// A PEM file; nobody else.
+    /// A PEM file; no other roots.
     File(PathBuf),
-    /// These certificates; nobody else.
+    /// These certificates; no other roots.
     Only(Vec<CertificateDer<'static>>),
     /// These certificates beside those of [`System`](Self::System).
     SystemPlus(Vec<CertificateDer<'static>>),

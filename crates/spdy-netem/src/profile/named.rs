@@ -11,8 +11,8 @@ use crate::queue::QueueLimit;
 const DUMMYNET_SLOTS: QueueLimit = QueueLimit::Packets(50);
 /// Passes of Lulic's packets through the pipe.
 const LULIC_PASSES: u32 = 2;
-/// The timer of a FreeBSD that is a virtual machine, as his gateway was: `kern.hz` is 100 there unless set (hz(9)), and his
-/// description sets nothing of it.
+/// The timer of a FreeBSD virtual machine, like Lulic's gateway: `kern.hz` is 100 there unless set (hz(9)), and the
+/// paper does not mention a setting.
 const LULIC_TICK: Duration = Duration::from_millis(10);
 
 struct NamedNetwork {

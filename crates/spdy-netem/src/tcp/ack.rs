@@ -13,7 +13,7 @@ use super::sender::{DUPLICATE_THRESHOLD, Fin, Phase, Sender};
 use super::tlp::ProbeEvidence;
 use crate::segment::Segment;
 
-/// What one acknowledgement told.
+/// The information of one acknowledgement.
 #[derive(Clone, Debug, Default)]
 pub(super) struct AckSummary {
     pub(super) una_advanced: bool,
@@ -21,7 +21,7 @@ pub(super) struct AckSummary {
     pub(super) sacked: u32,
     /// Segments delivered for the first time, in all.
     pub(super) delivered: u32,
-    /// It told nothing: no data, no window, nothing acknowledged.
+    /// It contained nothing new: no data, no window, nothing acknowledged.
     pub(super) is_duplicate: bool,
     /// It carried a duplicate SACK.
     pub(super) duplicate_block: bool,
@@ -32,7 +32,7 @@ pub(super) struct AckSummary {
     /// Segments that it made us count as lost.
     pub(super) lost: u32,
     pub(super) echo_ms: Option<u64>,
-    /// The timer should be armed anew.
+    /// The timer should be restarted.
     pub(super) sets_timer: bool,
     /// First and last sending time of what was newly and selectively acknowledged.
     sacked_times: Option<(Instant, Instant)>,

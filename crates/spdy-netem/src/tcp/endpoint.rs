@@ -81,8 +81,8 @@ impl Tcp {
         }
     }
 
-    /// Nobody is here any more, and the peer must hear so as often as it asks (RFC 9293 §3.10.7.1): if one RST
-    /// is lost, it would else repeat its last segment for a quarter of an hour.
+    /// Answers every segment to a closed endpoint with a RST (RFC 9293 §3.10.7.1). If a single RST were lost, the peer
+    /// would repeat its last segment for a quarter of an hour.
     fn handle_stray(&mut self, segment: &Segment) {
         if segment.flags.ack && !segment.flags.rst {
             self.reset_due = Some(segment.ack);

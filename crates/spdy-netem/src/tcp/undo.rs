@@ -67,7 +67,7 @@ impl Sender {
         }
         self.cwnd.touch(now);
         self.undo.marker = None;
-        self.rack.advanced = true; // judge anew what is left
+        self.rack.advanced = true; // check the remaining segments again
         self.stats.undos += 1;
     }
 

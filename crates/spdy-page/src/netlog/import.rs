@@ -20,7 +20,7 @@ use crate::observed::{Failure, Observation};
 use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
-/// The page of a NetLog that somebody else recorded.
+/// The page of a NetLog from another recorder.
 ///
 /// # Errors
 ///
@@ -37,7 +37,7 @@ pub fn import(
 
 /// The page that was watched while its NetLog was written.
 ///
-/// Where `observations` and log tell the same, times are those of the observations, which are finer.
+/// Times that are both in `observations` and in the log are taken from the observations, which are finer.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Requests of a log beside what was observed of them.
+//! Matches requests of a log with what was observed of them.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use crate::archive::LONGEST;
 use crate::devtools::{Observations, ObservedRequest};
 use crate::replica::without_fragment;
 
-/// What was observed, by what asks for it.
+/// The observations, indexed by request.
 pub(super) struct ObservationMatcher<'a> {
     pub(super) observations: &'a Observations,
     /// By method and URL without fragment, in their order. Looked up only, never walked through in its own order.
@@ -40,7 +40,7 @@ impl<'a> ObservationMatcher<'a> {
         }
     }
 
-    /// The first observation of this request that nobody took yet.
+    /// Removes and returns the first remaining observation of this request.
     pub(super) fn take(&mut self, leg: &Hop) -> Option<usize> {
         self.waiting
             .get_mut(&key(&leg.method, &leg.url))?
@@ -48,7 +48,7 @@ impl<'a> ObservationMatcher<'a> {
     }
 }
 
-/// What an observation and a leg of the log have in common.
+/// The key that an observation and a hop of the log share.
 fn key(method: &str, url: &str) -> String {
     format!("{method} {}", without_fragment(url))
 }
@@ -65,7 +65,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// As the browser told them; `None` if it told no moments.
+    /// As the browser reported them; `None` without `timing`.
     pub(super) fn from_observation(seen: &ObservedRequest, origin: f64) -> Option<Self> {
         let timing = seen.timing?;
         let sent = timing.request_time + timing.send_start / 1e3;

@@ -43,17 +43,17 @@ pub struct PurgeRequest {
     pub url: Option<String>,
     /// All URLs that begin so.
     pub prefix: Option<String>,
-    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` says whose.
+    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
     pub tag: Option<String>,
     /// A name of the site.
     pub site: Option<String>,
     /// They become stale, and stay.
     pub soft: bool,
-    /// Who asks wants to hear of it when it is over.
+    /// The answer is sent when the purge is complete.
     pub wait: bool,
 }
 
-/// Tells the metrics: text, for a request.
+/// Writes the metrics as text, for a request.
 pub type MetricsHandler = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
 
 /// Answers the operator.
@@ -79,7 +79,7 @@ struct PageList {
 }
 
 impl Admin {
-    /// Of `proxy`; who purges, or asks for reports, shows `token`.
+    /// For `proxy`; purges and reports require `token`.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, token: Token, metrics: MetricsHandler) -> Self {
         Self {
@@ -91,7 +91,7 @@ impl Admin {
         }
     }
 
-    /// Who purges, or asks for reports, shows `token` from now on.
+    /// Purges and reports require `token` from now on.
     pub fn set_token(&self, token: Token) {
         *self.token.write() = token;
     }
@@ -137,7 +137,7 @@ impl Admin {
             }
         };
         let (admin, soft) = (self.clone(), wanted.soft);
-        // By itself: who asked may leave before it is over.
+        // In its own task: the client may disconnect before it is over.
         let (over, ended) = oneshot::channel();
         let settling = async move {
             let (gone, told) = admin.flush_purges().await;
@@ -148,7 +148,7 @@ impl Admin {
                 told,
             };
             admin.jobs.end(id, done);
-            // Who asked may be gone.
+            // The client may have disconnected.
             let _ = over.send(done);
         };
         self.proxy.runtime.spawn(Box::pin(settling));
@@ -165,7 +165,8 @@ impl Admin {
         response
     }
 
-    /// Waits until no crash undoes what was purged; whether that is so of the disk, and whether those who share a tier can know of it.
+    /// Waits until a crash cannot undo the purges. Returns whether that is so for the disk, and whether the machines that share a tier can
+    /// see them.
     async fn flush_purges(&self) -> (Option<bool>, Option<bool>) {
         let gone = match self.proxy.disk() {
             Some(disk) => Some(disk.flush_removals().await),
@@ -192,7 +193,7 @@ impl Admin {
         }
     }
 
-    /// What became of pages: a line each, or all of one.
+    /// Reports of pages: a line each, or the whole report of one.
     fn page_reports(&self, request: &Request<Body>) -> Response<Body> {
         if let Some(refused) = self.reject_unauthorized(request, &Method::GET) {
             return refused;
@@ -217,7 +218,7 @@ impl Admin {
         }
     }
 
-    /// The report of a page by its URL under any of its site's names and at any of its doors.
+    /// The report of a page by its URL under any of its site's names and on any listener.
     fn find_report(&self, url: &str) -> Option<Report> {
         let reports = &self.proxy.reports;
         reports.of(url).or_else(|| {
@@ -229,7 +230,7 @@ impl Admin {
         })
     }
 
-    /// What who asks gets, if not by `method` or without the token.
+    /// The answer to a request with another method than `method`, or without the token.
     fn reject_unauthorized(
         &self,
         request: &Request<Body>,

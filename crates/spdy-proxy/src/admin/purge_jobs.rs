@@ -1,7 +1,7 @@
-//! Purges that were taken on, and how far they are.
+//! Accepted purges and their progress.
 //!
-//! Nothing of what is meant is served any more once a purge is taken on. What may take longer is that a crash cannot undo it, for
-//! files are removed, and that those who share a tier know of it.
+//! Once a purge is accepted, nothing that it matches is served any more. Two things may take longer: removing files, so that a crash cannot
+//! undo it, and reaching the other machines that share a tier.
 
 use std::collections::BTreeMap;
 
@@ -18,10 +18,10 @@ pub(crate) struct PurgeResult {
     pub(crate) purged: usize,
     /// They are stale, and stay.
     pub(crate) soft: bool,
-    /// Whether its files are gone from the disk for good. If not, the system did not let go of one: a crash may bring it back.
+    /// Whether its files are removed from the disk for good. If not, the system failed to remove one, and a crash may bring it back.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) gone: Option<bool>,
-    /// Whether those who share a tier can know of it; if not, they are told when that is there again.
+    /// Whether the other machines that share a tier can see it; if not, they get it when the tier is reachable again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) told: Option<bool>,
 }
@@ -36,7 +36,7 @@ pub(crate) enum PurgeState {
     Done(PurgeResult),
 }
 
-/// A purge, as the operator is told of it.
+/// A purge, as the operator sees it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub(crate) struct PurgeJob {
     /// What it is called.
@@ -56,7 +56,7 @@ struct Table {
 }
 
 impl PurgeJobs {
-    /// Takes one on; `None` if too many are under way.
+    /// Accepts a purge; `None` if too many are in progress.
     pub(crate) fn begin(&self) -> Option<u64> {
         let mut table = self.lock();
         if table.states.len() >= MAX_JOBS {

@@ -1,8 +1,8 @@
-//! Memory of answers on their way: what is recorded to be kept, and not kept yet, over all of them.
+//! Memory for responses in flight: limits the total of what is recorded for the cache and not stored yet.
 //!
-//! A recording claims what is announced before it begins, more as it grows, and gives back what it drops. One whose claim is not
-//! granted is not kept, or no longer: from there on its origin is read at the pace of its readers (body/shared_body.rs). So nobody is
-//! refused for want of this room.
+//! A recording claims its announced length before it begins, claims more as it grows, and returns what it drops. If a claim fails, the
+//! recording is no longer kept: its origin is then read at the pace of its readers (body/shared_body.rs). So lack of memory refuses no
+//! request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -28,7 +28,7 @@ pub struct MemoryReservation {
 }
 
 impl BodyMemory {
-    /// Room for `limit` bytes; `counters` are told when it is not enough.
+    /// Memory for `limit` bytes; `counters` count when it is not enough.
     #[must_use]
     pub fn new(limit: usize, counters: Counters) -> Arc<Self> {
         Arc::new(Self {
@@ -44,7 +44,7 @@ impl BodyMemory {
         self.claimed.load(Ordering::Relaxed)
     }
 
-    /// A claim to so many bytes; `None`, which is counted, if there is no room for them.
+    /// A claim to this many bytes; `None`, which is counted, if there is no memory for them.
     #[must_use]
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Option<MemoryReservation> {
         let of = self.clone();

@@ -1,6 +1,6 @@
-//! Content codings, piece by piece: undone to look into an origin's answer, done again for each client (RFC 9110 §8.4).
+//! Content codings, piece by piece: decoded to rewrite an origin's answer, encoded again for each client (RFC 9110 §8.4).
 //!
-//! What an origin compressed may be made to swell without end: a decoder gives at most so many bytes, and says so.
+//! A compressed body can expand without end, so a decoder has an output limit and fails past it.
 
 use std::io::{self, Write};
 
@@ -14,19 +14,19 @@ use crate::body::gzip_decoder::GzipDecoder;
 const MAX_ENCODED_INPUT_BYTES: usize = 4 * 1024;
 /// Bytes of text that are looked into at a time: about what 4 KiB of compressed ones bring.
 const MAX_TEXT_INPUT_BYTES: usize = 16 * 1024;
-/// Brotli's quality while somebody waits: as fast as gzip at 6, and smaller.
+/// Brotli's quality while a client waits: as fast as gzip at 6, and smaller.
 const BROTLI_QUALITY: u32 = 5;
-/// Brotli's window for what is kept, and so is coded once, as a power of two: the encoder's own.
+/// Brotli's window for stored bodies, which are encoded once, as a power of two: the encoder's own.
 const BROTLI_WINDOW: u32 = 22;
-/// The same while somebody waits: it is memory that is new for each page, and few are longer than 1 MiB.
+/// Brotli's window while a client waits: each page allocates a new one, and few pages are longer than 1 MiB.
 const BROTLI_STREAMING_WINDOW: u32 = 20;
 /// Zstandard's level: twice as fast as Brotli above, and 1 to 5 % longer. At 3 it is six times as fast, and longer by so much (6 to
 /// 20 %) that a client at 10 Mbit/s waits as long for that as is saved here.
 const ZSTD_LEVEL: i32 = 6;
-/// The longest window that is undone, as a power of two: 8 MiB, what every client must have (RFC 9659).
+/// The longest window that is decoded, as a power of two: 8 MiB, what every client must have (RFC 9659).
 const ZSTD_WINDOW: u32 = 23;
 const BUFFER: usize = 4 * 1024;
-/// How much smaller than others the first sip is: of text, about what one packet takes beside a head.
+/// The divisor for the size of the first chunk: its text fills about one packet beside a head.
 const FIRST_CHUNK_DIVISOR: usize = 16;
 
 /// A coding that is spoken here.
@@ -42,7 +42,7 @@ pub enum Coding {
     Brotli,
 }
 
-/// The codings that a client takes.
+/// The codings that a client accepts.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub struct AcceptedCodings {
     gzip: bool,
@@ -51,10 +51,10 @@ pub struct AcceptedCodings {
 }
 
 impl AcceptedCodings {
-    /// Those that a request with these headers takes.
+    /// Those that a request with these headers accepts.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Self {
-        // What was said of each, and of all others.
+        // The weights of each coding, and of `*`.
         let (mut gzip, mut zstd, mut brotli, mut every) = (None, None, None, None);
         for field in headers.get_all(header::ACCEPT_ENCODING) {
             for item in field.to_str().unwrap_or_default().split(',') {
@@ -81,8 +81,8 @@ impl AcceptedCodings {
         }
     }
 
-    /// `Accept-Encoding` for an origin: all that is taken, the shortest first. What is not looked into goes on as it comes, so nothing
-    /// else may be named; and one value for each set, so that answers which vary on it are kept few times.
+    /// `Accept-Encoding` for an origin: all accepted codings, the shortest first. A body that is not rewritten goes on unchanged, so no
+    /// other coding may be named. Each set has one value, so that answers which vary on it have few variants.
     #[must_use]
     pub fn header_value(self) -> &'static str {
         match (self.brotli, self.zstd, self.gzip) {
@@ -97,7 +97,7 @@ impl AcceptedCodings {
         }
     }
 
-    /// The one that makes a body shortest: for what is kept, and so is coded once.
+    /// The coding that makes a body shortest: for stored bodies, which are encoded once.
     #[must_use]
     pub fn shortest(self) -> Coding {
         self.first([
@@ -361,13 +361,13 @@ impl std::fmt::Debug for Encoder {
 }
 
 impl Encoder {
-    /// Does `coding` while somebody waits.
+    /// An encoder for a body that a client waits for.
     #[must_use]
     pub fn new(coding: Coding) -> Self {
         Self::with(coding, BROTLI_STREAMING_WINDOW)
     }
 
-    /// Does `coding` for what is kept.
+    /// An encoder for a body to be stored.
     #[must_use]
     pub fn for_storage(coding: Coding) -> Self {
         Self::with(coding, BROTLI_WINDOW)
@@ -498,7 +498,7 @@ mod tests {
                 AcceptedCodings::of(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, text)]))
             };
             assert_eq!(of(said).header_value(), told, "{said:?}");
-            // What is fetched ahead is asked for by what was told.
+            // A prefetch sends the value that was parsed.
             assert_eq!(of(told), of(said), "{said:?}");
         }
     }

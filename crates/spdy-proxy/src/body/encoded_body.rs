@@ -13,7 +13,7 @@ use crate::body::content_coding::{Coding, Encoder};
 /// What is shorter gains nothing by being compressed.
 const MIN_ENCODED_BYTES: u64 = 256;
 
-/// Kinds that get smaller, beside text and what is written as JSON or XML.
+/// Media types that compression makes smaller, beside text, JSON and XML.
 const COMPRESSIBLE: [&str; 11] = [
     "application/javascript",
     "application/x-javascript",
@@ -77,7 +77,7 @@ struct EncodedBody {
 }
 
 impl EncodedBody {
-    /// What goes out for `piece`, and with the last one the end, which would be sent by itself.
+    /// The output for `piece`; with the last piece also the end, which would be sent on its own otherwise.
     fn coded(&mut self, piece: &[u8]) -> Vec<u8> {
         let encoder = self.encoder.as_mut();
         let mut coded = encoder.map_or_else(Vec::new, |encoder| encoder.write(piece));
@@ -98,7 +98,8 @@ impl http_body::Body for EncodedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        // While coding takes longer than what comes, there is always more at once: whoever sends this would collect all of it first.
+        // While encoding is slower than the input, the body is always ready, and its sender would collect all of it. So it yields after
+        // each piece.
         if std::mem::take(&mut self.must_yield) {
             cx.waker().wake_by_ref();
             return Poll::Pending;
@@ -112,7 +113,7 @@ impl http_body::Body for EncodedBody {
             let coded = match frame {
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => this.coded(&data),
-                    Err(_) => continue, // trailers say nothing of a body that is another now
+                    Err(_) => continue, // trailers do not apply to the encoded body
                 },
                 Some(Err(error)) => {
                     this.encoder = None;

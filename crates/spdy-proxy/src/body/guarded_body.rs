@@ -1,4 +1,4 @@
-//! A body that holds something until it ends: a seat among others, the span of its request.
+//! A body that holds a value until it ends: a permit, or the span of its request.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -7,8 +7,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
-/// `body`, which lets go of `held` when its last byte is read, it breaks off or nobody wants it any more. If it breaks off, `broken` is
-/// told first.
+/// `body`, which drops `held` when its last byte is read, when it fails, or when it is dropped. On failure it calls `broken` first.
 pub(crate) fn with_guard<H>(body: Body, held: H, broken: fn(&mut H)) -> Body
 where
     H: Send + Unpin + 'static,
@@ -65,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// Tells what becomes of it.
+    /// Records what happens to it.
     struct Held(Arc<Mutex<Vec<&'static str>>>);
 
     impl Held {

@@ -116,7 +116,7 @@ mod tests {
         encoder.finish().expect("a vector takes all")
     }
 
-    /// The text of `bytes`, which come in pieces of so many.
+    /// The text of `bytes`, fed in pieces of this length.
     fn gunzip(bytes: &[u8], piece: usize) -> io::Result<Vec<u8>> {
         let mut decoder = GzipDecoder::new(Vec::new());
         for piece in bytes.chunks(piece) {

@@ -1,6 +1,6 @@
-//! The body of another host's answer, held to its limits: so many bytes, until then, in a place of its host's.
+//! The body of another host's answer with its limits: a number of bytes, a deadline, and a permit of its host.
 //!
-//! Past a limit it is a failure, so that nobody takes what came for all of it.
+//! Exceeding a limit is an error, so that no reader takes a truncated body for a complete one.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -27,7 +27,7 @@ pub(crate) enum BodyLimit {
     Time,
 }
 
-/// `body`, of `most` bytes until `deadline` comes; the `seat` is free when it ends.
+/// `body`, limited to `most` bytes and to `deadline`; `seat` is released when it ends.
 pub(crate) fn limit_body(
     body: Body,
     most: u64,

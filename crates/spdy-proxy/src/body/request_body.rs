@@ -1,8 +1,7 @@
-//! The body of a request: its beginning is waited for before an origin is asked, and it remembers whether its client failed to
-//! send it.
+//! The body of a request: its beginning is buffered before an origin is contacted, and it records whether its client failed to send it.
 //!
-//! A client that sends slowly would else hold one of the few connections to the origin for as long as it likes, and many of them
-//! all; and what goes wrong with a body that its client leaves off is not the origin's fault.
+//! Otherwise a client that sends slowly would hold one of the few connections to the origin for as long as it likes, and many such clients
+//! would hold all. And an aborted upload is not the origin's fault.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -16,7 +15,7 @@ use spdy::body::{Body, BoxError};
 
 use crate::body::guarded_body::with_guard;
 
-/// So much of a body is there before an origin is asked, bytes, or all of it.
+/// Bytes of a body, or all of it, that must be there before an origin is contacted.
 pub(crate) const BUFFERED_BYTES: usize = 16 * 1024;
 
 /// `body`, once its beginning has come.
@@ -41,7 +40,7 @@ pub(crate) async fn buffer_start(mut body: Body) -> Result<Body, BoxError> {
     Ok(Body::wrap(BufferedBody { pieces, rest: body }))
 }
 
-/// `body` of a client that sends none of it before the origin wants it: nothing is waited for.
+/// `body` of a client that sends it only after 100 (Continue) from the origin: nothing is buffered.
 pub(crate) fn defer_until_continue(body: Body) -> Body {
     Body::wrap(BufferedBody {
         pieces: VecDeque::new(),
@@ -65,7 +64,7 @@ impl http_body::Body for BufferedBody {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         match self.pieces.pop_front() {
             Some(piece) => Poll::Ready(Some(Ok(Frame::data(piece)))),
-            // Nor are trailers here, which would be fields that nobody judged.
+            // Trailers are dropped here too: their fields were not checked.
             None => Pin::new(&mut self.rest)
                 .poll_frame(cx)
                 .map(|frame| frame.filter(|frame| !matches!(frame, Ok(it) if it.is_trailers()))),
@@ -95,7 +94,7 @@ impl ClientAborted {
     }
 }
 
-/// `body`, and what tells whether it broke.
+/// `body`, and a flag that is set if the client aborts it.
 pub(crate) fn detect_client_abort(body: Body) -> (Body, ClientAborted) {
     let broken = ClientAborted::default();
     let watched = match body.try_clone() {

@@ -1,4 +1,4 @@
-//! One body that arrives once and is read by many: by whoever asked first, by those who asked meanwhile, and by the cache.
+//! One body that arrives once and has many readers: the first request, the requests that came meanwhile, and the cache.
 //!
 //! ```text
 //! origin --write--> | piece | piece | piece |  <- end
@@ -8,9 +8,9 @@
 //! passed  what all have read goes; the writer waits for the slowest, and is told, at once, when nobody is left
 //! ```
 //!
-//! A kept recording that gets longer than may be kept, or finds no more room among all that are in flight (body/body_memory.rs), is passed on
-//! from there: whoever reads it gets all of it, nobody joins any more, and the cache takes nothing. Once the cache has it, whoever still
-//! reads does so from there, and the pieces go.
+//! A kept recording becomes a passed one if it exceeds its limit or finds no more memory (body/body_memory.rs). Its readers still get all
+//! of it, no reader can join, and the cache stores nothing. Once the cache has the whole body, the remaining readers read it from there and
+//! the pieces are dropped.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
@@ -25,11 +25,10 @@ use spdy_cache::body::Body as KeptBody;
 
 use crate::body::body_memory::MemoryReservation;
 
-/// Bytes that the writer of a passed recording may be ahead of its slowest reader. So many each recording has of its own, and claims
-/// what is more.
+/// Bytes that the writer of a passed recording may be ahead of its slowest reader. Each recording may hold this much without a claim.
 pub(crate) const STREAM_WINDOW_BYTES: usize = 64 * 1024;
 
-/// What a piece costs beside its bytes.
+/// Memory for a piece beside its bytes.
 const PIECE_OVERHEAD: usize = 64;
 
 /// The writer's end. Dropped before its end, its readers' bodies break off.
@@ -44,7 +43,7 @@ pub struct SharedBody {
     shared: Arc<Mutex<SharedBodyState>>,
 }
 
-/// Nobody reads what is not kept.
+/// A passed body has no readers left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error("nobody reads it any more")]
 pub struct NoReaders;
@@ -61,22 +60,22 @@ struct SharedBodyState {
     dropped: usize,
     /// Bytes in `pieces`.
     held: usize,
-    /// `None` where nothing is kept.
+    /// `None` if the body is not kept.
     limit: Option<usize>,
-    /// What the pieces have that came while it was kept.
+    /// Memory for the pieces that came while the body was kept.
     reservation: Option<MemoryReservation>,
     /// All pieces are there and stay, for current and later readers.
     is_complete: bool,
-    /// The same as the cache has it, in place of the pieces.
+    /// The body in the cache, in place of the pieces.
     kept: Option<KeptBody>,
     /// All bytes, if they were announced.
     announced: Option<u64>,
     end: Option<Result<(), IncompleteBody>>,
     next_reader: usize,
-    /// By number: the piece each wants next, and who is to be woken.
+    /// By reader number: the index of the next piece, and the waker.
     readers: BTreeMap<usize, (usize, Option<Waker>)>,
     writer: Option<Waker>,
-    /// Who is to be woken when nobody reads any more.
+    /// Woken when the last reader leaves.
     watcher: Option<Waker>,
 }
 
@@ -86,7 +85,7 @@ impl SharedBodyState {
         self.held + PIECE_OVERHEAD * self.pieces.len()
     }
 
-    /// It is not kept any longer if it is too long, or has no more room.
+    /// Stops keeping the body if it is too long or there is no memory for it.
     fn enforce_limits(&mut self) {
         let Some(limit) = self.limit else {
             return;
@@ -98,7 +97,7 @@ impl SharedBodyState {
         }
     }
 
-    /// Drops what all have read, unless it is kept.
+    /// Drops pieces that all readers have read, unless the body is kept.
     fn drop_read_pieces(&mut self) {
         if self.limit.is_some() {
             return;
@@ -136,8 +135,7 @@ fn lock(shared: &Mutex<SharedBodyState>) -> MutexGuard<'_, SharedBodyState> {
     shared.lock()
 }
 
-/// A recording that has nothing yet, and is kept up to `limit` bytes while `claim` is granted. `announced` are the bytes that will
-/// come, if that is known.
+/// An empty recording that is kept up to `limit` bytes while `claim` is granted. `announced` is the length of the body, if known.
 #[must_use]
 pub fn kept(
     limit: usize,
@@ -147,8 +145,7 @@ pub fn kept(
     recording(Some(limit), Some(claim), announced)
 }
 
-/// A recording that has nothing yet, and of which nothing is kept: whoever writes waits for who reads. `announced` are the bytes that
-/// will come, if that is known.
+/// An empty recording that is not kept: the writer waits for the readers. `announced` is the length of the body, if known.
 #[must_use]
 pub fn streamed(announced: Option<u64>) -> (SharedBodyWriter, SharedBody) {
     recording(None, None, announced)
@@ -182,11 +179,11 @@ fn recording(
 }
 
 impl SharedBodyWriter {
-    /// Takes the next piece; waits while readers of what is not kept are behind.
+    /// Takes the next piece. If the body is not kept, waits for its readers.
     ///
     /// # Errors
     ///
-    /// [`NoReaders`]: it is not kept, and the last reader left.
+    /// [`NoReaders`]: the body is not kept, and the last reader left.
     pub async fn write(&mut self, piece: Bytes) -> Result<(), NoReaders> {
         {
             let mut shared = lock(&self.shared);
@@ -214,7 +211,7 @@ impl SharedBodyWriter {
         .await
     }
 
-    /// It is not kept any longer, however short it is; whether it was till now.
+    /// Stops keeping the body, however short it is. Returns whether it was kept until now.
     pub fn stop_retaining(&mut self) -> bool {
         let mut shared = lock(&self.shared);
         let was_kept = shared.limit.take().is_some();
@@ -222,19 +219,19 @@ impl SharedBodyWriter {
         was_kept
     }
 
-    /// Ready when it is not kept, and the last reader left: nobody wants what would come next. Else whoever polls is woken then.
+    /// Ready if the body is not kept and the last reader left. Otherwise the caller is woken when that happens.
     pub fn poll_no_readers(&mut self, cx: &mut Context<'_>) -> Poll<NoReaders> {
         let mut shared = lock(&self.shared);
         match (shared.limit, shared.readers.is_empty()) {
             (None, true) => return Poll::Ready(NoReaders),
             (None, false) => shared.watcher = Some(cx.waker().clone()),
-            // Nobody but the writer has it kept no longer.
+            // Only the writer can stop keeping it.
             (Some(_), _) => {}
         }
         Poll::Pending
     }
 
-    /// All of it came. Gives the pieces, if they were kept: they stay until this is dropped, or the cache has them.
+    /// The body is complete. Returns the pieces if they were kept: they stay until this is dropped, or the cache has them.
     #[must_use]
     pub fn finish(&mut self) -> Option<Vec<Bytes>> {
         let mut shared = lock(&self.shared);
@@ -244,7 +241,7 @@ impl SharedBodyWriter {
         is_kept.then(|| shared.pieces.iter().cloned().collect())
     }
 
-    /// The cache has all of it, as `body`: who reads, or will, does so from there.
+    /// The cache has the whole body as `body`: present and later readers read from there.
     pub fn replace_with_stored(self, body: KeptBody) {
         let mut shared = lock(&self.shared);
         shared.pieces = VecDeque::new();
@@ -322,14 +319,15 @@ impl SharedBody {
     }
 }
 
-/// One who reads.
+/// One reader.
 #[derive(Debug)]
 struct SharedBodyReader {
     shared: Arc<Mutex<SharedBodyState>>,
     number: usize,
     /// Bytes so far.
     read: u64,
-    /// It is broken, and whoever sends it could send what came before: a connection that ends with nothing sent says nothing.
+    /// The reader has yielded once before it returns the error, so that the sender can send earlier pieces first. A connection that closes
+    /// with nothing sent gives the client no information.
     has_yielded: bool,
 }
 

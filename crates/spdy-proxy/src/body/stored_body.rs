@@ -1,5 +1,5 @@
-//! A body of what is kept, lent to one reader piece by piece. As long as he reads, the cache counts it (spdy-cache/store.rs), even if
-//! it has left: so what slow readers hold on to is within the cache's limit.
+//! A stored body, lent to one reader piece by piece. The cache counts it while the reader reads (spdy-cache/store.rs), even after eviction.
+//! So what slow readers hold is within the cache's limit.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -14,9 +14,9 @@ use spdy_cache::body::Body as KeptBody;
 /// A part of an answer.
 #[derive(Debug)]
 pub enum BodyPart {
-    /// What stands between ranges.
+    /// The text between ranges.
     Text(Bytes),
-    /// Bytes of what is kept.
+    /// A range of the stored body, in bytes.
     Range(Range<u64>),
 }
 

@@ -1,4 +1,4 @@
-//! One fetch for all who want the same at the same time.
+//! Coalesces concurrent requests for the same key into one fetch.
 //!
 //! ```text
 //! first  --Leader--> origin          head: everyone may have it --land--> later ones read along, until it is in the cache
@@ -9,10 +9,11 @@
 //!                        '---> one more leads beside the first: whoever lands first, lands for all
 //! ```
 //!
-//! A purge detaches: whoever comes after it has nothing of what was asked for before. Who waits since before it boards again if nothing comes
-//! within `lock_age`.
+//! A purge detaches a pending fetch: a request that comes after the purge does not join it. A follower from before the purge keeps waiting,
+//! and joins again if nothing comes within `lock_age`.
 //!
-//! What turned out to be nobody else's is remembered for a while: then nobody waits for a leader who will have nothing to give.
+//! A key whose response was for one client only is remembered for a while. Requests for it do not wait for a leader that could share
+//! nothing.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -28,16 +29,16 @@ use tokio::sync::watch;
 
 use crate::expiring_map::ExpiringMap;
 
-/// How long it is remembered that an answer was one client's alone.
+/// How long a key is remembered after its response was for one client only.
 const PRIVATE_TTL: Duration = Duration::from_secs(10);
-/// Keys of which that is remembered.
+/// Most keys that are remembered this way.
 const MAX_PRIVATE_KEYS: usize = 4096;
 
-/// All flights. `K` is what is asked for, `T` what a leader has to share.
+/// All pending fetches. `K` is the key of a request, `T` the response that a leader shares.
 #[derive(Debug)]
 pub struct Coalescer<K, T> {
     state: Mutex<State<K, T>>,
-    /// How long those who wait leave it to the last who began.
+    /// How long followers wait for the latest leader before one of them leads too.
     coalesce_timeout: Duration,
 }
 
@@ -52,7 +53,7 @@ struct State<K, T> {
 struct PendingFetch<T> {
     number: u64,
     leaders: usize,
-    /// When the last of them began.
+    /// When the latest leader began.
     since: Instant,
     tell: watch::Sender<LeaderState<T>>,
 }
@@ -65,7 +66,7 @@ enum LeaderState<T> {
     Failed(Failure),
 }
 
-/// Who fetches. While it lives, others follow.
+/// Fetches a key. While it lives, later requests follow it.
 #[derive(Debug)]
 pub struct Leader<K: Ord, T> {
     flights: Arc<Coalescer<K, T>>,
@@ -75,7 +76,7 @@ pub struct Leader<K: Ord, T> {
     sender: watch::Sender<LeaderState<T>>,
 }
 
-/// Who waits for a leader.
+/// Waits for a leader.
 #[derive(Debug)]
 pub struct Follower<K, T> {
     flights: Arc<Coalescer<K, T>>,
@@ -84,36 +85,36 @@ pub struct Follower<K, T> {
     told: watch::Receiver<LeaderState<T>>,
 }
 
-/// What somebody who wants a thing is to do.
+/// What a request for a key does.
 #[derive(Debug)]
 pub enum CoalesceRole<K: Ord, T> {
     /// Fetch it, and share it if that is allowed.
     Leader(Leader<K, T>),
     /// Wait.
     Follower(Follower<K, T>),
-    /// Fetch it alone: it was somebody's own the last time.
+    /// Fetch it without sharing: its last response was for one client only.
     Independent,
 }
 
-/// What came of waiting.
+/// The result of waiting for a leader.
 #[derive(Debug)]
 pub enum WaitOutcome<K: Ord, T> {
     /// This is shared.
     Shared(Arc<T>),
-    /// Fetch it alone: it is one client's own.
+    /// Fetch it without sharing: the response is for one client only.
     Private,
-    /// Nobody fetches it any more: board again.
+    /// No leader is left: join again.
     LeaderGone,
-    /// The origin failed, and the leader had what is kept instead: have the same, or board again.
+    /// The origin failed: serve a stale stored response if that is allowed, or join again.
     Failed(Failure),
-    /// Fetch it beside who is slow, and share it.
+    /// Fetch it beside a slow leader, and share it.
     Promoted(Leader<K, T>),
-    /// There was no time for more.
+    /// The deadline has passed.
     TimedOut,
 }
 
 impl<K: Ord + Clone, T> Coalescer<K, T> {
-    /// None yet. While nothing comes, one more is let go each `lock_age`.
+    /// Without pending fetches. While a fetch has no response, one more follower becomes a leader each `lock_age`.
     #[must_use]
     pub fn new(lock_age: Duration) -> Arc<Self> {
         let state = State {
@@ -131,7 +132,7 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         self.state.lock()
     }
 
-    /// Somebody wants `key`.
+    /// Joins the pending fetch of `key`, or becomes its leader.
     pub fn join(self: &Arc<Self>, key: K, now: Instant) -> CoalesceRole<K, T> {
         let mut state = self.lock();
         if state.private.has(&key, now) {
@@ -158,7 +159,7 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         CoalesceRole::Leader(self.leader(key, number, tell))
     }
 
-    /// What is shared of `key` at this moment.
+    /// The response that is shared for `key` now.
     pub fn shared_response(&self, key: &K) -> Option<Arc<T>> {
         let state = self.lock();
         match &*state.pending.get(key)?.tell.borrow() {
@@ -167,8 +168,8 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         }
     }
 
-    /// Removes the flight that landed `shared`, which does not serve requests that come now: the next request leads another flight. Current
-    /// readers are not affected.
+    /// Removes the pending fetch that shared `shared`, which does not serve requests that come now. The next request leads another fetch.
+    /// Current readers are not affected.
     pub fn supersede(&self, key: &K, shared: &Arc<T>) {
         let mut state = self.lock();
         let landed = state.pending.get(key).is_some_and(
@@ -179,8 +180,8 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         }
     }
 
-    /// Nobody boards any more what is under way from `first` on, in the order of keys, up to what is not meant: who comes next asks anew. Those
-    /// who wait came before.
+    /// Detaches the pending fetches from `first` on, in key order, up to the first key for which `is_meant` is false. Later requests start
+    /// a new fetch. Current followers keep waiting.
     pub fn detach_from(&self, first: &K, is_meant: impl Fn(&K) -> bool) {
         let mut state = self.lock();
         while let Some((key, _)) = state.pending.range::<K, _>(first..).next()
@@ -206,7 +207,8 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
         }
     }
 
-    /// One more who leads `number`, if it is time for one; else when it is, unless nobody is to lead it any more.
+    /// Adds a leader to fetch `number` if it is time for one. Otherwise the error is the time for the next leader, or `None` if the fetch
+    /// is no longer pending.
     fn add_leader(
         self: &Arc<Self>,
         key: &K,
@@ -229,28 +231,28 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
 }
 
 impl<K: Ord, T> Leader<K, T> {
-    /// Everyone may have `shared`: those who wait, and who comes before this is dropped.
+    /// Shares `shared` with all followers, and with requests that join before this leader is dropped.
     pub fn share(&mut self, shared: Arc<T>) {
         self.has_shared = true;
         self.sender.send_replace(LeaderState::Shared(shared));
     }
 
-    /// The origin failed, and who has something kept does with that: those who wait now are told. Who comes from now on asks anew.
+    /// Reports to current followers that the origin failed. Later requests start a new fetch.
     pub fn fail(self, failure: Failure) {
         let mut state = self.flights.state.lock();
         if !matches!(*self.sender.borrow(), LeaderState::Waiting) {
-            return; // another has brought something
+            return; // another leader has a response
         }
         let flight = state.pending.get(&self.key);
         if flight.is_some_and(|flight| flight.number == self.number) {
-            // Before it is told: who boarded in between would be told at once, and board again.
+            // Before the report: a request that joined in between would get the report at once, and join again.
             state.pending.remove(&self.key);
         }
         drop(state);
         self.sender.send_replace(LeaderState::Failed(failure));
     }
 
-    /// Whether others lead beside this one.
+    /// Whether this fetch has other leaders.
     #[must_use]
     pub fn has_other_leaders(&self) -> bool {
         let state = self.flights.state.lock();
@@ -260,11 +262,11 @@ impl<K: Ord, T> Leader<K, T> {
 }
 
 impl<K: Ord + Clone, T> Leader<K, T> {
-    /// The answer is one client's alone, and so will others be.
+    /// Marks the response as one client's only, and remembers that for later requests.
     pub fn mark_private(mut self, now: Instant) {
         let mut state = self.flights.lock();
         if matches!(*self.sender.borrow(), LeaderState::Shared(_)) {
-            return; // another has brought what everyone may have
+            return; // another leader has shared a response
         }
         self.has_shared = true;
         state.private.insert_key(&self.key, now);
@@ -281,7 +283,7 @@ impl<K: Ord, T> Drop for Leader<K, T> {
             return;
         };
         flight.leaders -= 1;
-        // Those who follow have what one of them brought, whatever comes of the others.
+        // Followers have the response of one leader, so the results of the other leaders do not matter.
         if self.has_shared || flight.leaders == 0 {
             state.pending.remove(&self.key);
         }
@@ -291,7 +293,7 @@ impl<K: Ord, T> Drop for Leader<K, T> {
 impl<K: Ord + Clone, T> Follower<K, T> {
     /// Waits for what leaders share, at most to `until`.
     pub async fn wait(mut self, runtime: &SharedRuntime, until: Instant) -> WaitOutcome<K, T> {
-        // When he who leads alone is left to himself.
+        // When to stop waiting for a fetch that is no longer pending.
         let mut patience = None;
         loop {
             match &*self.told.borrow_and_update() {

@@ -1,4 +1,4 @@
-//! Bodies that are kept, under the codings that clients asked for: made once, and kept while there is room.
+//! Stored bodies under the content codings that clients accept. Each is encoded once, and stored while there is room.
 //!
 //! ```text
 //!  a hit ──▶ made before? ── yes ─────────────────────▶ that
@@ -6,11 +6,11 @@
 //!                         ── no, and it is long ──────▶ made beside, a sip at a time: whoever wants it reads along, then it is kept
 //! ```
 //!
-//! What is kept of an answer is one body. The others are made of it, and can be made again: they have room of their own,
-//! where the one that was used longest ago goes first. A variant of an answer is another body, and has others made of it.
+//! The cache stores one body of a response. Encoded bodies are made from it and can be made again, so they have their own memory limit. The
+//! least recently used one is evicted first. A variant of a response is another body with its own encodings.
 //!
-//! What somebody reads takes its room until he is done, also where its answer left: to drive it out would make none, so it stays while
-//! others can go. When all that is left is read, what is wanted next goes out as it is kept, uncoded.
+//! A body in use takes room until its last reader is done, even if its response was evicted. Evicting it would free no room, so others are
+//! evicted first. If only bodies in use are left, the next response is sent uncoded.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -28,15 +28,15 @@ use crate::body::content_coding::{Coding, Encoder, encode};
 use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
 use crate::cache::memory_store::body_from_pieces;
 
-/// What one costs beside its bytes.
+/// Bytes that an encoded body costs beside its content.
 const OVERHEAD: u64 = 256;
-/// The longest body that is coded while everybody else waits, bytes: 0.8 ms as Brotli.
+/// The longest body that is encoded at once, while other tasks wait, bytes: 0.8 ms as Brotli.
 const MAX_INLINE_ENCODE_BYTES: u64 = 32 * 1024;
-/// What of a longer one is coded before others have their turn, bytes.
+/// Bytes of a longer body that are encoded before other tasks run.
 const ENCODE_CHUNK_BYTES: usize = 16 * 1024;
-/// Longer ones that are coded at a time.
+/// Most longer bodies that are encoded at the same time.
 const MAX_CONCURRENT_ENCODINGS: usize = 64;
-/// How many that are read are passed over before one that wants room has none.
+/// Most bodies in use that are skipped to find one to evict.
 const MAX_SKIPPED: usize = 64;
 
 /// A body under a coding.
@@ -50,26 +50,26 @@ pub enum EncodedLookup {
     Unavailable,
 }
 
-/// A body's key, and what is made of it.
+/// The key of a body, and the coding that it is encoded with.
 type EncodedKey = (Key, Coding);
 
-/// All of them.
+/// All encoded bodies.
 #[derive(Debug)]
 pub struct EncodedBodies {
     state: Mutex<EncodedBodiesState>,
     limit: u64,
-    /// For those that are being made.
+    /// Counts the bodies that are being encoded.
     in_flight: Arc<BodyMemory>,
 }
 
 #[derive(Debug, Default)]
 struct EncodedBodiesState {
-    /// Of each variant one.
+    /// Each variant has one entry.
     made: BTreeMap<EncodedKey, Vec<EncodedEntry>>,
-    /// By when each was used last.
+    /// By last use.
     used: BTreeMap<u64, EncodedKey>,
     uses: u64,
-    /// Bodies that stand here, and those that are read yet.
+    /// Bytes of the bodies in the map, and of evicted ones that are still read.
     held: ByteTally,
     making: Vec<EncodingInProgress>,
 }
@@ -81,7 +81,7 @@ struct EncodedEntry {
     used: u64,
 }
 
-/// One that is being made.
+/// A body that is being encoded.
 #[derive(Debug)]
 struct EncodingInProgress {
     name: EncodedKey,
@@ -100,7 +100,7 @@ impl EncodedBodiesState {
         Some(made.body.clone())
     }
 
-    /// Keeps what was made, in the place of what was made of bodies that are no more.
+    /// Stores an encoded body. Replaces those of the same body, and removes those of bodies that no longer exist.
     fn insert(&mut self, name: EncodedKey, of: BodyId, body: Body, limit: u64) {
         self.uses += 1;
         let used = self.uses;
@@ -117,12 +117,12 @@ impl EncodedBodiesState {
         self.make_room(limit);
     }
 
-    /// Bytes of all that is held, with their places.
+    /// Bytes of all bodies that are held, with `OVERHEAD` for each entry.
     fn weight(&self) -> u64 {
         self.held.bytes() + OVERHEAD * self.used.len() as u64
     }
 
-    /// Whether what is held is within the limit, when what was used longest ago and is not read has gone as far as need be.
+    /// Evicts the least recently used bodies that are not in use until the limit holds; `false` if it still does not hold.
     fn make_room(&mut self, limit: u64) -> bool {
         while self.weight() > limit {
             let mut oldest = self.used.iter().take(MAX_SKIPPED);
@@ -159,7 +159,7 @@ impl EncodedBodiesState {
 }
 
 impl EncodedBodies {
-    /// None yet, and room for `limit` bytes of them; what is being made is `in_flight`.
+    /// Without bodies, and with room for `limit` bytes. Bodies that are being encoded count in `in_flight`.
     #[must_use]
     pub fn new(limit: usize, in_flight: Arc<BodyMemory>) -> Arc<Self> {
         Arc::new(Self {
@@ -173,7 +173,7 @@ impl EncodedBodies {
         self.state.lock()
     }
 
-    /// `body`, which is kept under `key`, under `coding`; what takes long is made by a task of `runtime`.
+    /// `body`, which is stored under `key`, under `coding`. A task of `runtime` encodes a long body.
     #[must_use]
     pub fn of(
         self: &Arc<Self>,
@@ -195,7 +195,7 @@ impl EncodedBodies {
             return coming.map_or(EncodedLookup::Unavailable, EncodedLookup::InProgress);
         }
         drop(state);
-        // Not under the lock: two who come at once both make it, and the later one's stays.
+        // Not under the lock: two concurrent requests both encode it, and the later result is stored.
         let pieces: Vec<Bytes> = body.chunks().cloned().collect();
         let made = Body::copy_of(&encode(&pieces, coding));
         self.lock()
@@ -203,7 +203,7 @@ impl EncodedBodies {
         EncodedLookup::Ready(made)
     }
 
-    /// A long body: who wants it while it is made reads what the first has made for him, if its beginning is there yet.
+    /// For a long body: reads along with the encoding in progress if its beginning is still there, or starts an encoding.
     fn join_or_start(
         self: &Arc<Self>,
         mut state: MutexGuard<'_, EncodedBodiesState>,
@@ -247,8 +247,7 @@ impl EncodedBodies {
     }
 }
 
-/// Writes `body` under `coding`, and lets whatever else is ready have its turn after each sip. Gives the pieces, if there is room to
-/// keep them.
+/// Writes `body` under `coding`, and yields to other tasks after each chunk. Gives the pieces, if there is room to store them.
 async fn encode_stored(
     body: &Body,
     coding: Coding,
@@ -282,7 +281,7 @@ mod tests {
         EncodedBodies::new(limit, BodyMemory::new(1 << 20, Counters::default()))
     }
 
-    /// What is made at once of `body`.
+    /// The encoding of `body`, which is made at once.
     fn whole(encodings: &Arc<EncodedBodies>, target: &str, body: &Body) -> Body {
         let runtime = SharedRuntime::new(Clock::default());
         match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
@@ -307,7 +306,7 @@ mod tests {
         assert_eq!(made, Body::copy_of(&encode(&[text], Coding::Gzip)));
     }
 
-    /// Each drove the other out, and every hit was coded anew.
+    /// Variants evicted each other's encodings, and every hit was encoded again.
     #[test]
     fn encodings_of_variants_are_kept_until_bodies_are_dropped() {
         let encodings = none_yet(10_000);
@@ -323,7 +322,7 @@ mod tests {
         assert_eq!(state.used.len(), 2);
     }
 
-    /// One body, what it weighs when it is made, and room for two such.
+    /// A body, its weight when encoded, and room for two of these.
     fn room_for_two() -> (Body, u64, Arc<EncodedBodies>) {
         let made = Body::copy_of(&encode(&[Bytes::from_static(b"short")], Coding::Gzip));
         let weight = made.weight() + OVERHEAD;
@@ -343,7 +342,7 @@ mod tests {
         assert!(encodings.lock().weight() <= 2 * weight);
     }
 
-    /// What was driven out while it was read was counted nowhere.
+    /// A body that was evicted while it was in use was counted nowhere.
     #[test]
     fn encodings_in_use_count_and_force_identity_when_full() {
         let (body, weight, encodings) = room_for_two();
@@ -368,7 +367,7 @@ mod tests {
         text
     }
 
-    /// Keeps what is to be run beside until a test runs it.
+    /// Holds spawned tasks until a test runs them.
     #[derive(Clone, Default)]
     struct ByHand(Arc<Mutex<Vec<BoxFuture<()>>>>);
 
@@ -386,7 +385,7 @@ mod tests {
         }
     }
 
-    /// All of it was coded in the turn of whoever asked, and nobody else had one meanwhile.
+    /// All of it was encoded in the turn of one request, and no other task ran meanwhile.
     #[test]
     fn long_body_is_encoded_once_in_background_for_all_readers() {
         let tasks = ByHand::default();

@@ -22,13 +22,13 @@ impl MemoryStore {
         Self(RwLock::new(Store::new(config)))
     }
 
-    /// What is kept under `key`.
+    /// The objects that are stored under `key`.
     #[must_use]
     pub fn lookup(&self, key: &Key) -> Option<Arc<[Object]>> {
         self.0.read().get(key)
     }
 
-    /// Keeps an answer; `None` if it is larger than may be kept, or what is read leaves no room.
+    /// Stores a response; `None` if it is larger than the limit, or bodies in use leave no room.
     pub fn store(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
         let mut store = self.0.write();
         let kept = store.insert(key, stored, body);
@@ -36,7 +36,7 @@ impl MemoryStore {
             .ok()
     }
 
-    /// From now on sites may hold so many bytes, by name; those that hold more give at once.
+    /// Sets the most bytes that each site may hold, by name. Sites that hold more are reduced at once.
     pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
         let mut store = self.0.write();
         store.set_site_bytes(quotas);
@@ -48,19 +48,19 @@ impl MemoryStore {
         store.remove(object);
     }
 
-    /// Purges what has a key that begins with `prefix`; how many objects that were.
+    /// Purges objects with a key that begins with `prefix`. Gives their number.
     pub fn purge(&self, prefix: &[u8], how: PurgeMode) -> usize {
         let mut store = self.0.write();
         store.purge_prefix(prefix, how)
     }
 
-    /// Purges what has a tag; how many objects that were.
+    /// Purges objects with a tag. Gives their number.
     pub fn purge_tag(&self, tag: &PurgeTag, how: PurgeMode) -> usize {
         let mut store = self.0.write();
         store.purge_tag(tag, how)
     }
 
-    /// What happened so far, how many bytes are in it, with what has left and is still read, and how many objects.
+    /// Counters, bytes in use with evicted bodies that are still read, and the number of objects.
     #[must_use]
     pub fn counters(&self) -> (StoreCounters, u64, usize) {
         let store = self.0.read();
@@ -68,7 +68,7 @@ impl MemoryStore {
     }
 }
 
-/// The body that came in `pieces`.
+/// The body from its `pieces`.
 #[must_use]
 pub fn body_from_pieces(pieces: &[Bytes]) -> Body {
     let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();

@@ -1,4 +1,4 @@
-//! What is stored, where, and who fetches it: memory, disk, shared tier, purges, coalescing, negative cache.
+//! Stores and fetches responses: memory, disk, shared tier, purges, coalescing, negative cache.
 
 pub mod coalescer;
 pub mod disk;

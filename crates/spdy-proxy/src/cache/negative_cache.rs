@@ -1,8 +1,8 @@
-//! Things of other hosts that were of no avail a moment ago: for ten seconds they are not asked for again.
+//! Remembers failed requests for third-party resources: for ten seconds they are not requested again.
 //!
-//! What a host refuses, or answers with what is not served, is nowhere kept, and a page that names it is looked at by many: each of
-//! them would have the host asked once more. What is remembered is why, not what the first client was told: another may load the
-//! same thing otherwise, and is judged anew.
+//! The cache does not store refusals and responses that are not served, and many clients may load the page that names the resource. Each of
+//! them would cause a request to the host. An entry holds the reason, not the first client's response: a client that loads the resource in
+//! another way is judged separately.
 
 use std::time::Duration;
 
@@ -25,30 +25,30 @@ use crate::response::respond;
 use crate::telemetry::counters::Outcome;
 use crate::upstream::error::UpstreamError;
 
-/// For how long.
+/// Lifetime of an entry.
 const NEGATIVE_TTL: Duration = Duration::from_secs(10);
-/// Things of which that is remembered.
+/// Most entries.
 const MAX_NEGATIVE_ENTRIES: usize = 4096;
-/// Bytes of the fields that are remembered of one; with more, nothing is.
+/// Most header bytes of an entry; with more, no entry is made.
 const MAX_NEGATIVE_HEADER_BYTES: usize = 1024;
 
-/// Why something is of no avail.
+/// Why a request failed.
 #[derive(Clone, Debug)]
 pub(crate) enum NegativeEntry {
-    /// Its host could not be asked.
+    /// The host could not be contacted.
     Unreachable(UpstreamError),
-    /// This is what its host said, and it is not served.
+    /// The host's response, which is not served.
     Rejected {
-        /// The thing, where redirects led to.
+        /// The URL of the resource, after redirects.
         at: Box<ProxiedUrl>,
-        /// The host's.
+        /// The host's status.
         status: StatusCode,
-        /// What it is judged by.
+        /// The fields that decide whether it is served.
         headers: HeaderMap,
     },
 }
 
-/// All of them.
+/// All negative entries.
 #[derive(Debug)]
 pub(crate) struct NegativeCache(Mutex<ExpiringMap<Key, NegativeEntry>>);
 
@@ -62,7 +62,7 @@ impl Default for NegativeCache {
 }
 
 impl NegativeCache {
-    /// What was purged, by the beginning of its keys, may have come to life.
+    /// Removes entries with a key that begins with `prefix`: after a purge, the request may succeed.
     pub(crate) fn purge(&self, prefix: &[u8]) {
         let first = Key::range_start(Bytes::copy_from_slice(prefix));
         let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);
@@ -74,7 +74,7 @@ impl NegativeCache {
     }
 }
 
-/// Whether what a host said to `wanted` goes for everyone who asks for it: nothing that its client chose was part of the question.
+/// Whether a host's response to `wanted` applies to every client: the client chose no part of the request.
 fn is_shareable(wanted: &ProxyRequest) -> bool {
     let asked = &wanted.ask.headers;
     let is_whole = wanted.ask.method == Method::GET && !asked.contains_key(header::RANGE);
@@ -84,7 +84,7 @@ fn is_shareable(wanted: &ProxyRequest) -> bool {
 }
 
 impl Fetch {
-    /// The answer, if it was of no avail a moment ago to ask for it.
+    /// The response from a negative entry, if there is one for this request.
     pub(crate) fn negative_hit(&mut self) -> Option<FetchOutcome> {
         if !is_shareable(&self.wanted) {
             return None;
@@ -127,9 +127,10 @@ impl Fetch {
         Some(FetchOutcome::answer(response, Outcome::NEGATIVE))
     }
 
-    /// Its host could not be asked.
+    /// Records that the host could not be contacted.
     pub(crate) fn record_failure(&self, error: &UpstreamError) {
-        // Of a host that rests it is known already, and for how long; of one that others wait for, not yet, or by who asked.
+        // A host in backoff is recorded already, with the duration. A fetch that others wait for is not finished, or its own request
+        // records it.
         let is_known = matches!(
             error,
             UpstreamError::Backoff(_)
@@ -142,9 +143,9 @@ impl Fetch {
         }
     }
 
-    /// Its host answered with `head`, which is not served.
+    /// Records that the host responded with `head`, which is not served.
     pub(crate) fn record_rejected(&self, at: &ProxyRequest, head: &response::Parts) {
-        // It is about this request, or leads elsewhere.
+        // The response is about this request only, or it is a redirect.
         let is_of_one = head.status.is_redirection() || is_request_error(head.status);
         let Some((moved, _)) = &at.moved else { return };
         if is_of_one || !is_shareable(&self.wanted) {

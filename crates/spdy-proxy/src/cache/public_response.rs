@@ -51,8 +51,8 @@ pub(crate) fn is_client_independent(stored: &Stored) -> bool {
 
 /// The public page among `variants` that the lookup `found` selected, if the client may have it before the origin has answered.
 ///
-/// A stale page counts only if it was fresh once. If the origin judges each request (`no-cache`, `max-age=0`, with or without
-/// `public`), the origin decides who may have the page.
+/// A stale page counts only if it was fresh once. If the origin judges each request (`no-cache`, `max-age=0`, with or without `public`),
+/// the origin decides which clients may have the page.
 pub(crate) fn public_page<'v>(found: &Lookup, variants: &'v [Object]) -> Option<&'v Stored> {
     let stored = |index: usize| variants.get(index).map(Object::stored);
     match *found {

@@ -1,4 +1,4 @@
-//! What is no longer to be used of what is kept: because the operator says so, or because a request changed it.
+//! Purges stored responses: because the operator requests it, or because a request changed them.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,39 +23,39 @@ use crate::sites::site_table::{Site, Sites};
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PurgeCount(pub usize);
 
-/// A moment, as far as purges go: for what is fetched from then on.
+/// The state of purges when a fetch begins.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PurgeSnapshot {
-    /// The count of purges here.
+    /// The count of purges in this process.
     pub(crate) purges: u64,
-    /// What was known of purges by all who share a tier.
+    /// The purge version of the shared tier.
     pub(crate) mark: PurgeVersion,
 }
 
-/// Groups that one answer may end; with more, all of its origin ends (RFC 9875 §2.1 wants 32 at least).
+/// Most groups that one response may invalidate; with more, its whole origin is purged (RFC 9875 §2.1 requires at least 32).
 const MAX_GROUPS: usize = 32;
-/// Purges that are remembered; of what was fetched since before them, nothing is kept.
+/// Purges that are remembered. A response is not stored if its fetch began before all of them.
 const MAX_PURGES: usize = 1024;
 
-/// The last purges: a fetch that began before one of them must not put back what it took away.
+/// The last purges: a fetch that began before one of them must not store again what it removed.
 #[derive(Debug, Default)]
 pub(crate) struct PurgeLog(Mutex<PurgeLogState>);
 
 #[derive(Debug, Default)]
 struct PurgeLogState {
-    /// All so far.
+    /// All purges so far.
     count: u64,
-    /// The beginning of the keys that each of the last meant, or of those that can have its tag.
+    /// For each recent purge: the prefix of its keys, or of the keys that can have its tag.
     last: VecDeque<Vec<u8>>,
 }
 
 impl PurgeLog {
-    /// The count of purges by now.
+    /// The count of purges so far.
     pub(crate) fn now(&self) -> u64 {
         self.lock().count
     }
 
-    /// Whether a purge since the count was `since` meant `key`, or may have.
+    /// Whether a purge after count `since` matched `key`, or may have.
     pub(crate) fn purged_since(&self, key: &Key, since: u64) -> bool {
         let log = self.lock();
         let passed = usize::try_from(log.count - since).unwrap_or(usize::MAX);
@@ -81,7 +81,7 @@ impl PurgeLog {
 }
 
 impl Proxy {
-    /// Purges what is here, in memory and on the disk; how many objects of memory were meant.
+    /// Purges memory and disk. Gives the number of objects purged in memory.
     fn purge_local(&self, meant: &PurgeTarget, how: PurgeMode) -> usize {
         let count = match meant {
             PurgeTarget::Prefix(prefix) => {
@@ -105,7 +105,7 @@ impl Proxy {
         count
     }
 
-    /// What is under way to where keys begin with `prefix`, or known of it, is for nobody who comes from now on.
+    /// Requests that come now do not use pending fetches, negative entries or backoff of keys that begin with `prefix`.
     fn purge_derived(&self, prefix: &[u8]) {
         self.purges.record(prefix.to_vec());
         let first = CoalesceKey::of(&Key::range_start(Bytes::copy_from_slice(prefix)));
@@ -115,7 +115,7 @@ impl Proxy {
         self.prefetcher.backoff.purge(prefix);
     }
 
-    /// Purges what the operator means, in every tier and for all who share one; how many objects of memory here that were.
+    /// Purges `meant` in every tier, for all machines that share one. Gives the number of objects purged in memory here.
     fn purge_all(&self, meant: PurgeTarget, how: PurgeMode) -> usize {
         let count = self.purge_local(&meant, how);
         if let Some(shared) = self.shared() {
@@ -124,20 +124,20 @@ impl Proxy {
         count
     }
 
-    /// Purges what the operator means by a scope.
+    /// Purges the keys of a scope.
     fn purge_scope(&self, scope: &Scope<'_>, how: PurgeMode) -> usize {
         let Ok(prefix) = scope.prefix().map(Bytes::from) else {
-            // What holds a zero byte is no beginning of a key.
+            // The prefix of a key has no zero byte.
             return 0;
         };
         if let (Some(shared), Scope::Url(_)) = (self.shared(), scope) {
-            // What is in one place need not lie there until it ends.
+            // The key of one URL is removed at once: it need not stay until it expires.
             shared.remove(&prefix);
         }
         self.purge_all(PurgeTarget::Prefix(prefix), how)
     }
 
-    /// Another who shares our tier purged this, and left it as stale if it was `soft`.
+    /// Applies a purge of another machine that shares the tier. If it is `soft`, the objects become stale.
     pub fn apply_remote_purge(&self, meant: &PurgeTarget, soft: bool) {
         let how = match soft {
             true => PurgeMode::Soft(self.wall_now()),
@@ -147,12 +147,12 @@ impl Proxy {
         tracing::debug!(count, soft, "another purged");
     }
 
-    /// A request was answered with this head: what it changed is not used any more (RFC 9111 §4.4).
+    /// Invalidates what a request changed, by the head of its response (RFC 9111 §4.4).
     pub(crate) fn invalidate_after(&self, wanted: &ProxyRequest, head: &response::Parts) {
         let method = &wanted.ask.method;
         let public = [wanted.url(), wanted.client_url()].into_iter().flatten();
         let public = public.filter_map(|url| url.as_str().parse().ok());
-        // It may name others by one of the site's names or by the origin's.
+        // The response may name URLs by one of the site's names or by the origin's.
         for uri in std::iter::once(wanted.ask.uri.clone()).chain(public) {
             for uri in invalidated_by(method, &uri, head.status, &head.headers) {
                 self.invalidate(wanted, &uri);
@@ -164,8 +164,8 @@ impl Proxy {
         }
     }
 
-    /// Ends the groups that the origin of what was `wanted` says are over, of none but its own (RFC 9875 §3), for all who share a
-    /// tier: else these would bring back what is over.
+    /// Purges the groups that the response invalidates, of its own origin only (RFC 9875 §3). The shared tier is purged too: otherwise
+    /// other machines would bring the objects back.
     fn invalidate_groups(&self, wanted: &ProxyRequest, headers: &HeaderMap) {
         for parts in key_parts(wanted, "/") {
             let Ok(key) = Key::new(&parts) else { continue };
@@ -181,7 +181,7 @@ impl Proxy {
         }
     }
 
-    /// Nothing that is kept of `uri`, of the origin that `wanted` was asked of, is used any more.
+    /// Removes all stored responses for `uri` at the origin of `wanted`.
     fn invalidate(&self, wanted: &ProxyRequest, uri: &Uri) {
         let target = uri.path_and_query().map_or("/", |target| target.as_str());
         for parts in key_parts(wanted, target) {
@@ -194,11 +194,11 @@ impl Proxy {
         }
     }
 
-    /// Purges what the operator wants gone.
+    /// Purges what the operator requests.
     ///
     /// # Errors
     ///
-    /// What is wrong with the wish.
+    /// What is wrong with the request.
     pub fn purge(&self, wish: &handler::PurgeRequest) -> Result<PurgeCount, String> {
         let how = match wish.soft {
             true => PurgeMode::Soft(self.wall_now()),
@@ -282,7 +282,7 @@ impl Proxy {
                 };
             }
             if is_whole && !is_own {
-                // What redirects led to from elsewhere.
+                // Responses for other URLs that redirect here.
                 let led =
                     PurgeTag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
                 count += self.purge_all(PurgeTarget::Tag(led), how);
@@ -292,7 +292,7 @@ impl Proxy {
     }
 }
 
-/// What keys of `target`, of the origin that `wanted` was asked of, are made of: one for each host that it is asked as.
+/// The key parts of `target` at the origin of `wanted`: one for each host name of that origin.
 fn key_parts<'a>(wanted: &'a ProxyRequest, target: &'a str) -> Vec<KeyParts<'a>> {
     let site = &wanted.site;
     let parts = |(scheme, host, port)| KeyParts {

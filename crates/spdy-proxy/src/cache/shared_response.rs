@@ -1,4 +1,4 @@
-//! What the leader of a flight shares with those who wait for it.
+//! What the leader of a fetch shares with its followers.
 
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -11,37 +11,38 @@ use spdy_cache::stored::Stored;
 use crate::body::shared_body::SharedBody;
 use crate::cache::coalescer::Leader;
 
-/// An answer that everyone may have.
+/// A response that every client may have.
 #[derive(Debug)]
 pub(crate) struct SharedResponse {
     pub(crate) stored: Arc<Stored>,
     pub(crate) source: SharedBodySource,
 }
 
-/// Where the body of what is shared is.
+/// Where the body of a shared response is.
 #[derive(Debug)]
 pub(crate) enum SharedBodySource {
     Incoming(SharedBody),
     Stored(Object),
 }
 
-/// What is fetched once for all who want it.
+/// The key under which requests share one fetch.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub(crate) struct CoalesceKey {
     key: Key,
-    /// Which variant; empty while nobody knows of any.
+    /// Which variant; empty while no variant is known.
     variant: Vec<u8>,
 }
 
 impl SharedResponse {
-    /// Whether it is stale for requests that come now, although it was fresh when it was requested: one fetch serves many again.
+    /// Whether it is stale for requests that come now, although it was fresh when it was requested. Then one new fetch serves many requests
+    /// again.
     pub(crate) fn is_stale(&self, now: SystemTime) -> bool {
         self.stored.staleness(now).is_some() && self.stored.was_fresh(self.stored.times().requested)
     }
 }
 
 impl CoalesceKey {
-    /// For who wants what is under `key`, whatever its variants are.
+    /// For requests for `key`, whatever its variants are.
     pub(crate) fn of(key: &Key) -> Self {
         let variant = Vec::new();
         Self {
@@ -54,7 +55,7 @@ impl CoalesceKey {
         &self.key
     }
 
-    /// For who asked with `fields`, and waited for `landing` in vain; `None` if that was not of another variant.
+    /// For a request with `fields` that cannot use `landing`; `None` if `landing` is not of another variant.
     pub(crate) fn for_other_variant(
         &self,
         landing: &SharedResponse,
@@ -68,10 +69,10 @@ impl CoalesceKey {
             key: self.key.clone(),
             variant,
         };
-        // Whoever lands there answers with other variants than before.
+        // A mismatch on a key with a variant means that the origin's variants have changed.
         Some(other).filter(|other| self.variant.is_empty() && !other.variant.is_empty())
     }
 }
 
-/// Who leads the fetch of a thing.
+/// The leader of a fetch.
 pub(crate) type FetchLeader = Leader<CoalesceKey, SharedResponse>;

@@ -1,11 +1,11 @@
-//! Where answers are kept, tier by tier: memory, the disk behind it, and what several machines share behind that.
+//! Stores responses in tiers: memory, the disk behind it, and a tier behind that which several machines share.
 //!
 //! ```text
 //!  a miss ──▶ disk ──▶ shared ──▶ the origin        what is found is lifted into the tiers before it
 //!  keep, forget, purge ──▶ all of them
 //! ```
 //!
-//! A hit in memory asks no other tier.
+//! A hit in memory uses no other tier.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,11 +23,11 @@ use crate::cache::purge::PurgeSnapshot;
 use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
 
-/// How long a request waits for the disk, which may hang as no origin does: then the next is asked.
+/// How long a request waits for the disk, which may hang. After that, the next tier is used.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
 impl Proxy {
-    /// Keeps on `disk`, too, what is kept from now on, and finds what is there. It is the first that counts.
+    /// Also stores responses on `disk` from now on, and serves what is there. Only the first call has an effect.
     pub fn set_disk(&self, disk: DiskStore) {
         disk.set_site_bytes(self.sites().disk_quotas());
         if self.disk.set(disk).is_err() {
@@ -41,21 +41,21 @@ impl Proxy {
         self.disk.get()
     }
 
-    /// Shares through `tier`, too, what is kept from now on, and finds what others keep there. It is the first that counts. What
-    /// others purge is to be told to [`apply_remote_purge`](Self::apply_remote_purge).
+    /// Also stores responses in `tier` from now on, and serves what other machines stored there. Only the first call has an effect. Pass
+    /// purges of other machines to [`apply_remote_purge`](Self::apply_remote_purge).
     pub fn set_shared_tier(&self, tier: Arc<dyn SharedTier>) {
         if self.shared.set(tier).is_err() {
             tracing::warn!("a second shared tier was given");
         }
     }
 
-    /// The tier that is shared with others, if there is one.
+    /// The tier that is shared with other machines, if there is one.
     #[must_use]
     pub fn shared(&self) -> Option<&dyn SharedTier> {
         self.shared.get().map(|tier| &**tier)
     }
 
-    /// Lifts what the disk or the shared tier has for `wanted` into memory; `false` if they have nothing.
+    /// Copies the response for `wanted` from the disk or the shared tier into memory; `false` if they have none.
     pub(crate) async fn promote(&self, wanted: &ProxyRequest) -> bool {
         if let Some(disk) = self.disk.get() {
             let policy = self.policy(wanted.origin_kind());
@@ -79,7 +79,7 @@ impl Proxy {
         self.promote_shared(wanted, None).await
     }
 
-    /// Lifts what the shared tier has into memory, if it came later than what is `known`.
+    /// Copies the response from the shared tier into memory and disk, if it is newer than `known`.
     async fn promote_shared(&self, wanted: &ProxyRequest, known: Option<&Stored>) -> bool {
         let Some(shared) = self.shared() else {
             return false;
@@ -100,7 +100,7 @@ impl Proxy {
             .is_some()
     }
 
-    /// The same, where what is `known` is stale for having been kept too long, and not by its nature.
+    /// The same, if `known` was fresh once and is stale now.
     pub(crate) async fn promote_newer(
         &self,
         wanted: &ProxyRequest,
@@ -113,7 +113,7 @@ impl Proxy {
         is_past && self.promote_shared(wanted, known).await
     }
 
-    /// This moment, as far as purges go: for a fetch that begins.
+    /// The state of purges now, for a fetch that begins.
     pub(crate) fn since(&self) -> PurgeSnapshot {
         let mark = self.shared().map(SharedTier::purge_version);
         PurgeSnapshot {
@@ -122,7 +122,7 @@ impl Proxy {
         }
     }
 
-    /// Keeps an answer in every tier, if its fetch, which began at `since`, saw no purge of it.
+    /// Stores a response in every tier, unless a purge since `since` matched its key.
     pub(crate) fn store(
         &self,
         key: &Key,
@@ -139,7 +139,7 @@ impl Proxy {
         self.store_local(key, stored, body, since.purges)
     }
 
-    /// Keeps it on the disk and in memory.
+    /// Stores it on the disk and in memory.
     fn store_local(
         &self,
         key: &Key,
@@ -159,7 +159,7 @@ impl Proxy {
         kept
     }
 
-    /// Keeps in memory what no purge meant since there were so many.
+    /// Stores it in memory, unless a purge after count `purges` matched its key.
     fn store_in_memory(
         &self,
         key: &Key,
@@ -168,7 +168,7 @@ impl Proxy {
         purges: u64,
     ) -> Option<Object> {
         let object = self.memory.store(key, stored, body)?;
-        // One that came meanwhile may have looked here before it was in.
+        // A purge in the meantime may have searched memory before the object was in it.
         if self.purges.purged_since(key, purges) {
             self.memory.remove(&object);
             return None;
@@ -176,7 +176,7 @@ impl Proxy {
         Some(object)
     }
 
-    /// Keeps `object` no longer, in any tier: the origin took its leave back.
+    /// Removes `object` from every tier: the origin no longer permits its use.
     pub(crate) fn remove(&self, key: &Key, object: &Object) {
         if let Some(disk) = self.disk.get() {
             disk.remove_entry(key, object.stored());
@@ -186,7 +186,7 @@ impl Proxy {
         }
         self.memory.remove(object);
     }
-    /// Takes `object` for stale from now on: the origin has another.
+    /// Marks `object` as stale in memory and removes it from the other tiers: the origin has another version.
     pub(crate) fn expire(&self, key: &Key, object: &Object) {
         if let Some(disk) = self.disk.get() {
             disk.remove_entry(key, object.stored());

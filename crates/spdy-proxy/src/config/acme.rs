@@ -8,7 +8,7 @@ use url::{Host, Url};
 use crate::config::Config;
 use crate::sites::alias_dns_records::is_in_zone;
 
-/// Certificates for the names of all sites, from an authority that speaks ACME (RFC 8555).
+/// Certificates for the names of all sites, from an ACME authority (RFC 8555).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -25,18 +25,18 @@ pub struct AcmeConfig {
     /// How it is proven that the names lead here. Default `tls-alpn-01`.
     #[serde(default)]
     pub challenge: Challenge,
-    /// Addresses of mail that the authority may write to; told when the account is made. Default none.
+    /// Mail addresses at which the authority may contact the operator; sent when the account is created. Default none.
     #[serde(default)]
     pub contact: Vec<String>,
     /// The kind of certificate, where the authority has several. Default its own choice.
     pub profile: Option<String>,
-    /// Who signed the certificate that the authority itself shows, PEM. Default the web's.
+    /// The CA that signed the certificate of the authority's own server, PEM. Default those of the web.
     pub authority: Option<PathBuf>,
-    /// A certificate is renewed when so much of its validity is left, in percent; sooner if the authority asks for it (RFC 9773).
-    /// Default 33.
+    /// A certificate is renewed when this percentage of its validity is left, or earlier if the authority requests it (RFC 9773). Default
+    /// 33.
     #[serde(default = "AcmeConfig::default_renew_percent")]
     pub renew_percent: u8,
-    /// The account that the authority knows us by otherwise, where it wants one.
+    /// The account's external binding, if the authority requires one.
     pub external_account: Option<ExternalAccount>,
 }
 
@@ -51,7 +51,7 @@ pub enum Challenge {
     /// It comes to port 80, which leads to an address of `listen.plain` (RFC 8555 §8.3).
     #[serde(rename = "http-01")]
     Http01,
-    /// It asks for a text in a zone that is answered for here (RFC 8555 §8.4).
+    /// It looks up a TXT record in a zone that is served here (RFC 8555 §8.4).
     #[serde(rename = "dns-01")]
     Dns01,
 }
@@ -77,7 +77,7 @@ impl AcmeConfig {
         33
     }
 
-    /// What is wrong with it in `config`: the key, what would do, and what is there.
+    /// A fault in it with `config`: the key, what is valid, and the value.
     pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
         if !self.terms_of_service_agreed {
             let want = "true, when the terms of the authority were read and are agreed to";

@@ -1,4 +1,4 @@
-//! The part of the configuration that is about what is kept, where, and for whom.
+//! The part of the configuration for the cache: what is stored, where, and for which clients.
 
 use std::path::PathBuf;
 
@@ -9,38 +9,38 @@ use crate::config::shared_cache::SharedConfig;
 /// The longest that requests may wait for the first of them, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// What is kept.
+/// What is stored.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheConfig {
     /// Memory for all of it, MiB. Default 256.
     pub memory_mib: usize,
-    /// The largest body kept, MiB. Default 32.
+    /// The largest stored body, MiB. Default 32.
     pub object_mib: usize,
-    /// Memory for what is on its way to be kept, 64 KiB of each apart, MiB. What finds no room there is not kept, and read from its origin
-    /// at the pace of who wants it. Default as much as `memory_mib`.
+    /// Memory for bodies in flight to the cache, beyond 64 KiB of each, MiB. A body that finds no memory there is not stored, and is read
+    /// from its origin at its client's pace. Default as much as `memory_mib`.
     pub in_flight_mib: Option<usize>,
-    /// A folder of its own where what is kept outlives a restart; `None`: memory alone. Wants a `secret_file`: under
-    /// another secret nothing is found again.
+    /// A folder of its own for a cache that survives a restart; `None`: memory alone. Requires a `secret_file`: under another secret
+    /// nothing is found again.
     pub disk: Option<PathBuf>,
     /// Room for all files there, MiB. Default 4096.
     pub disk_mib: usize,
     /// A cluster of Valkey or Redis through which several machines share what they keep; `None`: each for itself. Wants a
     /// `secret_file`, the same on all of them.
     pub shared: Option<SharedConfig>,
-    /// Answers to requests with cookies are kept although they do not say that everyone may have them (`public`, `s-maxage`).
-    /// Default no: origins forget to say that an answer is for one visitor.
+    /// Stores answers to requests with cookies even if they are not marked as public (`public`, `s-maxage`). Default no: origins forget to
+    /// mark an answer as private.
     pub after_cookies: bool,
-    /// How long a body that is to be kept may take to come. Past it, it is not kept: who reads it gets the rest at the origin's
-    /// pace, and where nobody does it is given up. Default 600.
+    /// Timeout for a body that is to be stored. After it, the body is not stored: readers get the rest at the origin's pace, and without
+    /// readers the fetch is aborted. Default 600.
     pub fetch_timeout_s: u64,
-    /// How long requests for one thing wait for the head of the answer to the first of them before one more is sent to the origin, and then
-    /// another each time it has passed; whichever comes first is for all. Who has waited for `upstream.head_timeout_s` is told that the
-    /// origin does not answer. Default 10.
+    /// How long requests for one resource wait for the head of the first answer before one more request goes to the origin, and then
+    /// another after each such time. The first answer is for all. A request that has waited `upstream.head_timeout_s` fails: the origin
+    /// does not answer. Default 10.
     pub lock_age_s: u64,
-    /// Requests a second of one client (an IPv4 address, a /56 of IPv6) that what is kept does not answer, so that an origin is
-    /// asked; five seconds' worth at once. Default 500; 0: no limit, as behind a balancer that hides its clients.
+    /// Requests per second of one client (an IPv4 address, a /56 of IPv6) that the cache does not answer, so that an origin is contacted;
+    /// up to five seconds' worth at once. Default 500; 0: no limit, as behind a balancer that hides its clients.
     pub misses_per_second: u32,
     /// MiB that range requests of one client (an IPv4 address, a /56 of IPv6) may have origins send beyond what the client takes itself: a
     /// range from the first byte has the whole resource fetched, to be stored. A 64th of it is refilled each second. Past it, ranges are
@@ -71,13 +71,13 @@ impl Default for CacheConfig {
 }
 
 impl CacheConfig {
-    /// Memory for what is on its way to be kept, MiB.
+    /// Memory for bodies in flight to the cache, MiB.
     #[must_use]
     pub fn in_flight_mib(&self) -> usize {
         self.in_flight_mib.unwrap_or(self.memory_mib)
     }
 
-    /// A key that cannot work, what would do, and what is there.
+    /// A key with an invalid value: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, String)> {
         let (key, got) = ("cache.object_mib", self.object_mib.to_string());
         if self.object_mib > self.memory_mib {

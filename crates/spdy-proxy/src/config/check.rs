@@ -1,15 +1,15 @@
-//! Whether a configuration that could be read can work: each part by itself, and beside the others.
+//! Checks whether a parsed configuration can work: each part by itself, and together with the others.
 
 use std::collections::BTreeSet;
 
 use crate::config::telemetry::TelemetryConfig;
 use crate::config::{AdminConfig, Config, ConfigError};
 
-/// A key that cannot work, what would do, and what is there.
+/// A key with an invalid value: the key, what is valid, and the value.
 type InvalidValue = (&'static str, &'static str, String);
 
 impl Config {
-    /// Judges all of it; the first fault is told.
+    /// Checks all of it, and returns the first fault.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.protocols()?;
         let fault = self
@@ -65,13 +65,13 @@ impl Config {
         is_for_none.then(|| ("site", "at least one", "0".to_owned()))
     }
 
-    /// What is found again by a secret wants one that outlives the program.
+    /// Entries that are found again by the secret require one that outlives the program.
     fn check_secret_file(&self) -> Option<InvalidValue> {
         if self.secret_file.is_some() {
             return None;
         }
         if let Some(disk) = &self.cache.disk {
-            // Rules are told apart by the secret as well: under another, nothing of before is found.
+            // The secret is part of the rules' tag: with another secret, earlier entries are not found.
             let want = "a secret_file beside it, so that what is kept is found again";
             return Some(("cache.disk", want, format!("{disk:?}")));
         }
@@ -115,7 +115,7 @@ impl Config {
     }
 }
 
-/// A fault whose value is a number.
+/// A fault with a number as its value.
 fn with_display_value<N: ToString>(
     fault: Option<(&'static str, &'static str, N)>,
 ) -> Option<InvalidValue> {

@@ -1,4 +1,4 @@
-//! Keys of the configuration out of the environment: what a container is told beside a file that all of them share.
+//! Configuration keys from the environment: values of one container beside a file that all of them share.
 //!
 //! ```text
 //! SPDY_ACCELERATE__SECRET_FILE=/run/secrets/spdy          secret_file = "/run/secrets/spdy"
@@ -6,9 +6,9 @@
 //! SPDY_ACCELERATE__LISTEN__TLS='["0.0.0.0:443"]'          [listen] tls = ["0.0.0.0:443"]
 //! ```
 //!
-//! Two underscores stand before the first name, and between that of a table and that of its key: `SPDY_ACCELERATE_PORT` and its like are
-//! what Kubernetes tells of a service of that name, and no keys. A value is TOML; what is none is text as it is, so that
-//! paths and addresses need no quotes. Sites and zones are lists, which have no names to reach into.
+//! Two underscores stand before the first name, and between the name of a table and that of its key. `SPDY_ACCELERATE_PORT` and the like
+//! are set by Kubernetes for a service of that name, and are no keys. A value is TOML; any other value is taken as text, so that paths and
+//! addresses need no quotes. Sites and zones are lists, and cannot be set this way.
 
 use std::collections::BTreeMap;
 
@@ -33,20 +33,20 @@ pub fn from_variables(
         .collect()
 }
 
-/// What `text` configures, with `instead` in place of what it says.
+/// The configuration of `text`, with the values of `instead` in place of its own.
 pub(crate) fn parse_with_overrides(
     text: &str,
     instead: &BTreeMap<String, String>,
 ) -> Result<Config, ConfigError> {
     let table: Table = toml::from_str(text)?;
     apply_overrides(table, instead).or_else(|error| {
-        // What is wrong with the text itself is told with its line.
+        // An error in the text itself is reported with its line.
         toml::from_str::<Config>(text)?;
         Err(error)
     })
 }
 
-/// What `table` configures, with `instead` in place of what it says.
+/// The configuration of `table`, with the values of `instead` in place of its own.
 pub(crate) fn apply_overrides(
     mut table: Table,
     instead: &BTreeMap<String, String>,
@@ -68,7 +68,7 @@ pub(crate) fn apply_overrides(
     })
 }
 
-/// `error`, with what would do where it says only what is wrong.
+/// `error`, with what is valid added if it only states what is wrong.
 pub(crate) fn describe_error(error: &str) -> String {
     let wants = [
         (

@@ -1,4 +1,4 @@
-//! What only laboratories want.
+//! Settings for laboratories only.
 
 use std::net::SocketAddr;
 
@@ -15,7 +15,7 @@ pub struct LabConfig {
 }
 
 impl LabConfig {
-    /// The first of the addresses `listening` that is not allowed beside the switches that are on, with the key and what it wants.
+    /// The first of the addresses `listening` that is not allowed with the enabled switches, with the key and what it requires.
     #[must_use]
     pub fn fault(
         self,

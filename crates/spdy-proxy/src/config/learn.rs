@@ -1,11 +1,11 @@
-//! The part of the configuration that is about what goes along with pages.
+//! The part of the configuration for resources that are sent with pages, or prefetched.
 
 use serde::Deserialize;
 
-/// The most things that may be fetched ahead at a time.
+/// The maximum of concurrent prefetches.
 const MAX_PREFETCHES: usize = 1 << 16;
 
-/// What goes along with pages.
+/// Resources that are sent with pages, or prefetched.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -16,10 +16,11 @@ pub struct LearnConfig {
     pub early_hints: bool,
     /// What a page names is fetched as soon as it is read. Default yes.
     pub prefetch: bool,
-    /// Things that are fetched so for one that a client asked for, with all that they lead to: those that are named first, and of which a
-    /// browser has no choice, as it has among the candidates of a `srcset`. What is here already does not count. Default 128.
+    /// Resources that are prefetched for one client request, with all that they lead to. The first named ones come first, without those
+    /// that a browser chooses from, as among the candidates of a `srcset`. Resources that are in the cache already do not count. Default
+    /// 128.
     pub prefetch_per_page: usize,
-    /// Things that are fetched so at a time, for all clients. Default 256.
+    /// Prefetches at a time, for all clients. Default 256.
     pub prefetches: usize,
 }
 
@@ -36,7 +37,7 @@ impl Default for LearnConfig {
 }
 
 impl LearnConfig {
-    /// A key that cannot work, what would do, and what is there.
+    /// A key with an invalid value: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, usize)> {
         if self.prefetch_per_page == 0 {
             return Some(("learn.prefetch_per_page", "at least 1", 0));

@@ -1,13 +1,13 @@
-//! What clients may want, where the command line does not say it.
+//! Limits for clients, where the command line does not set them.
 
 use serde::Deserialize;
 
-/// What clients may want. What the command line says goes before it; what neither says is the program's default (`spdy accelerate --help`).
+/// Limits for clients. The command line overrides them; without either, the program's default is used (`spdy accelerate --help`).
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientLimitsConfig {
-    /// Connections open at once, whoever opened them and wherever; at least 1. Default 16384.
+    /// Connections open at once, over all clients and listeners; at least 1. Default 16384.
     pub max_connections: Option<u32>,
     /// Of these from one address (of IPv6: one /64). Default 4096; 0: as many as there are.
     pub connections_per_address: Option<u32>,
@@ -20,12 +20,12 @@ pub struct ClientLimitsConfig {
     /// The least that a client must send of a body, and take of an answer, bytes a second over a minute of waiting. Default 240; 0: any
     /// trickle.
     pub min_rate: Option<u32>,
-    /// How long open exchanges have to end when the program is asked to stop. Default 5.
+    /// How long open exchanges have to end when the program is stopped. Default 5.
     pub drain_timeout_s: Option<u64>,
 }
 
 impl ClientLimitsConfig {
-    /// The first key whose value cannot work, with what would.
+    /// The first key with an invalid value, and what is valid.
     #[must_use]
     pub fn fault(&self) -> Option<(&'static str, &'static str)> {
         let none = [

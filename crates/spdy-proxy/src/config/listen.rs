@@ -1,4 +1,4 @@
-//! The part of the configuration that is about doors: where clients are let in, and what they are shown there.
+//! The part of the configuration for listeners: where clients connect, and which certificates they get.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV4};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use url::Url;
 use crate::config::acme::AcmeConfig;
 
 const HTTPS_PORT: u16 = 443;
-/// Where TLS is taken if nobody says where anything is.
+/// The TLS address if the configuration has no listening address.
 const DEFAULT_TLS: [SocketAddr; 1] = [SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8443))];
 
 /// Where clients are let in.
@@ -20,7 +20,7 @@ const DEFAULT_TLS: [SocketAddr; 1] = [SocketAddr::V4(SocketAddrV4::new(Ipv4Addr:
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListenConfig {
-    /// TLS, and QUIC beside it if `h3` is among the protocols. Default 127.0.0.1:8443, or none where `plain` is said.
+    /// TLS, and QUIC on the same addresses if `h3` is among the protocols. Default 127.0.0.1:8443, or none if `plain` is set.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<SocketAddr>"))]
     pub tls: Option<Vec<SocketAddr>>,
     /// Plain connections. Default none.
@@ -33,11 +33,12 @@ pub struct ListenConfig {
     /// Addresses that lead here and that no interface of the machine has: behind a balancer, or a translation of addresses. No
     /// origin is connected to there. Default none; what interfaces have is known.
     pub public_addresses: Vec<IpAddr>,
-    /// Proxies in front, whose X-Forwarded-For and X-Forwarded-Proto are believed: addresses and ranges, `10.0.0.0/8`. Nobody else may reach the
-    /// doors from there, and a client's limits at the doors are not for them. Where `tls` is empty beside it, TLS ends at them. Default none.
+    /// Proxies in front of this one, whose X-Forwarded-For and X-Forwarded-Proto are trusted: addresses and ranges, `10.0.0.0/8`. No other
+    /// host may reach the listeners from there, and the listeners' limits per client do not apply. If `tls` is empty, TLS ends at these
+    /// proxies. Default none.
     pub trusted: Vec<String>,
-    /// Whether those that are trusted begin each connection by TCP with a header of the PROXY protocol, version 1 or 2: then they must. It
-    /// names the client, whom the limits at the doors are for; X-Forwarded-For and -Proto are then nobody's to say. Default `false`.
+    /// Whether each TCP connection of a trusted proxy must begin with a PROXY protocol header, version 1 or 2. The header names the client
+    /// to which the listeners' limits apply. X-Forwarded-For and -Proto are then ignored. Default `false`.
     pub proxy_protocol: bool,
 }
 
@@ -83,11 +84,11 @@ impl ListenConfig {
         })
     }
 
-    /// Who is believed of clients.
+    /// The proxies whose statements about clients are trusted.
     ///
     /// # Errors
     ///
-    /// What is under `trusted` and no address.
+    /// An entry of `trusted` that is no address.
     pub(crate) fn trusted_proxies(&self) -> Result<TrustedProxies, &String> {
         let in_front = TrustedProxies::read(&self.trusted)?;
         let tls_port = self.tls().is_empty();
@@ -99,14 +100,14 @@ impl ListenConfig {
         })
     }
 
-    /// Where HTTP/3 is spoken as clients reach it, if that is said; else it is where the door is that a client came in by.
+    /// `Alt-Svc` with the public port of HTTP/3, if it is configured; otherwise the port is that of the listener that the client used.
     pub(crate) fn alt_svc(&self) -> Option<HeaderValue> {
         let said = self.public_port.filter(|port| *port != 0);
         said.map(alt_svc::h3_at)
     }
 }
 
-/// How the accelerator shows who it is.
+/// The accelerator's certificates.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -115,11 +116,11 @@ pub struct TlsConfig {
     pub certificate: Option<PathBuf>,
     /// Its private key, PEM.
     pub key: Option<PathBuf>,
-    /// More of them: each is shown to whoever asks for a name in it. Who asks for a name of none is shown the one above, else the first of
-    /// these.
+    /// More certificates: each is presented to clients that ask for a name in it. A client that asks for another name gets the one above,
+    /// else the first of these.
     pub certificates: Vec<CertificateFiles>,
-    /// Where the certificate of the local authority is written, for clients to trust it. Its key is kept beside it (`ca.pem`:
-    /// `ca.key.pem`), so that the authority is the same after the next start. Default nowhere, and another authority at each start.
+    /// The file for the certificate of the local authority, for clients to trust it. Its key is stored beside it (`ca.pem`: `ca.key.pem`),
+    /// so that the authority is the same after the next start. Default nowhere, and another authority at each start.
     pub write_authority: Option<PathBuf>,
     /// Certificates from an authority of the web. Until the first has come, one of the local authority is shown.
     pub acme: Option<AcmeConfig>,

@@ -44,47 +44,47 @@ pub struct Config {
     /// Where clients are let in.
     #[serde(default)]
     pub listen: ListenConfig,
-    /// How the accelerator shows who it is.
+    /// The accelerator's certificates.
     #[serde(default)]
     pub tls: TlsConfig,
-    /// What clients may want.
+    /// Limits for clients.
     #[serde(default)]
     pub limits: ClientLimitsConfig,
     /// What is accelerated; at least one.
     #[serde(default)]
     pub site: Vec<SiteConfig>,
-    /// What is kept.
+    /// What is stored.
     #[serde(default)]
     pub cache: CacheConfig,
-    /// How origins are asked.
+    /// How origins are contacted.
     #[serde(default)]
     pub upstream: UpstreamConfig,
     /// How many WebSockets to the sites' own origins may be open.
     #[serde(default)]
     pub websocket: WebSocketConfig,
-    /// What goes along with pages.
+    /// Resources that are sent with pages, or prefetched.
     #[serde(default)]
     pub learn: LearnConfig,
-    /// Names that are answered for, and who is asked for others'.
+    /// Names that are answered here, and the servers for other names.
     #[serde(default)]
     pub dns: DnsConfig,
     /// A file with the secret that capabilities are made with. Without one they are good until the program ends.
     pub secret_file: Option<PathBuf>,
     /// A file with the secret before that one: capabilities that were made with it are still good. Default none.
     pub former_secret_file: Option<PathBuf>,
-    /// The operator's door; `None`: there is none.
+    /// The operator's listener; `None`: there is none.
     pub admin: Option<AdminConfig>,
-    /// Who is told where the time of an answer went.
+    /// Which clients see where the time of an answer went.
     #[serde(default)]
     pub timing: TimingConfig,
     /// Where spans of requests are sent (OpenTelemetry); `None`: there are none.
     pub telemetry: Option<TelemetryConfig>,
-    /// What only laboratories want.
+    /// Settings for laboratories only.
     #[serde(default)]
     pub lab: LabConfig,
 }
 
-/// Names that are answered for, and who is asked for others'.
+/// Names that are answered here, and the servers for other names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -93,30 +93,29 @@ pub struct DnsConfig {
     pub listen: Vec<SocketAddr>,
     /// The zones. Their names are never origins.
     pub zone: Vec<spdy_dns::zone_config::ZoneConfig>,
-    /// Recursive servers that know where hosts of others are. Default the system's.
+    /// Recursive servers for the names of other hosts. Default the system's.
     pub servers: Vec<SocketAddr>,
 }
 
-/// Who is told by `Server-Timing` what became of a request and where its time went: whether somebody had it before, and how far the
-/// origin is. Default nobody.
+/// Which clients get `Server-Timing`: whether the cache had the response, where the time went, and how far the origin is. Default none.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimingConfig {
-    /// A file whose first line is a token, of 16 characters or more: who shows it in the field `Spdy-Timing` is told.
+    /// A file whose first line is a token of 16 characters or more: clients that send it in the field `Spdy-Timing` get the header.
     pub token_file: Option<PathBuf>,
-    /// Everyone is told: for laboratories.
+    /// Every client gets it: for laboratories.
     pub everyone: bool,
 }
 
-/// The operator's door: purges, reports of pages and metrics.
+/// The operator's listener: purges, reports of pages and metrics.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdminConfig {
     /// Where it listens. Keep it on loopback.
     pub address: SocketAddr,
-    /// A file with the token that purges and reports want, in one line.
+    /// A file with the token for purges and reports, in one line.
     pub token_file: PathBuf,
     /// Names by which it may be addressed, besides IP addresses and `localhost`: a request for any other host gets 421, so that no
     /// web page can read it by a name of its own (DNS rebinding). Default none.
@@ -141,7 +140,7 @@ pub enum ConfigError {
     /// It is no TOML, or not of this form.
     #[error("the configuration cannot be read: {0}")]
     Syntax(String),
-    /// A variable of the environment has no place in it.
+    /// An environment variable that sets no key.
     #[error("{name} in the environment: {why}")]
     Environment {
         /// The variable.
@@ -154,7 +153,7 @@ pub enum ConfigError {
     InvalidValue {
         /// The key.
         what: String,
-        /// What would do.
+        /// What is valid.
         want: &'static str,
         /// What is there.
         got: String,
@@ -178,7 +177,7 @@ impl Config {
         Self::parse_with_env(text, &BTreeMap::new())
     }
 
-    /// The same, with what the variables of the environment `instead` say in place of the text; see `config_env`.
+    /// The same, with the environment variables `instead` in place of the text's values; see `config_env`.
     ///
     /// # Errors
     ///
@@ -195,8 +194,8 @@ impl Config {
         Ok(config)
     }
 
-    /// A site with everything at its default, or as the variables of the environment `instead` say: what `--origin` means. It answers
-    /// for the origin's own name.
+    /// A site with all defaults, or with the environment variables `instead`: the meaning of `--origin`. It answers for the origin's own
+    /// name.
     ///
     /// # Errors
     ///
@@ -232,7 +231,7 @@ impl Config {
         spoken.collect()
     }
 
-    /// Whether all that it has switched on may be near who listens at `listening`.
+    /// Checks that the enabled features may be used with the listening addresses `listening`.
     ///
     /// # Errors
     ///

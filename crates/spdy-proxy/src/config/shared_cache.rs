@@ -8,15 +8,14 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use url::Url;
 
-/// The URL of a node as it was written. There may be a password in it, and so nothing shows it whole: whoever reads an error or a
-/// log need not know that.
+/// The URL of a node as it was written. It may contain a password, so errors and logs do not show it whole.
 #[derive(Clone, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
 pub struct NodeUrl(String);
 
 impl NodeUrl {
-    /// All of it, for whoever asks the node.
+    /// The whole URL, for connecting to the node.
     #[must_use]
     pub fn reveal(&self) -> &str {
         &self.0
@@ -46,16 +45,16 @@ pub struct SharedConfig {
     /// What the names of all its keys begin with. Default `spdy:`.
     #[serde(default = "SharedConfig::default_prefix")]
     pub prefix: String,
-    /// The largest body kept there, KiB. Default 1024.
+    /// The largest body stored there, KiB. Default 1024.
     #[serde(default = "SharedConfig::default_object_kib")]
     pub object_kib: u64,
-    /// For how long anything is kept there. Default 86400, a day.
+    /// How long anything is stored there. Default 86400, a day.
     #[serde(default = "SharedConfig::default_ttl_s")]
     pub ttl_s: u64,
-    /// How long a request waits for it before it goes on as without. Default 100.
+    /// How long a request waits for it before it continues without it. Default 100.
     #[serde(default = "SharedConfig::default_timeout_ms")]
     pub timeout_ms: u64,
-    /// How soon a purge is heard by the others, and that nodes are gone or back. Default 1000.
+    /// The interval of checks for purges by other machines, and for nodes that are gone or back. Default 1000.
     #[serde(default = "SharedConfig::default_poll_ms")]
     pub poll_ms: u64,
 }
@@ -81,7 +80,7 @@ impl SharedConfig {
         1000
     }
 
-    /// What is wrong with it: the key, what would do, and what is there.
+    /// A fault in it: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, String)> {
         let urls: Vec<_> = self.urls.iter().map(NodeUrl::parsed).collect();
         let schemes: BTreeSet<_> = urls.iter().flatten().map(Url::scheme).collect();

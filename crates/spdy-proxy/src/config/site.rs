@@ -14,28 +14,27 @@ use crate::config::Config;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteConfig {
-    /// The names it is asked for by, whole, without wildcards; the first is the one that capabilities are bound to.
+    /// The names by which clients request it, complete, without wildcards; capabilities are bound to the first.
     pub names: Vec<String>,
     /// Where its own pages come from: scheme, host and perhaps a port.
     pub origin: Url,
     /// The address of `origin`, where its name does not lead there: as when the name is this accelerator's.
     pub address: Option<IpAddr>,
-    /// The origin is asked for the name that the client asked for, not for its own: it stands where its own name leads, all the
-    /// same, and shows a certificate for the name that it is asked for.
+    /// The origin gets the client's host name instead of its own. It is still reached at the address of its own name, but must present a
+    /// certificate for the client's host name.
     #[serde(default)]
     pub keep_host: bool,
-    /// WebSockets go to its origin. Default yes: they are of the site's own, and asked for by its own pages, as they are without an
-    /// accelerator.
+    /// WebSockets go to its origin. Default yes: the site's own pages open them, as they would without an accelerator.
     #[serde(default = "yes")]
     pub websocket: bool,
-    /// An answer that is one client's alone, and that the origin sent without a content coding, goes out under one to whoever takes it.
-    /// Default no: by the length of what holds a secret beside what somebody else wrote the secret can be found out (BREACH). An
-    /// origin that knows better codes such answers itself; this is for one whose answers hold no secrets, or none that stay the same.
+    /// Compresses an answer that is private to one client and that the origin sent without a content coding, if the client accepts one.
+    /// Default no: the compressed length can reveal a secret that stands beside text chosen by an attacker (BREACH). An origin that knows
+    /// better encodes such answers itself. This key is for origins whose answers hold no secrets, or none that stay the same.
     #[serde(default)]
     pub compress_private: bool,
-    /// What may be kept of the site in memory, of `cache.memory_mib`, MiB. Default all of it.
+    /// Memory for the site's stored answers, of `cache.memory_mib`, MiB. Default all of it.
     pub cache_mib: Option<usize>,
-    /// And on the disk, of `cache.disk_mib`, MiB. Default all of it.
+    /// Disk space for them, of `cache.disk_mib`, MiB. Default all of it.
     pub disk_mib: Option<usize>,
     /// What is moved under the site's name.
     #[serde(default)]
@@ -47,8 +46,7 @@ fn yes() -> bool {
 }
 
 impl SiteConfig {
-    /// What is wrong with its names beside those of other sites, `taken`, which it adds its own to: the key, what would do, and what is
-    /// there.
+    /// A fault in its names, with those of other sites in `taken`, to which it adds its own: the key, what is valid, and the value.
     pub(crate) fn check_names<'a>(
         &'a self,
         taken: &mut BTreeSet<&'a str>,
@@ -68,7 +66,7 @@ impl SiteConfig {
         None
     }
 
-    /// What else is wrong with it in `config`: the key, what would do, and what is there.
+    /// Another fault in it with `config`: the key, what is valid, and the value.
     pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
         if !is_origin_url(&self.origin) {
             let want = "an http or https URL of a host, without a path or a user";
@@ -99,13 +97,13 @@ impl SiteConfig {
     }
 }
 
-/// Whether `name` is one that a client can ask for, as it is compared: a wildcard would be no error to who parses it, and match nobody.
+/// Whether `name` is a host name that a client can request, in normal form. A wildcard parses without an error, but would match no request.
 fn is_name(name: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_label =
         |label: &str| (1..=MAX_LABEL).contains(&label.len()) && label.chars().all(is_of_name);
     let is_plain = |host: &Host| match host {
-        // As `https://a.test./` asks for it.
+        // As in `https://a.test./`.
         Host::Domain(name) => {
             let name = name.strip_suffix('.').unwrap_or(name);
             name.len() <= MAX_NAME && name.split('.').all(is_label)
@@ -123,7 +121,7 @@ fn is_origin_url(origin: &Url) -> bool {
     is_web && is_root && is_nobodys && origin.fragment().is_none()
 }
 
-/// `origin` as it may be told: what somebody is known by is nobody else's to read.
+/// `origin` without its user name and password, for logs and errors.
 fn redact_origin(origin: &Url) -> Url {
     let mut told = origin.clone();
     // An error is a URL that can have neither.
@@ -141,7 +139,7 @@ mod tests {
         Config::parse(&text).err().map(|error| error.to_string())
     }
 
-    /// Requests are matched by the whole name: one for many would be read, and answer nobody.
+    /// Requests are matched by the whole name: a wildcard would be accepted and match no request.
     #[test]
     fn site_names_are_complete_and_have_no_wildcard() {
         for name in [
@@ -166,7 +164,7 @@ mod tests {
         }
     }
 
-    /// What is told goes to logs, which more people read than the configuration.
+    /// Errors go to logs, which more people read than the configuration.
     #[test]
     fn origin_url_credentials_are_rejected_and_redacted() {
         for origin in [

@@ -1,4 +1,4 @@
-//! The part of the configuration that is about spans: which there are, what they say, and where they are sent.
+//! The part of the configuration for spans: which are made, what they contain, and where they are sent.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::telemetry::spans::{Sampler, SpanRules};
 /// Spans that may wait to be sent, at most: some hundred MiB.
 const MAX_QUEUE: usize = 65_536;
 
-/// Spans of requests, sent to a collector by OTLP over HTTP. What is not said here the usual variables of the environment may say
+/// Spans of requests, sent to a collector by OTLP over HTTP. The usual environment variables may set what is not set here
 /// (`OTEL_EXPORTER_OTLP_ENDPOINT` and others), but without this table no span is made.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
@@ -19,14 +19,14 @@ const MAX_QUEUE: usize = 65_536;
 pub struct TelemetryConfig {
     /// The collector, to which `/v1/traces` is added. Default `http://127.0.0.1:4318`.
     pub endpoint: Option<Url>,
-    /// Which part of the traces that begin here is recorded, 0 to 1. Default what `OTEL_TRACES_SAMPLER` says, else 1.
+    /// The part of the traces beginning here that is recorded, 0 to 1. Default the value of `OTEL_TRACES_SAMPLER`, else 1.
     pub sample: Option<f64>,
-    /// The `traceparent` of a client is believed: its trace goes on here, and is recorded if the client has it recorded. Default no: a
-    /// trace begins with each request, and the client's is a link of it.
+    /// The `traceparent` of a client is trusted: its trace continues here, and is recorded if the client records it. Default no: a trace
+    /// begins with each request, and the client's is a link of it.
     pub trust_clients: bool,
-    /// Queries of URLs are told, which may hold secrets. Default no.
+    /// Spans contain queries of URLs, which may hold secrets. Default no.
     pub queries: bool,
-    /// What the collector knows this by. Default `spdy`.
+    /// The service name for the collector. Default `spdy`.
     pub service_name: Option<String>,
     /// A file of fields for the collector, a `Name: value` in each line: tokens. It is read again by SIGHUP.
     pub headers_file: Option<PathBuf>,
@@ -71,7 +71,7 @@ impl TelemetryConfig {
         Duration::from_secs(self.timeout_s)
     }
 
-    /// What is wrong with it: the key, what would do, and what is there.
+    /// A fault in it: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, String)> {
         if let Some(endpoint) = &self.endpoint
             && let Some(got) = endpoint_fault(endpoint)

@@ -1,4 +1,4 @@
-//! The part of the configuration that is about origins: how they are asked, how long they may take, and where they may stand.
+//! The part of the configuration for origins: how they are contacted, how long they may take, and which addresses they may have.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use serde::Deserialize;
 /// The longest that an origin may stand still, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// How origins are asked.
+/// How origins are contacted.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -26,41 +26,41 @@ pub struct UpstreamConfig {
     pub write_timeout_s: u64,
     /// How often a request that may be is sent again. Default 1.
     pub retries: u32,
-    /// Of a hundred requests to one origin so many may be sent again, ten more at once and one a second. Default 20.
+    /// The percentage of requests to one origin that may be sent again, plus ten at once and one per second. Default 20.
     pub retry_percent: u32,
-    /// HTTP/1.1 connections to one origin at a time. Default 16. Three quarters of them at most are held by clients who read slowly what
-    /// comes over them, while others wait for one.
+    /// HTTP/1.1 connections to one origin at a time. Default 16. Slow readers hold at most three quarters of them while other requests wait
+    /// for one.
     pub connections: usize,
-    /// How long one of them may be idle and be used again, where the origin does not say (`Keep-Alive: timeout`). Default 4: many
-    /// origins close theirs after 5, and a request that meets that on its way may be lost.
+    /// How long an idle connection can be reused if the origin does not state it (`Keep-Alive: timeout`). Default 4: many origins close
+    /// theirs after 5, and a request in flight at that moment may be lost.
     pub idle_timeout_s: u64,
     /// Requests with long bodies on their way to one origin at a time: they hold a connection for as long as their clients send.
     /// Default three quarters of `connections`.
     pub uploads: Option<usize>,
-    /// How long a request waits while all connections, or all places of long bodies, are taken. Default 10.
+    /// How long a request waits while all connections, or all permits of long bodies, are in use. Default 10.
     pub queue_timeout_s: u64,
-    /// Requests that may wait so for one origin; one more is told at once to come back. Default 1024.
+    /// Requests that may wait in this way for one origin; one more is refused at once. Default 1024.
     pub queue: usize,
-    /// Failures in a row after which an origin is left alone: it cannot be reached, does not answer in time, or takes nothing
-    /// of an upload. Default 5; 0: never.
+    /// Failures in a row after which an origin is not contacted for a while: it cannot be reached, does not answer in time, or takes
+    /// nothing of an upload. Default 5; 0: never.
     pub failures: u32,
     /// For how long. Default 5.
     pub rest_s: u64,
-    /// Ranges that hosts of others may stand in although nobody's are public there: laboratories.
+    /// Ranges that other hosts may be in although these are not public: for laboratories.
     pub allow_addresses: Vec<String>,
-    /// Ranges that they may not stand in besides, even if that allows them.
+    /// Ranges that they may not be in, even if `allow_addresses` has them.
     pub deny_addresses: Vec<String>,
-    /// Prefixes by which the machine's network reaches IPv4 (NAT64, RFC 6052), beside the well-known 64:ff9b::/96: what is behind them
-    /// is judged as the IPv4 address that it is.
+    /// Prefixes by which the machine's network reaches IPv4 (NAT64, RFC 6052), beside the well-known 64:ff9b::/96. Addresses with such a
+    /// prefix are checked as the IPv4 addresses in them.
     pub nat64: Vec<String>,
-    /// Names that hosts of others may have although no public host is called so: `backend`, `cache.internal`.
+    /// Names that other hosts may have although these are not public: `backend`, `cache.internal`.
     pub allow_hosts: Vec<String>,
-    /// Ports of hosts of others beside 80, 443 and those that a host is listed with.
+    /// Ports of other hosts beside 80, 443 and those that a host is listed with.
     pub allow_ports: Vec<u16>,
-    /// Authorities to believe beside those of the web, PEM.
+    /// Authorities to trust beside those of the web, PEM.
     pub authorities: Vec<PathBuf>,
-    /// Names that are not looked up, of sites' own origins and of hosts of others: `name = "address"`. Where a site says the `address` of
-    /// its origin, that holds.
+    /// Names that are not looked up, of sites' own origins and of other hosts: `name = "address"`. An `address` of a site overrides it for
+    /// its origin.
     pub resolve: BTreeMap<String, IpAddr>,
 }
 
@@ -111,12 +111,12 @@ impl UpstreamConfig {
         self.uploads.unwrap_or(usual)
     }
 
-    /// Connections to one origin that clients may hold who read slowly what comes over them, while others wait for one.
+    /// Connections to one origin that slow readers may hold while other requests wait for one.
     pub(crate) fn slow_readers(&self) -> usize {
         self.connections * 3 / 4
     }
 
-    /// A key that cannot work, what would do, and what is there.
+    /// A key with an invalid value: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, String)> {
         if self.queue == 0 {
             return Some(("upstream.queue", "at least 1", self.queue.to_string()));

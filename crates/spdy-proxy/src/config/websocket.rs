@@ -12,8 +12,7 @@ const DAY_S: u64 = 24 * 60 * 60;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebSocketConfig {
-    /// How long nothing may pass, in either direction, before one is ended; 1 to 86400. Default 300: who is silent for longer sends
-    /// a ping.
+    /// Idle timeout in both directions, after which one is closed; 1 to 86400. Default 300: a peer that is silent for longer sends a ping.
     pub idle_timeout_s: u64,
     /// Open at once from one address, or one /56 of IPv6. Default 256: as many as a browser opens; 0, or more than `open`: no limit
     /// of its own, as behind a balancer that hides its clients.
@@ -39,7 +38,7 @@ impl WebSocketConfig {
         Duration::from_secs(self.idle_timeout_s)
     }
 
-    /// A key that cannot work, what would do, and what is there.
+    /// A key with an invalid value: the key, what is valid, and the value.
     pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, u64)> {
         if !(1..=DAY_S).contains(&self.idle_timeout_s) {
             let what = "websocket.idle_timeout_s";

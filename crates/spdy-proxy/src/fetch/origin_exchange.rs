@@ -1,4 +1,4 @@
-//! One fetch: the origin is asked, and asked again where its answer says so, until there is an answer to judge.
+//! One fetch: contacts the origin, and contacts it again if its response requires that, until there is a response to process.
 //!
 //! ```text
 //!  ask ──▶ head ── 304, as it was asked ──▶ judged (fetch/process_response.rs), as is every other answer
@@ -36,18 +36,18 @@ use crate::response::server_timing::OriginDuration;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 
-/// What is kept and may still be good.
+/// A stored response that may still be valid.
 #[derive(Clone, Debug)]
 pub(crate) struct StaleEntry {
     pub(crate) object: Object,
-    /// How to ask whether it is.
+    /// How to revalidate it.
     pub(crate) conditional: Conditional,
-    /// The count of purges when it was looked for.
+    /// The count of purges at the time of the lookup.
     pub(crate) purges: u64,
 }
 
 impl StaleEntry {
-    /// Whether no purge has meant it since: who waited through one finds by it what he is not to find.
+    /// Whether no purge has matched it since the lookup. A request that waited through a purge must not get what was purged.
     pub(crate) fn is_unpurged(&self, proxy: &Proxy, key: &Key) -> bool {
         !proxy.purges.purged_since(key, self.purges)
     }
@@ -57,32 +57,32 @@ impl StaleEntry {
 pub(crate) struct Fetch {
     pub(crate) proxy: Arc<Proxy>,
     pub(crate) wanted: ProxyRequest,
-    /// What its origin is asked after.
+    /// The stored response that the request revalidates.
     pub(crate) known: Option<StaleEntry>,
-    /// There if others may wait for this.
+    /// Present if other requests may wait for this fetch.
     pub(crate) leader: Option<FetchLeader>,
-    /// Why what is kept does not do.
+    /// Why the stored response is not enough.
     pub(crate) forward_reason: Forward,
-    /// Somebody waits for the answer; else it is fetched for the cache alone.
+    /// A client waits for the response; otherwise it is fetched for the cache only.
     pub(crate) is_wanted_now: bool,
-    /// When it began, as far as purges go: what was purged since is not kept.
+    /// The state of purges when it began: what was purged since is not stored.
     pub(crate) since: PurgeSnapshot,
 }
 
-/// What came of it.
+/// The result of a fetch.
 pub(crate) enum FetchOutcome {
-    /// The answer for who waits.
+    /// The response for the request that waits.
     Response(Box<Response<Body>>),
-    /// Nobody waits.
+    /// No client waits.
     Background(PrefetchResult),
 }
 
-/// What a fetch was worth that nobody waits for.
+/// The result of a fetch that no client waits for.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum PrefetchResult {
-    /// It is kept, and good for a while: who asks for it next asks no origin.
+    /// It is stored, and fresh for a while: the next request needs no origin.
     Stored,
-    /// Nobody may keep it, or it is stale already.
+    /// It may not be stored, or it is stale already.
     None,
     /// The origin failed.
     Failed,
@@ -95,7 +95,7 @@ impl FetchOutcome {
 }
 
 impl Fetch {
-    /// One that begins now, and whose answer somebody waits for.
+    /// A fetch that begins now, with a client that waits for the response.
     pub(crate) fn new(
         proxy: &Arc<Proxy>,
         wanted: ProxyRequest,
@@ -123,7 +123,7 @@ impl Fetch {
         }
     }
 
-    /// Runs it until the answer has begun; the rest goes on by itself. `body` is what the client sends.
+    /// Runs until the response has begun; the rest continues by itself. `body` is what the client sends.
     pub(crate) async fn run(self, body: Body) -> FetchOutcome {
         let mut origin = Duration::ZERO;
         let mut got = self.ask(body, &mut origin).await;
@@ -135,7 +135,7 @@ impl Fetch {
         got
     }
 
-    /// The same; `origin` gets what origins took.
+    /// The same; adds the time of the origins to `origin`.
     async fn ask(mut self, body: Body, origin: &mut Duration) -> FetchOutcome {
         if let Some(dead) = self.negative_hit() {
             return dead;
@@ -173,12 +173,12 @@ impl Fetch {
             };
             let is_redirect =
                 head.status.is_redirection() && head.status != StatusCode::NOT_MODIFIED;
-            // Under a name of its own a host's redirects are its client's to follow.
+            // Under an alias, the client follows the redirects of the host itself.
             if is_redirect && !at.is_alias() {
                 match self.follow_redirect(&at, &head, times, &mut followed) {
                     Ok(Some(next)) => {
                         at = next;
-                        // What is kept is of where the redirect stood.
+                        // The stored response is for the URL of the redirect.
                         strip_conditions(&mut headers);
                         followed.name(&at.site.rules, &mut headers);
                         continue;
@@ -240,16 +240,16 @@ impl Fetch {
         if let Some(known) = &self.known {
             known.conditional.apply(&mut headers);
         } else if self.leader.is_some() {
-            // Others will want the whole of it.
+            // Other requests will want the whole of it.
             strip_conditions(&mut headers);
         }
         if body.size_hint().exact() == Some(0) {
-            // There is nothing to wait with (RFC 9110 §10.1.1).
+            // Without content there is nothing to wait with (RFC 9110 §10.1.1).
             headers.remove(header::EXPECT);
         }
-        // Whatever the client said of its length: an origin would wait for that, and take the next request for it.
+        // Not the length that the client stated: an origin would wait for that, and take the next request for content.
         match body.size_hint().exact() {
-            // Some origins answer 411 where a method that has content by its meaning says nothing of it (RFC 9110 §8.6).
+            // Some origins respond with 411 if a method that expects content has no length (RFC 9110 §8.6).
             Some(0) if !needs_content_length_zero(&self.wanted.ask.method) => {
                 headers.remove(header::CONTENT_LENGTH);
             }
@@ -259,7 +259,7 @@ impl Fetch {
         headers
     }
 
-    /// Asks once, for what is wanted `at` the place where redirects led; `origin` gets what that took besides.
+    /// Sends one request for `at`, the place where redirects led. Adds the time that this took to `origin`.
     async fn send(
         &self,
         at: &ProxyRequest,
@@ -289,7 +289,7 @@ impl Fetch {
         (answered, times)
     }
 
-    /// What the client sends is no request.
+    /// The response to an incomplete request.
     pub(crate) fn incomplete_request() -> Response<Body> {
         let text = "the request ended before its end, or cannot be read\n";
         let response = respond::plain(StatusCode::BAD_REQUEST, text);
@@ -304,14 +304,14 @@ impl Fetch {
         }
     }
 
-    /// Nobody else is to wait for what is under this key.
+    /// No other request may wait for this key.
     pub(crate) fn stop_coalescing(&mut self) {
         if let Some(leader) = self.leader.take() {
             leader.mark_private(self.proxy.runtime.now());
         }
     }
 
-    /// A rule forbids to go on.
+    /// The response when a rule forbids to continue.
     pub(crate) fn refused(&self, why: &RequestRejection) -> FetchOutcome {
         self.proxy
             .counters
@@ -319,7 +319,7 @@ impl Fetch {
         FetchOutcome::answer(respond::refused(why), Outcome::REFUSED)
     }
 
-    /// There is no answer.
+    /// The response when there is none from an origin.
     pub(crate) fn fail(mut self, error: &UpstreamError) -> FetchOutcome {
         tracing::debug!(%error, uri = %self.wanted.ask.uri, "no answer from an origin");
         let failure = match error {
@@ -336,7 +336,7 @@ impl Fetch {
         FetchOutcome::answer(response, Outcome::UNREACHABLE)
     }
 
-    /// What is kept, though it is stale, if the origin's failure allows it: for those who wait for this as well.
+    /// The stored response, although it is stale, if the origin's failure allows it. Followers are informed of the failure, too.
     pub(crate) fn stale_on_error(&mut self, failure: Failure) -> Option<FetchOutcome> {
         let known = self.known.as_ref();
         let stale = self
@@ -349,7 +349,7 @@ impl Fetch {
     }
 }
 
-/// Whether a request of this method says so where it has no content.
+/// Whether a request of this method states a length of 0 if it has no content.
 fn needs_content_length_zero(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT | Method::PATCH)
 }

@@ -1,4 +1,4 @@
-//! The spans of one fetch: one for each origin that is asked, and what the site's own is told of them.
+//! The spans of one fetch: one for each request to an origin, and the trace context that the site's own origin gets.
 
 use std::sync::Arc;
 
@@ -11,23 +11,23 @@ use crate::telemetry::spans::{OpenSpan, SpanKind, Spans};
 use crate::telemetry::trace_context::SpanContext;
 use crate::upstream::error::UpstreamError;
 
-/// Spans of a fetch that goes on.
+/// Spans of a fetch in progress.
 pub(crate) struct FetchSpans {
     spans: Arc<Spans>,
-    /// What it is a part of, or what caused it.
+    /// The span that it is a part of, or that caused it.
     within: SpanContext,
     forward: Forward,
-    /// Nobody waits for it.
+    /// No client waits for it.
     is_background: bool,
-    /// How often origins were asked so far.
+    /// The number of requests to origins so far.
     asked: u8,
 }
 
-/// An origin is being asked.
+/// The span of a request to an origin.
 pub(crate) struct OriginSpan(Option<OpenSpan>);
 
 impl FetchSpans {
-    /// Of a fetch for `wanted`; nothing where there are no spans.
+    /// For a fetch of `wanted`; `None` if there are no spans.
     pub(crate) fn of(
         spans: Option<&Arc<Spans>>,
         wanted: &ProxyRequest,
@@ -43,7 +43,7 @@ impl FetchSpans {
         })
     }
 
-    /// The origin of `at` is about to be asked, by `headers`: they tell the site's own where that belongs.
+    /// Starts the span of a request to the origin of `at`. If it is the site's own, `headers` get the trace context.
     pub(crate) fn ask(&mut self, at: &ProxyRequest, headers: &mut HeaderMap) -> OriginSpan {
         let (kind, name) = (SpanKind::Client, span_name(&at.ask.method));
         let is_first = self.asked == 0;
@@ -52,7 +52,7 @@ impl FetchSpans {
             false => self.spans.child_span(&self.within, kind, name),
         };
         if self.is_background && is_first {
-            // The rest of it, and what comes of it, belongs to the trace that it began.
+            // The rest of the fetch, and its consequences, belong to the trace that it began.
             self.within = place.context.clone();
         }
         if at.moved.is_none() {
@@ -67,14 +67,14 @@ impl FetchSpans {
         OriginSpan(place.open)
     }
 
-    /// What comes of the fetch is a part of this.
+    /// The context for the consequences of the fetch.
     pub(crate) fn into_context(self) -> SpanContext {
         self.within
     }
 }
 
 impl OriginSpan {
-    /// It answered so, or did not.
+    /// Records the response, or its absence.
     pub(crate) fn answered(self, answered: Result<(StatusCode, Version), &UpstreamError>) {
         if let Self(Some(mut open)) = self {
             set_origin_response(&mut open, answered);

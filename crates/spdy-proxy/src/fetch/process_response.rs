@@ -1,4 +1,4 @@
-//! The answer to a fetch: judged, rewritten, recorded, kept, and handed to whoever waits.
+//! Processes the response to a fetch: checks, rewrites, records and stores it, and passes it to the requests that wait.
 //!
 //! ```text
 //!  head ── 304, or what HEAD tells ──▶ what is kept, made fresh (fetch/revalidate.rs)
@@ -48,7 +48,7 @@ use crate::sites::page_policies::PagePolicy;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 
 impl Fetch {
-    /// The origin's head came.
+    /// Handles the head of the origin's response.
     pub(crate) fn answered(
         mut self,
         at: &ProxyRequest,
@@ -58,9 +58,9 @@ impl Fetch {
         followed: &RedirectChain,
     ) -> FetchOutcome {
         forward_headers::remove_hop_by_hop(&mut head.headers);
-        // Who follows an origin's own passes us by (RFC 7838): where the same is served is ours to say.
+        // A client that follows the origin's own `Alt-Svc` would bypass the proxy (RFC 7838). The proxy sends its own.
         head.headers.remove(header::ALT_SVC);
-        // Where its origin has no clock, it is as old as it is here (RFC 9110 §6.6.1).
+        // Without a date from the origin, the date is the time of receipt (RFC 9110 §6.6.1).
         if !head.headers.contains_key(header::DATE) {
             let date = spdy_cache::date::to_value(times.received);
             head.headers.insert(header::DATE, date);
@@ -72,7 +72,7 @@ impl Fetch {
         );
         if !is_safe(&self.wanted.ask.method) {
             self.proxy.invalidate_after(&self.wanted, &head);
-            // This answer is younger than what it purged.
+            // This response is newer than what it purged.
             self.since = self.proxy.since();
         }
         if let Some(got) = self.apply_not_modified(&head, times) {
@@ -157,8 +157,8 @@ impl Fetch {
         )
     }
 
-    /// What was kept is not what there is any more, if an answer with this status, which is not kept in its place, says so (RFC 9111 §4.3.3), and
-    /// not what is wrong with its origin, with this one request, or with who asks.
+    /// Removes the stored response if a response with this status, which is not stored in its place, shows that it is outdated (RFC 9111
+    /// §4.3.3). A status that is about the origin, this one request or its client does not show that.
     fn forget_replaced(&mut self, status: StatusCode) {
         let is_no_whole = matches!(
             status,
@@ -175,7 +175,7 @@ impl Fetch {
         }
     }
 
-    /// The answer is passed on and not kept.
+    /// Counts that the response is passed on and not stored.
     fn uncacheable_status(&self, status: CacheStatus, why: Uncacheable) -> CacheStatus {
         self.proxy
             .counters
@@ -183,8 +183,8 @@ impl Fetch {
         status.detail(why.token())
     }
 
-    /// What is claimed for `body` while it comes, as far as it says how long it is, and whether there is room for all of that. Where there
-    /// is not, others may have it as long as its beginning is there.
+    /// Reserves memory for `body` while it arrives, as far as its length is known. Gives whether there is room for all of it. If not, other
+    /// requests may share it as long as its beginning is there.
     fn reserve_memory(&self, body: &Body) -> Result<(MemoryReservation, bool), Uncacheable> {
         let announced = body.size_hint().exact().unwrap_or_default();
         let more = match usize::try_from(announced) {
@@ -201,7 +201,7 @@ impl Fetch {
         nothing.ok_or(Uncacheable::BodyMemory)
     }
 
-    /// What may be kept of the answer with this head.
+    /// What may be stored of the response with this head.
     pub(crate) fn check_storable(
         &self,
         head: &response::Parts,
@@ -240,14 +240,14 @@ impl Fetch {
         if self.wanted.has_content {
             return Err(Uncacheable::Content);
         }
-        // A frame's script chose what was posted, and all who get it would get the answer (RFC 9110 §9.3.3).
+        // A frame's script chose what was posted, and all clients that get the stored response would get its result (RFC 9110 §9.3.3).
         if asked.method == Method::POST && self.wanted.moved.is_some() {
             return Err(Uncacheable::Method);
         }
         if let Some(why) = followed.refused() {
             return Err(why);
         }
-        // Who asked had it by a field that no key names: others asked otherwise, and would be told the same.
+        // The cause may be a field that no key contains. Other clients send other values, and would get the same response.
         if is_request_error(head.status) {
             return Err(Uncacheable::Status);
         }
@@ -263,7 +263,7 @@ impl Fetch {
         Ok(stored)
     }
 
-    /// The fields under which clients see an answer, and what is to be done to its body; or what they get instead.
+    /// The fields that clients get, and how the body is rewritten; or the response that they get instead.
     pub(crate) fn served(
         &self,
         at: &ProxyRequest,
@@ -312,7 +312,7 @@ impl Fetch {
         Ok((served, work))
     }
 
-    /// Whether `body` is no larger than its host's may be, as far as it says; or what the client gets instead.
+    /// Checks the announced size of `body` against the limit of its host. The error is what the client gets instead.
     fn check_size(&self, at: &ProxyRequest, body: &Body) -> Result<(), Box<Response<Body>>> {
         let Some((moved, load)) = &at.moved else {
             return Ok(());
@@ -336,7 +336,8 @@ impl Fetch {
         }
     }
 
-    /// `stored` with a note: of a page what it says under the head `served`, and has said `before`; of what redirects led to the way.
+    /// `stored` with a note. For a page: its policy under the head `served`, and the one `before`. For the target of redirects: the way
+    /// there.
     pub(crate) fn with_page_note(
         &self,
         stored: Stored,
@@ -353,12 +354,12 @@ impl Fetch {
         stored.with_note([&said.note()[..], RewriteFacts::note_lines(before)].concat())
     }
 
-    /// What was seen of the site, for what is wanted of it.
+    /// What was observed of the site, for this request.
     pub(crate) fn seen(&self) -> SiteObservations {
         self.proxy.seen_of(&self.wanted)
     }
 
-    /// What the client gets of a moved thing that is not served.
+    /// The response for a moved resource that is not served.
     fn reject(
         &self,
         moved: &ProxiedUrl,
@@ -373,7 +374,7 @@ impl Fetch {
         Box::new(respond::from_sanitized(moved, answer))
     }
 
-    /// Sets the body on its way, and answers.
+    /// Starts to move the body, and responds.
     #[expect(
         clippy::too_many_arguments,
         reason = "all of an answer, and what is to become of it"
@@ -413,7 +414,7 @@ impl Fetch {
             Some(claim) => shared_body::kept(self.proxy.max_object_bytes, claim, announced),
             None => shared_body::streamed(announced),
         };
-        // Before the body begins: what nobody keeps or reads is not fetched.
+        // Before the body begins: a body that is neither stored nor read is not fetched.
         let own = recorded.read().unwrap_or_default();
         let response = match &shared {
             Some(shared) if self.is_wanted_now => {
@@ -426,12 +427,12 @@ impl Fetch {
                 stored: shared.clone(),
                 source: SharedBodySource::Incoming(recorded.clone()),
             })),
-            // The others may fare better, and those who wait would all go to an origin that has too much to do.
+            // The other leaders may succeed, and the followers would all contact an overloaded origin.
             (None, Some(leader)) if is_origin_error(code) && leader.has_other_leaders() => {
                 self.leader = None;
             }
             (None, Some(_)) if is_overloaded(code) => {
-                // What was asked for before anybody wanted it tells nothing of what he would be told.
+                // The failure of a prefetch does not show what a client's own request would get.
                 let leader = self.leader.take().filter(|_| self.is_wanted_now);
                 if let Some(leader) = leader {
                     leader.fail(Failure::Status(code));
@@ -453,7 +454,7 @@ impl Fetch {
             false => Outcome::UNCACHEABLE,
         };
         let seen = Arc::new(self.seen());
-        // Where a redirect led decides what a sheet becomes, and may lead elsewhere the next time.
+        // The target of a redirect decides what a sheet becomes, and the next redirect may lead elsewhere.
         let is_in_its_place = at.key == self.wanted.key;
         let rewriter = ResponseRewriter::new(work, &self.wanted, told, Some(seen.clone()));
         let pump = Pump {
@@ -478,7 +479,7 @@ impl Fetch {
             prefetched: Vec::new(),
             rewrite_time: Duration::ZERO,
         };
-        // Who does not want it is no reader.
+        // A client that does not want the response is no reader.
         let response = is_wanted.then_some(response);
         pump.start(body);
         match response {

@@ -1,4 +1,4 @@
-//! A body on its way: from an origin, rewritten if it is to be, into a recording that is read along, and from there into the cache.
+//! Moves a body from an origin, through the rewriter, into a recording that readers share, and from there into the cache.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::telemetry::spans::{BROKEN, OpenSpan};
 /// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
 /// without the encoding. The time is long enough for two writes of an origin to arrive as one.
 const MAX_PAGE_START_DELAY: Duration = Duration::from_millis(20);
-/// Things that one page names and that are remembered of it.
+/// Most references of one page that are remembered.
 const MAX_PAGE_REFERENCES: usize = 256;
 
 /// A body on its way from an origin into a recording.
@@ -48,7 +48,7 @@ pub(crate) struct Pump {
     /// Whether it is then stored: a response that is stale on arrival may be useless for later requests.
     pub(crate) is_stored: bool,
     pub(crate) status: StatusCode,
-    /// Lives until it is in the cache, so that nobody fetches it in between.
+    /// Lives until the response is in the cache, so that no other request fetches it in between.
     pub(crate) leader: Option<FetchLeader>,
     pub(crate) rewriter: ResponseRewriter,
     /// The facts that it is rewritten with.
@@ -58,23 +58,23 @@ pub(crate) struct Pump {
     pub(crate) writer: SharedBodyWriter,
     pub(crate) since: PurgeSnapshot,
     pub(crate) wanted: ProxyRequest,
-    /// What it named so far, of what is moved or the site's own.
+    /// References to moved resources or to the site's own, found so far.
     pub(crate) named: Vec<Reference>,
-    /// What may still be fetched ahead for what led to it.
+    /// What may still be prefetched for the request that led to it.
     pub(crate) budget: PrefetchBudget,
-    /// Things that may still be looked for to be fetched ahead.
+    /// How many more references may be looked up for a prefetch.
     pub(crate) lookups_left: usize,
-    /// Targets of what was fetched ahead for it.
+    /// Targets of what was prefetched for it.
     pub(crate) prefetched: Vec<String>,
-    /// What rewriting took so far.
+    /// The time of rewriting so far.
     pub(crate) rewrite_time: Duration,
-    /// Of the rewriting, where there is some and it is recorded.
+    /// The span of the rewriting, if there is one and it is recorded.
     pub(crate) span: Option<OpenSpan>,
 }
 
 impl Pump {
-    /// Brings `body` to whoever reads it, and to the cache, by itself; but its first piece at once, where that is here and costs little, so
-    /// that it goes out with the head.
+    /// Moves `body` to its readers and to the cache in a task. If the first piece is available and cheap, it is processed at once, so that
+    /// it is sent with the head.
     pub(crate) fn start(self, body: Body) {
         let runtime = self.proxy.runtime.clone();
         match self.rewriter.first_sip() {
@@ -83,14 +83,14 @@ impl Pump {
         }
     }
 
-    /// Until its end, or until nobody wants it.
+    /// Runs until the body ends, or until no reader is left.
     async fn run(mut self, mut body: Body) {
         let runtime = self.proxy.runtime.clone();
         let deadline = runtime.now() + self.proxy.fetch_timeout;
         let is_shared = self.shared.is_some();
         let mut patience = is_shared.then(|| runtime.sleep_until(deadline));
         let mut turns = YieldPolicy::default();
-        // Begins when bytes are held and no more are here, and is not begun again by each piece that drips in.
+        // Starts when bytes are held and no more are available. Later pieces do not restart it.
         let mut pause = None;
         loop {
             let is_waiting = self.rewriter.is_waiting();
@@ -98,7 +98,7 @@ impl Pump {
                 if let Poll::Ready(frame) = Pin::new(&mut body).poll_frame(cx) {
                     return Poll::Ready(PumpEvent::Frame(frame));
                 }
-                // Where the end alone is to come, its connection is of use for others after it.
+                // If only the end is missing, its connection can be used again after it.
                 let is_all = body.size_hint().exact() == Some(0);
                 if !is_all && self.writer.poll_no_readers(cx).is_ready() {
                     return Poll::Ready(PumpEvent::NoReaders);
@@ -117,7 +117,7 @@ impl Pump {
             let mut piece = match came.await {
                 PumpEvent::Frame(Some(Ok(frame))) => match frame.into_data() {
                     Ok(data) => data,
-                    Err(_) => continue, // trailers are not kept, and not passed on
+                    Err(_) => continue, // trailers are not stored, and not passed on
                 },
                 PumpEvent::Frame(Some(Err(error))) => return self.abort(error.to_string()),
                 PumpEvent::Frame(None) => return self.ended().await,
@@ -145,7 +145,7 @@ impl Pump {
                 let whole = self.rewriter.chunk_len();
                 let most = match turns.has_begun {
                     true => whole,
-                    // The head of a page, and what it names, waits for no more than that.
+                    // The head of a page and its references wait for no more than this.
                     false => self.rewriter.first_sip().unwrap_or(whole),
                 };
                 let sip = piece.split_to(piece.len().min(most));
@@ -169,7 +169,7 @@ impl Pump {
         }
     }
 
-    /// All of it came: what is left of it goes to its readers, and what is known of it to the cache.
+    /// The body is complete: the rest goes to its readers, and the results to the cache.
     async fn ended(mut self) {
         let (rest, report) = match self.rewriter.finish() {
             Ok(rest) => rest,
@@ -180,7 +180,7 @@ impl Pump {
         if !rest.is_empty() && self.writer.write(rest).await.is_err() {
             return;
         }
-        // Before anybody can have all of it, and name it next.
+        // Before a client can have all of it, and name it next.
         let became = self.rewriter.take_stylesheet();
         let is_sheet = became.is_some();
         let is_untouched = became.as_ref().is_some_and(StylesheetResult::is_unchanged);
@@ -254,14 +254,14 @@ impl Pump {
                     self.writer.replace_with_stored(object.body().clone());
                 }
             }
-            // Requests that waited may not have begun to read.
+            // Followers may not have started to read.
             (Some(_), Some(_)) => self.writer.finish_unstored(),
             _ => {}
         }
         drop(self.leader);
     }
 
-    /// It ends here: whoever reads it is told that it is not whole.
+    /// Ends the recording with an error: its readers get an incomplete body.
     fn abort(mut self, why: String) {
         if let Some(span) = &mut self.span {
             span.set_error(BROKEN);
@@ -269,7 +269,7 @@ impl Pump {
         self.writer.fail(why);
     }
 
-    /// All of it is rewritten.
+    /// Ends the span of the rewriting.
     fn end_rewrite_span(&mut self, report: Option<&PageReport>) {
         if let (Some(mut span), Some(kind)) = (self.span.take(), self.rewriter.kind()) {
             span.set_ok();
@@ -278,13 +278,13 @@ impl Pump {
         }
     }
 
-    /// Fetches what the text has named since the last time.
+    /// Prefetches the references found since the last call.
     fn prefetch_references(&mut self) {
         let found = self.rewriter.take_references();
         if found.is_empty() {
             return;
         }
-        // Where rules are tried, whoever reads it asks elsewhere.
+        // In a dry run, clients load the resources from elsewhere.
         if !self.rewriter.is_dry_run() {
             let left = &mut self.lookups_left;
             let begun = self
@@ -297,30 +297,30 @@ impl Pump {
     }
 }
 
-/// What comes next of a body.
+/// The next event of a body.
 enum PumpEvent {
     /// A frame, or its end.
     Frame(Option<Result<http_body::Frame<bytes::Bytes>, BoxError>>),
     /// Nothing yet, and no reader is left.
     NoReaders,
-    /// Nothing for so long that what is held should go out.
+    /// No bytes for so long that held bytes should be sent.
     Pause,
-    /// Nothing yet, and it takes too long to be kept.
+    /// Nothing yet, and it takes too long to be stored.
     StoreTimeout,
 }
 
-/// When others have a turn: whoever reads it sends what there is, and nobody waits until a long page is done.
+/// Decides when other tasks run: a reader can send what there is, and no task waits for the end of a long page.
 #[derive(Debug, Default)]
 struct YieldPolicy {
     /// Some text came.
     has_begun: bool,
-    /// Bytes since others had a turn, in however many pieces they came.
+    /// Bytes since the last yield, in any number of pieces.
     taken: usize,
 }
 
 impl YieldPolicy {
-    /// Whether it is others' turn once `taken` bytes more were looked into, of which text came or none, `whole` being what a turn takes:
-    /// then, and as soon as there is a beginning, if there `is_more`.
+    /// Whether to yield after `taken` more bytes. `is_text` is whether they produced text, and `whole` is the length of a turn. The pump
+    /// yields after each turn, and after the first text if there `is_more`.
     fn must_yield(&mut self, taken: usize, whole: usize, is_text: bool, is_more: bool) -> bool {
         let begins = is_text && !self.has_begun;
         self.has_begun |= is_text;
@@ -333,7 +333,7 @@ impl YieldPolicy {
     }
 }
 
-/// `stored` with the note of what all of the page says, and what it was rewritten by.
+/// `stored` with a note: the policy of the whole page, and the facts that it was rewritten with.
 fn with_page_note(
     stored: &Arc<Stored>,
     mut said: PagePolicy,
@@ -351,8 +351,7 @@ fn with_page_note(
     Arc::new(stored.with_note(note))
 }
 
-/// What is kept of an answer whose body is at hand, with validators of its own where the origin's did not do: clients that come next
-/// may ask whether it is still the same.
+/// `stored` for a complete body, with new validators if those of the origin do not fit. Later clients can revalidate with them.
 fn with_validators(
     wanted: &ProxyRequest,
     stored: &Arc<Stored>,

@@ -1,4 +1,4 @@
-//! Requests for a part of what is not kept: media begin with `Range: bytes=0-`, and nothing is kept of parts.
+//! Requests for a part of a resource that is not stored: media begin with `Range: bytes=0-`, and parts are not stored.
 //!
 //! ```text
 //!  bytes=0-…, a miss ──▶ has its client credit (fetch/range_fill_credit.rs)? ── no ──▶ the part is requested
@@ -34,12 +34,12 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::response::respond;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 
-/// For how long it is remembered of a thing that the whole of it is not kept.
+/// How long it is remembered that the whole of a resource is not stored.
 const RANGE_FILL_BACKOFF: Duration = Duration::from_secs(60 * 60);
-/// Things of which that is remembered.
+/// Most keys that are remembered.
 const MAX_RANGE_FILL_BACKOFFS: usize = 4096;
 
-/// What is not fetched whole for who wants its beginning.
+/// Keys for which a range from the first byte does not request the whole.
 #[derive(Debug)]
 pub(crate) struct RangeFillBackoff(Mutex<BackoffKeys>);
 
@@ -65,7 +65,7 @@ impl RangeFillBackoff {
         futile.for_all.has(key, now) || has_cookies && futile.with_cookies.has(key, now)
     }
 
-    /// The whole of `key` is not kept for this reason. What is about one client alone is not remembered.
+    /// Records that the whole of `key` is not stored for this reason. A reason that is about one client only is not recorded.
     fn record(&self, key: &Key, why: Uncacheable, now: Instant) {
         match why {
             Uncacheable::RequestNoStore | Uncacheable::Authorization => {}
@@ -80,7 +80,7 @@ impl RangeFillBackoff {
 }
 
 impl Proxy {
-    /// Whether the whole is asked for in place of the beginning that is wanted.
+    /// Whether the whole is requested instead of the range from the first byte.
     pub(crate) fn should_fill(&self, wanted: &ProxyRequest) -> bool {
         let said = &wanted.ask.headers;
         let has_cookies = said.contains_key(header::COOKIE);
@@ -92,7 +92,7 @@ impl Proxy {
                 .contains(&wanted.key, has_cookies, now)
     }
 
-    /// The part that is wanted of what is coming for others, if it has come as far as where the part begins.
+    /// The requested part of a shared response that is still arriving, if the first byte of the part has arrived.
     pub(crate) fn respond_range_of_shared(
         &self,
         wanted: &ProxyRequest,
@@ -144,7 +144,7 @@ impl Fetch {
         fill
     }
 
-    /// Why the whole that was asked for by the fields `asked` will not be kept, while a part is wanted.
+    /// Why the whole that was requested with the fields `asked` will not be stored, if a part is wanted.
     pub(crate) fn reject_reason(
         &self,
         at: &ProxyRequest,
@@ -169,14 +169,14 @@ impl Fetch {
         }
     }
 
-    /// Asks for the part from now on, by the fields `headers`, as its client does: the whole is not kept, for this reason.
+    /// Requests the part from now on, with the client's fields in `headers`, because the whole is not stored for this reason.
     pub(crate) fn fall_back_to_range(&mut self, headers: &mut HeaderMap, why: Uncacheable) {
         let now = self.proxy.runtime.now();
         self.proxy
             .range_fill_backoff
             .record(&self.wanted.key, why, now);
         match why {
-            // Others may have it: the next of them leads.
+            // Other clients may have it: the next follower leads.
             Uncacheable::Cookie | Uncacheable::RequestNoStore | Uncacheable::Authorization => {
                 self.leader = None;
             }

@@ -34,7 +34,7 @@ use crate::request::miss_rate::source;
 pub(crate) const LIMIT: &str = "range_fill_mib";
 /// The seconds in which the full credit is refilled.
 const REFILL_SECONDS: i64 = 64;
-/// Fills of one client whose size is not known yet.
+/// Most fills of one client with a size that is not known yet.
 const MAX_PENDING_FILLS: u32 = 8;
 /// The charge for a whole that is cut off at its head, bytes: what an origin has sent by then, about.
 const ABORTED_FILL_CHARGE_BYTES: u64 = 1 << 20;

@@ -1,5 +1,5 @@
-//! The redirects that one fetch has followed: what they allow of what they led to, by which URLs that is purged, and what is kept of them
-//! beside it, to judge it for whoever asks next.
+//! The redirects that one fetch has followed: what they permit for the final response, the URLs that purge it, and the note that is stored
+//! with it. The note is for the check of later requests.
 
 use http::{HeaderMap, HeaderName, HeaderValue, header, response};
 use spdy_cache::freshness::Times;
@@ -15,10 +15,10 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::response::respond;
 use crate::telemetry::counters::Outcome;
 
-/// The field by whose words answers are purged; one of them is each URL that was followed.
+/// The field with the tags that responses are purged by. Each URL that was followed is a tag.
 const TAGS: HeaderName = HeaderName::from_static("surrogate-key");
 
-/// What they come to.
+/// The redirects so far.
 #[derive(Debug, Default)]
 pub(crate) struct RedirectChain {
     rules_state: RedirectState,
@@ -27,7 +27,7 @@ pub(crate) struct RedirectChain {
 }
 
 impl RedirectChain {
-    /// Says in whose name the next request is, if this one was in anybody's.
+    /// Sets the `Origin` of the next request, if this one had one.
     pub(crate) fn name(&self, rules: &Rules, headers: &mut HeaderMap) {
         if headers.contains_key(header::ORIGIN)
             && let Ok(origin) = HeaderValue::from_str(self.rules_state.origin(rules))
@@ -36,24 +36,24 @@ impl RedirectChain {
         }
     }
 
-    /// Makes the head of what they led to say what all of them allow together.
+    /// Restricts the head of the final response to what all redirects permit.
     pub(crate) fn restrict(&self, policy: &Policy, head: &mut response::Parts, times: Times) {
         self.redirects
             .apply(policy, head.status, &mut head.headers, times);
         self.rules_state.amend(&mut head.headers);
     }
 
-    /// Why what they led to may not be kept, if so.
+    /// Why the final response may not be stored, if so.
     pub(crate) fn refused(&self) -> Option<Uncacheable> {
         self.redirects.refused()
     }
 
-    /// The note that is kept with what they led to; empty if there was none.
+    /// The note that is stored with the final response; empty if there was no redirect.
     pub(crate) fn note(&self) -> Vec<u8> {
         self.urls.join(" ").into_bytes()
     }
 
-    /// Reads the first line of a note: where redirects led to what is kept with it.
+    /// Reads the first line of a note: where redirects led to the stored response.
     pub(crate) fn urls_from_note(note: &[u8]) -> Vec<Url> {
         let line = note.split(|byte| *byte == b'\n').next();
         let text = std::str::from_utf8(line.unwrap_or_default()).unwrap_or_default();
@@ -61,7 +61,7 @@ impl RedirectChain {
         words.filter_map(|word| Url::parse(word).ok()).collect()
     }
 
-    /// Lets what is kept of it be purged by each URL on the way.
+    /// Adds each URL on the way as a tag, so that the stored response is purged by it.
     pub(crate) fn add_surrogate_keys(&self, kept: &mut HeaderMap) {
         for url in &self.urls {
             if let Ok(tag) = HeaderValue::from_str(url) {
@@ -72,7 +72,8 @@ impl RedirectChain {
 }
 
 impl Fetch {
-    /// Where the redirect `head` of another host leads; `None` if it is the site's own, or what becomes of the request instead.
+    /// The request for the target of `head`, a redirect of another host; `None` if it is of the site's own. The error is the response that
+    /// the client gets instead.
     pub(crate) fn follow_redirect(
         &mut self,
         at: &ProxyRequest,
@@ -87,7 +88,7 @@ impl Fetch {
             .rules_state
             .decide(&at.site.rules, moved, *load, &head.headers)
         {
-            // A browser would ask its policy of each hop.
+            // A browser would check its policy at each hop.
             Redirect::Follow(next) => {
                 let guarded = at.site.pages.guarded_kinds(&at.site.rules, next.url());
                 next.without(guarded)

@@ -1,4 +1,4 @@
-//! What is kept, made fresh by what its origin says of it: by a 304, or by the head that HEAD has (RFC 9111 §4.3.4, §4.3.5).
+//! Refreshes a stored response by a 304, or by the head of a response to HEAD (RFC 9111 §4.3.4, §4.3.5).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::rewrite::response_rewriter::{self, RewritePlan};
 use crate::rewrite::rewrite_facts;
 use crate::telemetry::counters::Outcome;
 
-/// What a page is rewritten by, beside whether it is at all; a sheet by the first.
+/// The fields that a page is rewritten by, apart from whether it is rewritten. For a sheet, only the first.
 const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
     header::CONTENT_TYPE,
     header::CONTENT_SECURITY_POLICY,
@@ -29,7 +29,7 @@ const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
 ];
 
 impl Fetch {
-    /// What a 304 makes of what is kept, if it was asked about that.
+    /// Merges a 304 into the stored response, if the request was about that.
     pub(crate) fn merge(
         &self,
         head: &response::Parts,
@@ -42,7 +42,7 @@ impl Fetch {
         Some(merge(policy, object.stored(), asked, &head, times))
     }
 
-    /// `head` as it would be told of the whole: what was rewritten is without a coding, whatever its origin chooses by that.
+    /// `head` as it would be for the whole. A rewritten response has no coding, so the origin's choice of one does not matter.
     fn without_coding<'a>(
         &self,
         stored: &Stored,
@@ -56,14 +56,14 @@ impl Fetch {
         Cow::Owned(plain)
     }
 
-    /// What becomes of the body of `stored`.
+    /// How the body of `stored` is rewritten.
     fn rewrite_plan(&self, stored: &Stored) -> RewritePlan {
         let (at, mut served) = (&self.wanted, stored.headers().clone());
         let seen = self.seen();
         response_rewriter::plan_rewrite(at, at, stored.status(), &mut served, Some(&seen))
     }
 
-    /// Whether what was made of the body that is kept, or was not made of it, hangs on what this changes: then it is made anew, of the whole.
+    /// Whether the merge changes how the stored body was rewritten, or that it was not. Then the whole is fetched and rewritten again.
     pub(crate) fn changes_rewrite(&self, merged: &MergeResult) -> bool {
         let Some(StaleEntry { object, .. }) = &self.known else {
             return false;
@@ -80,7 +80,7 @@ impl Fetch {
         made_by.iter().any(differs)
     }
 
-    /// A 304 to our own condition makes what is kept fresh.
+    /// Refreshes the stored response by a 304 to the proxy's own condition.
     pub(crate) fn apply_not_modified(
         &mut self,
         head: &response::Parts,
@@ -94,7 +94,8 @@ impl Fetch {
         Some(self.refresh(&object, merged, head))
     }
 
-    /// A 200 to HEAD, with the validators of what is kept, makes that fresh; with others, stale (RFC 9111 §4.3.5).
+    /// A 200 to HEAD with the validators of the stored response refreshes it. With others, the stored response becomes stale (RFC 9111
+    /// §4.3.5).
     pub(crate) fn apply_head_response(
         &mut self,
         head: &response::Parts,
@@ -119,7 +120,7 @@ impl Fetch {
         }
     }
 
-    /// What is kept, with the new fields of `head`.
+    /// The stored response with the new fields of `head`.
     fn refresh(
         &mut self,
         object: &Object,
@@ -136,7 +137,7 @@ impl Fetch {
             let served = served.map(|(served, _)| served);
             let mut served = served.unwrap_or_else(|_| object.stored().served().clone());
             let is_tagged = served.contains_key(header::ETAG);
-            // The body is the same, and so is what was made of it.
+            // The body is the same, and so is its rewritten form.
             for name in [header::ETAG, header::LAST_MODIFIED] {
                 let before = object.stored().served().get(&name);
                 if let (false, Some(before)) = (served.contains_key(&name), before) {
@@ -160,9 +161,9 @@ impl Fetch {
                 let kept = self.proxy.store(key, &stored, body, self.since);
                 let is_purged = self.proxy.purges.purged_since(key, self.since.purges);
                 match self.leader.as_mut() {
-                    // Who waits asks anew, one for all.
+                    // Requests that wait start one new fetch.
                     Some(_) if is_purged => self.leader = None,
-                    // Where there is no room to keep it, it is good all the same.
+                    // Without room to store it, the response is still valid.
                     Some(leader) => leader.share(Arc::new(SharedResponse {
                         stored: stored.clone(),
                         source: SharedBodySource::Stored(kept.unwrap_or_else(|| object.clone())),
@@ -179,7 +180,7 @@ impl Fetch {
                 (stored, status.detail(why.token()))
             }
         };
-        // What it waits for may not have been looked for since the program was started, or have failed.
+        // The resources that it waits for may have failed, or not have been looked up since the program started.
         self.proxy.prefetch_pinned(&self.wanted, stored.note());
         let mut response = self
             .proxy

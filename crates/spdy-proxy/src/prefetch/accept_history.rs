@@ -1,8 +1,7 @@
-//! What browsers say that they take (`Accept`), by browser and kind of thing: so that what is fetched ahead for one is asked for as it
-//! will ask.
+//! The `Accept` that browsers send, by browser and kind of resource: so a prefetch sends the `Accept` that the browser will send.
 //!
-//! A page is asked for with an `Accept` of its own, which tells nothing of images; and an origin that chooses their format by it would
-//! give another one to us. A browser says the same each time, so what it said last is what it will say next.
+//! The `Accept` of a page's request does not apply to images. An origin that chooses the image format by it would give a prefetch another
+//! format. A browser sends the same value each time, so its last value predicts the next.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -12,10 +11,10 @@ use spdy_rewrite::kind::Kind;
 
 /// Browsers, each with a kind, that are remembered; the one that was learned first is forgotten.
 const MAX_ENTRIES: usize = 1024;
-/// What says of itself or wants more than this, in bytes, is not learned.
+/// Longer values, of browser or `Accept`, are not learned; in bytes.
 const MAX_BYTES: usize = 512;
 
-/// What each takes.
+/// The value of each.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptHistory(Mutex<Table>);
 
@@ -27,7 +26,7 @@ struct Table {
 }
 
 impl AcceptHistory {
-    /// A request for a thing of that kind came with these fields.
+    /// A request for a resource of that kind came with these fields.
     pub(crate) fn record(&self, fields: &HeaderMap, kind: Kind) {
         let Some((browser, accept)) = browser(fields).zip(fields.get(header::ACCEPT)) else {
             return;
@@ -52,7 +51,7 @@ impl AcceptHistory {
         table.by_browser.insert(name, accept.clone());
     }
 
-    /// What the browser that sent these fields will take for a thing of that kind, if it ever said.
+    /// The `Accept` that the browser with these fields will send for this kind of resource, if it is known.
     pub(crate) fn lookup(&self, fields: &HeaderMap, kind: Kind) -> Option<HeaderValue> {
         let name = (browser(fields)?.to_vec(), kind);
         let table = self.0.lock();

@@ -1,7 +1,7 @@
-//! What was fetched ahead in vain: it is not fetched ahead again for a while, so that the second fetch, by who asks for it, is paid once.
+//! Remembers prefetches that were useless. They are not repeated for a while, so the cost of fetching a resource twice is paid once.
 //!
-//! What nobody may keep, or what is stale as soon as it is here, is likely so an hour later. What failed may be well again soon, and what
-//! found no room is no matter of the thing at all.
+//! A response that may not be stored, or that is stale on arrival, is likely the same an hour later. A failed one may work again soon. A
+//! lack of room says nothing about the resource.
 
 use std::time::Duration;
 
@@ -13,11 +13,11 @@ use spdy_clock::Instant;
 use crate::expiring_map::ExpiringMap;
 use crate::fetch::origin_exchange::{FetchOutcome, PrefetchResult};
 
-/// For how long it is remembered of a thing that it was of no use.
+/// How long a useless prefetch is remembered.
 const NOT_REUSABLE_BACKOFF: Duration = Duration::from_secs(60 * 60);
 /// And that it failed.
 const FAILURE_BACKOFF: Duration = Duration::from_secs(10);
-/// Things of which either is remembered.
+/// The number of resources in either table.
 const MAX_BACKOFF_KEYS: usize = 4096;
 
 /// All of them.
@@ -39,13 +39,13 @@ impl PrefetchBackoff {
         }))
     }
 
-    /// Whether it would be in vain to fetch `key` ahead.
+    /// Whether a prefetch of `key` would be useless.
     pub(crate) fn has(&self, key: &Key, now: Instant) -> bool {
         let mut things = self.lock();
         things.not_reusable.has(key, now) || things.failed.has(key, now)
     }
 
-    /// This came of fetching `key` ahead.
+    /// Records the result of a prefetch of `key`.
     pub(crate) fn record(&self, key: &Key, got: &FetchOutcome, now: Instant) {
         let mut things = self.lock();
         match got {

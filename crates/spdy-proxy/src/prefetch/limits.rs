@@ -1,7 +1,7 @@
-//! How much is fetched ahead: for one thing that a client asked for with all that it leads to, and for all clients at once.
+//! Limits for prefetching: for one client request with all that it leads to, and for all clients at once.
 //!
-//! A page names sheets, and each of these names more: without a sum over all of it one request would have an origin asked for
-//! the product of what each may name.
+//! A page names sheets, and each of these names more. Without a limit for the total, one request could cause as many fetches as the product
+//! of what each may name.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,12 +10,12 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::learn::LearnConfig;
 
-/// What may still be fetched ahead for one thing that a client asked for. Clones spend together.
+/// The number of prefetches left for one client request. Clones share it.
 #[derive(Clone, Debug)]
 pub(crate) struct PrefetchBudget(Arc<AtomicUsize>);
 
 impl PrefetchBudget {
-    /// So many things.
+    /// A budget of this many prefetches.
     pub(crate) fn new(most: usize) -> Self {
         Self(Arc::new(AtomicUsize::new(most)))
     }
@@ -28,14 +28,14 @@ impl PrefetchBudget {
     }
 }
 
-/// Where something stands that is fetched before it is asked for.
+/// The position of a prefetched resource.
 #[derive(Clone, Debug)]
 pub(crate) struct PrefetchStep {
-    /// How many things led to it that were fetched so, itself among them.
+    /// The number of prefetches that led to it, including itself.
     pub(crate) depth: u8,
-    /// Of what a client asked for, which all began with.
+    /// Of the client request that began it.
     pub(crate) budget: PrefetchBudget,
-    /// Its place among all that are on their way at once; free when nobody has it any more.
+    /// Its permit among all prefetches in flight; released when the last clone is dropped.
     pub(crate) _permit: Arc<OwnedSemaphorePermit>,
 }
 
@@ -54,12 +54,12 @@ impl PrefetchLimits {
         }
     }
 
-    /// For something that a client asked for.
+    /// For one client request.
     pub(crate) fn budget(&self) -> PrefetchBudget {
         PrefetchBudget::new(self.per_page)
     }
 
-    /// A place for one more, if there is one.
+    /// A permit for one more prefetch, if there is one.
     pub(crate) fn try_acquire(&self) -> Option<Arc<OwnedSemaphorePermit>> {
         self.permits.clone().try_acquire_owned().ok().map(Arc::new)
     }

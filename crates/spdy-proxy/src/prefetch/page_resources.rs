@@ -8,13 +8,13 @@
 //!                                                                                 └ else ──▶ hint
 //! ```
 //!
-//! Sheets, scripts and fonts that the page names go along. What clients need beside goes along if the page or one of its sheets names exactly that URL; else the caller must find that it is in the
-//! cache for everyone, and it has no query. So clients, which are not trusted, choose among things that are public, and add
-//! nothing. Nothing is remembered of a page that is not public (`public`): what it names could be one
-//! client's alone.
+//! Sheets, scripts and fonts that the page names go along. Other resources that clients request go along if the page or one of its sheets
+//! names exactly that URL. Otherwise the caller must find that the resource is in the cache as public, and it must have no query. So
+//! clients, which are not trusted, choose among public resources, and add nothing. No references are remembered of a page that is not
+//! public (`public`): they could be private to one client.
 //!
-//! The origin may write fields of the request into a page that varies on them (`Accept-Language`). So the names in a page are kept for
-//! each variant, and used only for requests that select this variant. A sheet that varies is not noted at all.
+//! The origin may write request fields into a page that varies on them (`Accept-Language`). So the names in a page are stored for each
+//! variant, and used only for requests that select this variant. A sheet that varies is not noted at all.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::IpAddr;
@@ -184,7 +184,7 @@ pub(crate) fn target_at<'u>(home: &str, url: &'u str) -> Option<&'u str> {
 }
 
 impl ReferenceTables {
-    /// The thing at `target`, if one of these variants of a page or one of its sheets names it.
+    /// The resource at `target`, if one of these variants of a page or one of its sheets names it.
     fn find<'t>(
         &'t self,
         variants: impl IntoIterator<Item = &'t DocumentReferences>,
@@ -234,7 +234,7 @@ impl PageResources {
         self.texts().pages.insert(url, variant, things);
     }
 
-    /// The public sheet at `url` in its own place, which is the same for all clients, names these.
+    /// Records the references of the public sheet at `url`, which is the same for all clients.
     pub fn record_stylesheet(
         &self,
         url: &str,
@@ -278,7 +278,7 @@ impl PageResources {
         let text = texts.pages.variant(page, variant);
         let named = text.map_or(&[][..], |text| &text.things);
         let mut own: Vec<_> = named.iter().filter(|it| is_candidate(it)).collect();
-        // A client wants first what it cannot draw without.
+        // A client first needs what it cannot draw without.
         own.sort_by_key(|thing| rank(thing.kind));
         let mut seen = BTreeSet::new();
         own.retain(|thing| seen.insert(thing.target.clone()));
@@ -365,8 +365,8 @@ impl PageResources {
     }
 }
 
-/// What of a reference is answered here: its path at `home`, or where it was moved. What is the site's by another name is asked for by
-/// that.
+/// The path of a reference that is served here: its path at `home`, or the path it was moved to. A resource of the site under another name
+/// is requested by that name.
 pub(crate) fn path_at_origin(reference: &Reference, home: &url::Origin) -> Option<String> {
     let own = match &reference.outcome {
         Ok(place) if place.starts_with('/') || reference.is_alias() => return Some(place.clone()),
@@ -399,7 +399,7 @@ impl ReferencedResource {
     }
 }
 
-/// The things that `references` name at the home of `reader`, each once.
+/// The resources that `references` name at the home of `reader`, each once.
 fn things(references: &[Reference], reader: DocumentContext<'_>) -> Vec<ReferencedResource> {
     let mut things: Vec<ReferencedResource> = Vec::new();
     let mut places = BTreeMap::new();

@@ -1,8 +1,8 @@
-//! What is fetched, pushed and hinted before it is asked for: what a page or a sheet names, as it will be asked for.
+//! What is fetched, pushed and hinted ahead: the resources that a page or a sheet names, with the headers of the later request.
 //!
-//! Who asked for a page will ask for what it names, saying of himself what he said: so the same request is made here in his
-//! place, without his cookies, and its answer waits in the cache. A page has so many things fetched for it (prefetch/limits.rs), and they
-//! lead so far.
+//! A client that requested a page will request what the page names, with the same headers. So the prefetcher sends the same requests
+//! without the cookies, and stores the answers in the cache. The number of prefetches of a page and their depth are limited
+//! (prefetch/limits.rs).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -46,17 +46,17 @@ pub(crate) const MAX_PREFETCH_LOOKUPS: usize = 1024;
 /// that imports another one without end is not followed.
 const MAX_PREFETCH_DEPTH: u8 = 3;
 
-/// A page that came by to its end, and what became of it.
+/// A page that passed to its end, and the result of rewriting it.
 pub(crate) struct FinishedPage<'a> {
     pub(crate) report: PageReport,
     pub(crate) status: StatusCode,
-    /// What it names, the first so many.
+    /// The resources that it names, up to a limit.
     pub(crate) references: &'a [Reference],
     /// It is stored, so that other requests may use it.
     pub(crate) is_shared: bool,
     /// The stored page, if it is public.
     pub(crate) public: Option<&'a Stored>,
-    /// Targets of what was made ready ahead for it: fetched, or lifted from the disk or the shared tier.
+    /// Targets of what was prefetched for it: fetched, or loaded from the disk or the shared tier.
     pub(crate) prefetched: &'a [String],
     /// What rewriting took.
     pub(crate) rewriting: Duration,
@@ -64,17 +64,17 @@ pub(crate) struct FinishedPage<'a> {
     pub(crate) is_dry_run: bool,
 }
 
-/// As what a page loads a thing.
+/// How a page loads a resource.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct LoadHints {
-    /// What its name looks like, if the page does not say.
+    /// The kind by its name, if the page does not state it.
     kind: Option<Kind>,
     by_cors: bool,
     referrer_scope: ReferrerScope,
 }
 
 impl LoadHints {
-    /// As the page is said to want it.
+    /// As the page states that it will load it.
     pub(crate) fn from_page(kind: Option<PageKind>, by_cors: bool) -> Self {
         let kind = match kind {
             Some(PageKind::Stylesheet) => Some(Kind::Style),
@@ -92,21 +92,21 @@ impl LoadHints {
     }
 }
 
-/// What was learned of fetching ahead.
+/// The state of prefetching.
 #[derive(Debug)]
 pub(crate) struct Prefetcher {
-    /// As it will be asked for.
+    /// The `Accept` of the later request.
     accept_history: AcceptHistory,
     pub(crate) backoff: PrefetchBackoff,
     pub(crate) seen: PrefetchSeen,
     limits: PrefetchLimits,
 }
 
-/// What became of looking for a thing to be fetched ahead.
+/// The result of an attempt to prefetch a resource.
 enum PrefetchAttempt {
     /// It is on its way now.
     Started,
-    /// It is here; `varies` if it may be another for who asks otherwise.
+    /// It is in memory; `varies` if other headers may select another variant.
     AlreadyStored { varies: bool },
     /// Neither: it is on its way already, is of no use, or is one too many.
     Skipped,
@@ -122,7 +122,7 @@ impl Prefetcher {
         }
     }
 
-    /// What may still be fetched ahead for what led to `wanted`.
+    /// The prefetches left for the request that led to `wanted`.
     pub(crate) fn budget(&self, wanted: &ProxyRequest) -> PrefetchBudget {
         match &wanted.prefetch_step {
             Some(step) => step.budget.clone(),
@@ -130,7 +130,7 @@ impl Prefetcher {
         }
     }
 
-    /// A client asked for `wanted`, which is not kept.
+    /// A client requested `wanted`, which is not stored.
     pub(crate) fn record_accept(&self, wanted: &ProxyRequest) {
         let said = wanted.said();
         let accept = said.get(header::ACCEPT).map(HeaderValue::as_bytes);
@@ -149,7 +149,7 @@ impl Prefetcher {
 }
 
 impl Proxy {
-    /// What is known of `uri`, of the site's own origin, for a client that asked as `page` does and will ask for it as `load` says.
+    /// The cache state of `uri`, of the site's own origin, for a client that sent `page` and will load it as `load`.
     pub(crate) fn push_candidate_state(
         &self,
         site: &Arc<Site>,
@@ -165,7 +165,7 @@ impl Proxy {
                 bytes: usize::try_from(object.body().len()).unwrap_or(usize::MAX),
                 kind: kind_of(object.stored().headers()),
             },
-            // It cannot be pushed, and yet it may be told of.
+            // It cannot be pushed, but may be hinted.
             None => CandidateState::Available {
                 bytes: usize::MAX,
                 kind: PageKind::Other,
@@ -173,8 +173,8 @@ impl Proxy {
         }
     }
 
-    /// The kind of what is at `uri`, if it is the site's own, without a query, and in the cache for everyone: a sheet, script, font or
-    /// image. A page that was requested as `page` will request it as `load` says.
+    /// The kind of the resource at `uri`, if it is the site's own, without a query, and in the cache as public: a sheet, script, font or
+    /// image. A page that was requested as `page` will request it as `load`.
     pub(crate) fn public_resource_kind(
         &self,
         site: &Arc<Site>,
@@ -211,7 +211,7 @@ impl Proxy {
         (response.status() == StatusCode::OK).then_some(response)
     }
 
-    /// The request for `uri` that the client will send for the page it asked for as `page`.
+    /// The request for `uri` that the client will send for the page that it requested as `page`.
     fn subresource_request(
         &self,
         site: &Arc<Site>,
@@ -281,9 +281,9 @@ impl Proxy {
         ProxyRequest::read(site.clone(), asks.authority.to_owned(), asked).ok()
     }
 
-    /// Has in memory what a page or a sheet, the answer to `wanted`, names: who asked for it will ask for that. So many may still be
-    /// `looked_for`; what is not fetched ahead in any case is none of them. Gives the targets of what is now on its way, from its origin,
-    /// the disk or the shared tier.
+    /// Loads into memory what a page or a sheet, the answer to `wanted`, names: its client will request that. `looked_for` is the number of
+    /// lookups left, without those that are never prefetched. Returns the targets that are now being loaded, from origin, disk or shared
+    /// tier.
     pub(crate) fn prefetch_references(
         self: &Arc<Self>,
         wanted: &ProxyRequest,
@@ -312,13 +312,13 @@ impl Proxy {
         for reference in named {
             let (site, kind) = (&wanted.site, reference.kind);
             let path = match reference.outcome {
-                // A frame begins when it is seen, and a film when somebody wants it.
+                // A browser loads a frame when it becomes visible, and a film when the user plays it.
                 _ if matches!(kind, Kind::Media | Kind::Document) => None,
-                // Which of several a browser loads, and whether none but what stands beside them, is its own choice.
+                // The browser chooses one of several candidates, or the reference beside them.
                 _ if reference.is_candidate => None,
-                // A pinned sheet is left where it is, or asked for as it came, but fetched: so it is known for the next page.
+                // A pinned sheet stays at its host or is requested unchanged, but is fetched: so it is known for the next page.
                 Err(SkipReason::Integrity) => proxied_path(site, reference, &home),
-                // What is the site's own is none of a named host's business.
+                // A named host has nothing to do with the site's own resources.
                 Err(SkipReason::SameSite) if wanted.is_alias() => None,
                 _ => page_resources::path_at_origin(reference, &home),
             };
@@ -351,13 +351,13 @@ impl Proxy {
         begun
     }
 
-    /// All of a page came by, and this became of it.
+    /// Records a page that was read to its end, and its result.
     pub(crate) fn record_page(&self, wanted: &ProxyRequest, done: FinishedPage<'_>) {
         let Some(url) = wanted.url() else {
             return;
         };
         let (mut report, named, is_shared) = (done.report, done.references, done.is_shared);
-        // A page that tells of an error does not tell what the next answer to the same request says.
+        // An error page does not show what the next answer to the same request contains.
         let is_page = done.status == StatusCode::OK;
         let own = wanted.client_url().filter(|_| !wanted.is_alias());
         if let (None, Some(seen)) = (report.left, own) {
@@ -442,7 +442,7 @@ impl Proxy {
         self.record_page(wanted, done);
     }
 
-    /// Has `wanted` in memory for who will ask for it, unless it is there, was of no use or is fetched already. It is fetched, and counted
+    /// Loads `wanted` into memory for a later request, unless it is there, was of no use or is being fetched. It is fetched, and counted
     /// so, only if neither the disk nor the shared tier has it.
     fn start_prefetch(
         self: &Arc<Self>,
@@ -502,18 +502,18 @@ impl Proxy {
     }
 }
 
-/// How a browser that has a page asks for what that names.
+/// How a browser with a page requests what the page names.
 struct PrefetchOrigin<'a> {
-    /// Whom it asks.
+    /// The host that it contacts.
     authority: &'a str,
     /// The origin of the page.
     origin: &'a str,
-    /// The page is of another origin than what is asked for.
+    /// The page's origin differs from that of the resource.
     is_cross_origin: bool,
 }
 
 impl<'a> PrefetchOrigin<'a> {
-    /// For `uri`, which the page that was asked for as `page` names.
+    /// For `uri`, which the page requested as `page` names.
     fn of(site: &'a Site, page: &'a request::Parts, uri: &'a Uri) -> Self {
         let at = request_authority(page).unwrap_or(&site.name);
         let from = site.named(at).map(HostAlias::origin);
@@ -542,7 +542,7 @@ fn proxied_path(site: &Site, reference: &Reference, home: &url::Origin) -> Optio
     }
 }
 
-/// What the path of a moved resource looks like, where nothing else tells.
+/// The kind by the path of a moved resource, if nothing else states it.
 fn kind_by_path(path: &str) -> Kind {
     let name = path.rsplit('/').next().unwrap_or_default();
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);

@@ -21,16 +21,16 @@ const MAX_SEEN: usize = 16 * 1024;
 #[derive(Debug)]
 pub(crate) struct PrefetchSeen(Mutex<ExpiringMap<u64>>);
 
-/// Who looks for things.
+/// The client for which resources are prefetched.
 #[derive(Debug)]
 pub(crate) struct PrefetchContext {
-    /// Where he is.
+    /// Hash of the site, its rules, and the scheme and host that the client uses.
     place: DefaultHasher,
-    /// And who, by what he says of himself; which formats he takes for a thing is learned, and not among it.
+    /// The same with the client's request headers. The formats it accepts for a resource are learned, and not included.
     request_hash: DefaultHasher,
 }
 
-/// The numbers of one thing: as everyone has it, and as he has it who looks.
+/// The keys of one resource: shared by all clients, and for clients with the same headers.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct SeenKeys {
     shared: u64,
@@ -38,7 +38,7 @@ pub(crate) struct SeenKeys {
 }
 
 impl PrefetchContext {
-    /// Who asked for `wanted`, and says so much of himself.
+    /// The client that requested `wanted` with the headers `says`.
     pub(crate) fn of(wanted: &ProxyRequest, says: &HeaderMap) -> Self {
         let mut place = DefaultHasher::new();
         (&wanted.site.name, wanted.site.rules.tag()).hash(&mut place);
@@ -57,7 +57,7 @@ impl PrefetchContext {
         }
     }
 
-    /// Those of what is at `path`, loaded as `load` tells.
+    /// The keys of the resource at `path`, loaded as `load`.
     pub(crate) fn keys(&self, path: &str, load: &impl Hash) -> SeenKeys {
         let number = |of: &DefaultHasher| {
             let mut hasher = of.clone();
@@ -76,14 +76,14 @@ impl PrefetchSeen {
         Self(Mutex::new(nothing_yet()))
     }
 
-    /// Whether the thing of these numbers was here a moment ago.
+    /// Whether the resource with these keys was seen recently.
     pub(crate) fn has(&self, numbers: SeenKeys, now: Instant) -> bool {
         self.things(|things| {
             things.has(&numbers.shared, now) || things.has(&numbers.per_client, now)
         })
     }
 
-    /// The thing of these numbers is here, for who looks alone where `varies`.
+    /// The resource with these keys is here. If it `varies`, it is recorded for clients with the same headers only.
     pub(crate) fn record(&self, numbers: SeenKeys, varies: bool, now: Instant) {
         let number = match varies {
             true => numbers.per_client,
@@ -121,7 +121,7 @@ mod tests {
         let at = |ms: u64| Instant::ZERO + Duration::from_millis(ms);
         assert!(!here.has(THING, at(0)));
         here.record(THING, false, at(0));
-        here.record(THING, false, at(900)); // it was not looked for anew
+        here.record(THING, false, at(900)); // does not renew the entry
         assert!(here.has(THING, at(999)));
         assert!(!here.has(THING, at(1000)));
         here.record(THING, false, at(2000));

@@ -1,7 +1,7 @@
-//! A request under the name that some other host has here: whose it is, under which key it is kept, and what the host is sent.
+//! A request under the name that another host has here: the host, the cache key, and the request for the host.
 //!
-//! The host is one that its operator listed; the name stands for it and for nothing else (`spdy-rewrite/named_host.rs`). What is
-//! kept of it is kept apart from what is moved under the site's name: an answer may differ by who is said to ask.
+//! The operator listed the host, and the name stands for that host only (`spdy-rewrite/named_host.rs`). Its stored answers are separate
+//! from those of resources moved under the site's name: an answer may depend on the requesting origin.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::sites::site_table::Site;
 use crate::websocket::handshake;
 
 impl ProxyRequest {
-    /// Reads `asked`, which named `authority`, the name that `named` has.
+    /// Reads `asked`, which named `authority`, the name of `named`.
     ///
     /// # Errors
     ///
@@ -82,7 +82,7 @@ impl ProxyRequest {
     }
 }
 
-/// What is asked of the host for `target`.
+/// The request for `target` to the host.
 fn open_alias(
     site: &Site,
     named: &HostAlias,
@@ -104,8 +104,8 @@ fn open_alias(
     )
 }
 
-/// Under which key the answer to `ask` is kept: whoever is said to ask may be answered otherwise, and so may who wants it otherwise,
-/// whether or not the host says so by Vary.
+/// The cache key of the answer to `ask`. It has the request's Origin and the headers that scripts can set: the answer may depend on them,
+/// even if the host does not state it in Vary.
 fn cache_key(
     site: &Site,
     moved: &ProxiedUrl,

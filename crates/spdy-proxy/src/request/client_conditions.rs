@@ -1,5 +1,5 @@
-//! What a client says to caches, of what it has and how patient it is: another host is told nothing of that, by which it might know the
-//! client again, so what was meant is answered here.
+//! The client's cache fields: what it has, and how old an answer may be. Another host could recognize the client by them, so it does not
+//! get them, and they are evaluated here.
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, StatusCode, response};
@@ -8,7 +8,7 @@ use spdy_cache::conditions;
 use crate::fetch::origin_exchange::Fetch;
 use crate::request::proxy_request::ProxyRequest;
 
-/// Fields by which a client asks for less than an answer, or judges what is kept.
+/// Fields by which a client requests less than a whole answer, or sets conditions for a stored one.
 pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
     header::CACHE_CONTROL,
     header::PRAGMA,
@@ -21,7 +21,7 @@ pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
 ];
 
 impl ProxyRequest {
-    /// The fields of the request for the origin: for another host without all that, but for a range, which is written anew.
+    /// The fields of the request for the origin. For another host, these fields are removed, and only a single range is added again.
     pub(crate) fn origin_headers(&self) -> HeaderMap {
         let mut headers = self.ask.headers.clone();
         if self.moved.is_some() {
@@ -38,7 +38,7 @@ impl ProxyRequest {
 }
 
 impl Fetch {
-    /// Whether the part that came is of something else than the client has a part of, or may be: it then wants the whole.
+    /// Whether the range that arrived may be of another representation than the one the client has a part of: it then needs the whole.
     pub(crate) fn is_range_of_other_representation(
         &self,
         asked: &HeaderMap,
@@ -57,7 +57,7 @@ impl Fetch {
         }
     }
 
-    /// What a client gets by its own conditions, of which another host is not told; what is kept is judged with it.
+    /// Applies the client's own conditions to an answer of another host, which did not get them; a stored answer is checked with them.
     pub(crate) fn answer_client_conditions(
         &self,
         status: StatusCode,

@@ -60,8 +60,8 @@ const ADDRESS: [&str; 28] = [
     "x-sucuri-clientip",
     "x-vercel-forwarded-for",
 ];
-/// Who the client is, by its certificate or by a login at a proxy: origins take it as proven. A proxy that terminates TLS must remove what a
-/// client says of its certificate (RFC 9440 §2.4).
+/// The client's identity, by its certificate or a login at a proxy: origins take it as proven. A proxy that terminates TLS must remove what
+/// a client claims of its certificate (RFC 9440 §2.4).
 const IDENTITY: [&str; 25] = [
     "cf-access-authenticated-user-email",
     "remote-email",
@@ -177,7 +177,7 @@ pub(crate) fn is_forgeable(name: &HeaderName) -> bool {
     ForgeableField::of(name).is_some()
 }
 
-/// Whether a proxy states in `headers` who the user is. A client's own statement is removed before a request is forwarded.
+/// Whether a proxy states the user in `headers`. A client's own statement is removed before a request is forwarded.
 pub(crate) fn has_proxy_identity(headers: &HeaderMap) -> bool {
     headers
         .keys()

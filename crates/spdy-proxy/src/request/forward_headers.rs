@@ -1,4 +1,4 @@
-//! Header fields between client, accelerator and origin: what is passed on, and what is said anew (RFC 9110 §7.6).
+//! Header fields between client, accelerator and origin: which are passed on, and which are replaced (RFC 9110 §7.6).
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Version};
@@ -28,7 +28,7 @@ static HOP_BY_HOP: [HeaderName; 10] = [
     HeaderName::from_static("http2-settings"),
 ];
 
-/// Takes out what is about one connection.
+/// Removes the fields about one connection.
 pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     let named = headers.get_all(header::CONNECTION).iter();
     let named: Vec<HeaderName> = named
@@ -40,7 +40,7 @@ pub(crate) fn remove_hop_by_hop(headers: &mut HeaderMap) {
     });
 }
 
-/// Takes out every field whose name is one of those. Mostly there is none, and then nothing is done.
+/// Removes every field that matches `is_one`. Usually there is none, and then nothing is done.
 fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
     let those: Vec<HeaderName> = headers
         .keys()
@@ -52,7 +52,7 @@ fn strip(headers: &mut HeaderMap, is_one: impl Fn(&HeaderName) -> bool) {
     }
 }
 
-/// Whether an origin hears it from here, or never: what the client says of it tells nothing of what the origin is asked.
+/// Whether the proxy sets or removes this field itself: the client's value does not reach the origin.
 pub(crate) fn is_set_by_proxy(name: &HeaderName) -> bool {
     *name == header::HOST
         || *name == header::VIA
@@ -87,7 +87,7 @@ pub(crate) fn scheme_of(arrival: Option<RequestInfo>) -> &'static str {
     }
 }
 
-/// Whether what [`set_forwarded_headers`] says of where the client thinks it is, is `origin`.
+/// Whether the origin that [`set_forwarded_headers`] states for the client is `origin`.
 pub(crate) fn is_forwarded_origin(
     origin: &str,
     authority: &str,
@@ -118,7 +118,7 @@ pub(crate) fn max_forwards(method: &Method, headers: &HeaderMap) -> Option<u64> 
     left.to_str().ok()?.parse().ok().filter(|_| is_bounded)
 }
 
-/// Adds this accelerator to `Via` and `CDN-Loop` of a request that came by `version`.
+/// Adds this accelerator to `Via` and `CDN-Loop` of a request with `version`.
 pub(crate) fn append_via_and_cdn_loop(headers: &mut HeaderMap, version: Version, site: &str) {
     append_via(headers, version, site);
     if let Ok(member) = HeaderValue::try_from(site) {
@@ -153,7 +153,7 @@ pub(crate) fn add_vary(headers: &mut HeaderMap, name: &'static str) {
     }
 }
 
-/// Takes `name` out of `Vary`.
+/// Removes `name` from `Vary`.
 pub(crate) fn remove_vary(headers: &mut HeaderMap, name: &str) {
     let left: Vec<String> = headers
         .get_all(header::VARY)
@@ -172,7 +172,7 @@ pub(crate) fn remove_vary(headers: &mut HeaderMap, name: &str) {
     }
 }
 
-/// A strong tag as a weak one: for a body whose bytes are not those that it names, but mean the same (RFC 9110 §8.8.1).
+/// Makes a strong tag weak: for a body with other bytes than those it names, but the same meaning (RFC 9110 §8.8.1).
 pub(crate) fn weaken_etag(headers: &mut HeaderMap) {
     let tag = headers.get(header::ETAG).map(HeaderValue::as_bytes);
     let Some(tag) = tag.filter(|tag| !tag.starts_with(b"W/")) else {

@@ -1,4 +1,4 @@
-//! What proxies in front of this one that the operator believes (`listen.trusted`) say of a request: who asked them, and how.
+//! What trusted proxies in front of this one (`listen.trusted`) report of a request: its client, and the scheme.
 //!
 //! ```text
 //!  client 203.0.113.7 ──TLS──▶ balancer 10.0.0.5 ──plain──▶ here
@@ -6,7 +6,7 @@
 //!                                X-Forwarded-Proto: https
 //! ```
 //!
-//! What stands before the last address that is not believed is the client's own word, and goes no further.
+//! Addresses before the last untrusted one are the client's own claim, and are not passed on.
 
 use std::net::IpAddr;
 
@@ -15,14 +15,14 @@ use spdy_net::listen::trusted_proxies::TrustedProxies;
 
 use crate::request::forward_headers::{FORWARDED_FOR, FORWARDED_PROTO};
 
-/// Who asked the one `in_front` at `from`, by `headers`.
+/// The address of the client, by `headers` of a request that arrived from `from`.
 pub(crate) fn client(in_front: &TrustedProxies, from: IpAddr, headers: &HeaderMap) -> IpAddr {
     let mut client = from;
     let told = headers.get_all(FORWARDED_FOR).iter().rev();
     let told = told.flat_map(|value| value.to_str().unwrap_or_default().rsplit(','));
     for address in told.map(|text| text.trim().parse()) {
         let Ok(address) = address else {
-            break; // whoever wrote this is the last who is known
+            break; // the proxy that wrote this is the last known address
         };
         client = address;
         if !in_front.has(client) {
@@ -32,7 +32,7 @@ pub(crate) fn client(in_front: &TrustedProxies, from: IpAddr, headers: &HeaderMa
     client
 }
 
-/// Whether whoever is in front was asked over TLS; `None` if it does not say.
+/// Whether the request reached the proxy in front over TLS; `None` if it does not report that.
 pub(crate) fn is_secure(headers: &HeaderMap) -> Option<bool> {
     let told = headers.get_all(FORWARDED_PROTO).iter().next_back()?;
     match told.to_str().ok()?.rsplit(',').next()?.trim() {

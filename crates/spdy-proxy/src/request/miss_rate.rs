@@ -1,13 +1,12 @@
-//! How often one client may make origins work: so many requests a second that what is kept does not answer.
+//! Limits how often one client may contact origins: requests per second that the cache does not answer.
 //!
 //! ```text
 //! address -> tokens, filled at `per_second`, saved for five seconds      a table of bounded length
 //! ```
 //!
-//! Who asks for what nobody has asked for, a query string more each time, would else have every origin asked at the rate at which
-//! he can write. Whom a limit is for is an IPv4 address, or the /56 of an IPv6 one: what one house gets. When the table is full,
-//! those that have saved all they may are forgotten, which changes nothing for them; who then still finds no room shares one
-//! budget with all others who do not.
+//! Without it, a client that requests new URLs, each with another query string, could make origins work as fast as it can write. The limit
+//! is for an IPv4 address, or a /56 of IPv6, the size of one household. When the table is full, clients with a full budget are removed,
+//! which changes nothing for them. A client that still finds no room shares one budget with all others that do not.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -18,7 +17,7 @@ use spdy_clock::Instant;
 
 /// Seconds for which tokens are saved up.
 const BURST_SECONDS: u64 = 5;
-/// Clients that are told apart.
+/// Clients with a budget of their own.
 const MAX_CLIENTS: usize = 64 * 1024;
 /// The table is not gone through more often.
 const BETWEEN_SWEEPS: Duration = Duration::from_secs(1);
@@ -35,7 +34,7 @@ pub(crate) struct MissRateLimit {
 
 #[derive(Debug, Default)]
 struct Table {
-    /// Those who found no room are under `None`.
+    /// Clients without an entry of their own share `None`.
     budgets: BTreeMap<Option<IpAddr>, TokenBucket>,
     last_sweep: Option<Instant>,
 }
@@ -57,7 +56,7 @@ impl MissRateLimit {
         }
     }
 
-    /// Whether `client` may have an origin asked `now`, which is charged then.
+    /// Whether `client` may contact an origin at `now`; if so, it is charged.
     pub(crate) fn admits(&self, client: IpAddr, now: Instant) -> bool {
         if self.per_second == 0 {
             return true;
@@ -104,7 +103,7 @@ impl TokenBucket {
     }
 }
 
-/// Whom `address` counts for.
+/// The client for which `address` counts.
 pub(crate) fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
@@ -140,7 +139,7 @@ mod tests {
         assert_eq!(admitted(&rate, "192.0.2.1", second), 10);
         let day = T0 + Duration::from_secs(86_400);
         assert_eq!(admitted(&rate, "192.0.2.1", day), 50, "no more is saved");
-        // Who asks more often than milliseconds pass loses nothing by it.
+        // Requests more often than once per millisecond lose no budget to rounding.
         let mut now = day;
         let mut got = 0;
         for _ in 0..10_000 {

@@ -1,4 +1,4 @@
-//! A request, as cache and origin see it: whose it is, under which key it is kept, and what of it the origin is sent.
+//! A request, as cache and origin see it: its site, its cache key, and the request for the origin.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -30,43 +30,43 @@ use crate::telemetry::trace_context::SpanContext;
 use crate::upstream::client::OriginKind;
 use crate::websocket::handshake::{self, HandshakeError};
 
-/// A request as it came, with the key of what is kept for it. What an origin of the site's own is told beside is not in it yet:
-/// most requests are answered by what is kept, and nobody is told anything.
+/// A request as it arrived, with its cache key. It does not have the additions for a site's own origin yet: most requests are answered from
+/// the cache and reach no origin.
 #[derive(Debug)]
 pub struct IncomingRequest(ProxyRequest);
 
-/// What somebody wants.
+/// A request to the proxy, and what the proxy derived from it.
 #[derive(Clone, Debug)]
 pub struct ProxyRequest {
-    /// In whose name.
+    /// The site that it belongs to.
     pub site: Arc<Site>,
-    /// Whose it is; `None` if the site's own.
+    /// The resource of another host that it is for; `None` for the site's own.
     pub moved: Option<(ProxiedUrl, Load)>,
-    /// Under which it is kept.
+    /// Its key in the cache.
     pub key: Key,
-    /// The request for the origin, with what the client says to caches, of which another host is told nothing. Its URI is absolute.
+    /// The request for the origin, with the client's cache fields, which another host does not get. Its URI is absolute.
     pub ask: request::Parts,
-    /// Whose it is to answer for the work it makes: the client's address. Nothing for what is fetched ahead.
+    /// The address of the client that is accountable for the work. `None` for a prefetch.
     pub from: Option<IpAddr>,
     /// A trusted proxy sent it (`listen.trusted`).
     pub(crate) is_from_trusted: bool,
-    /// How it came, or what it is fetched ahead of; nothing where nobody tells.
+    /// How it arrived, or how the request arrived that it is prefetched for; `None` if unknown.
     pub arrival: Option<RequestInfo>,
-    /// The codings that the client takes.
+    /// The codings that the client accepts.
     pub accepted_codings: AcceptedCodings,
-    /// It is a GET or HEAD with content: its target is not all that it asks by.
+    /// It is a GET or HEAD with content: the answer may depend on more than its target.
     pub has_content: bool,
     /// It is the handshake of a WebSocket.
     pub is_websocket: bool,
-    /// Where it stands if it is fetched before it is asked for; nothing for what a client asked for.
+    /// Its position if it is a prefetch; `None` for a client's request.
     pub(crate) prefetch_step: Option<PrefetchStep>,
-    /// The client wants it as its origin made it: it says so in its cookies, or a page that pins a sheet does in its URL.
+    /// The client wants it as its origin made it: a cookie requests that, or the URL, in a page that pins a sheet.
     pub rewriting_disabled: bool,
     /// The host that the client named.
     pub authority: String,
-    /// Where it stands in its trace, or what it is fetched ahead of; nothing where there are no spans.
+    /// Its span context, or that of the request it is prefetched for; `None` without spans.
     pub span_context: Option<SpanContext>,
-    /// What the client said, where the origin is not told.
+    /// The client's request fields, where the origin gets fewer.
     pub(crate) said: Option<HeaderMap>,
 }
 
@@ -81,7 +81,7 @@ pub enum RequestRejection {
     Redirect {
         /// The rule.
         why: Refusal,
-        /// The thing in its own place.
+        /// The URL of the resource at its own host.
         to: String,
     },
     /// It passed here before.
@@ -97,13 +97,13 @@ pub enum RequestRejection {
     /// with a page.
     #[error("no WebSocket goes through to this site (websocket = false)")]
     WebSocket,
-    /// It wants a WebSocket, and is no handshake for one.
+    /// It requests a WebSocket, and is no valid handshake.
     #[error(transparent)]
     Handshake(#[from] HandshakeError),
 }
 
 impl RequestRejection {
-    /// What the client is told.
+    /// The status for the client.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -116,7 +116,7 @@ impl RequestRejection {
         }
     }
 
-    /// What the client reads; nothing of the rules about what is moved, which are nobody's to try.
+    /// The text for the client. It is empty for rules about moved resources, so that clients cannot probe them.
     #[must_use]
     pub fn told(&self) -> &'static str {
         match self {
@@ -164,25 +164,25 @@ impl IncomingRequest {
         Ok(Self(wanted))
     }
 
-    /// What is wanted, though the origin may be told more ([`told`](Self::told)).
+    /// The request, without the additions for the origin ([`told`](Self::told)).
     #[must_use]
     pub fn request(&self) -> &ProxyRequest {
         &self.0
     }
 
-    /// The same at a place in a trace.
+    /// The same with a span context.
     #[must_use]
     pub fn with_span(mut self, context: Option<SpanContext>) -> Self {
         self.0.span_context = context;
         self
     }
 
-    /// How many WebSockets there may be, if it wants one.
+    /// The limits for WebSockets, if it requests one.
     pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
         self.0.site.websocket.filter(|_| self.0.is_websocket)
     }
 
-    /// Whether it tells as it is whether `stored` is for it: what that varies on is not among what the origin is told beside.
+    /// True if the client's own fields are enough to match the `Vary` of `stored`: it names no field that the proxy adds for the origin.
     #[must_use]
     pub fn can_select_variant(&self, stored: &Stored) -> bool {
         self.0.moved.is_some()
@@ -191,7 +191,7 @@ impl IncomingRequest {
                 .any(forward_headers::is_set_by_proxy)
     }
 
-    /// What is wanted, with all that the origin is told: by which name and scheme the site was asked, by whom and through what.
+    /// The request with all additions for the origin: the name and scheme by which the site was requested, the client, and the protocol.
     ///
     /// # Errors
     ///
@@ -199,7 +199,7 @@ impl IncomingRequest {
     pub fn told(self) -> Result<ProxyRequest, RequestRejection> {
         let Self(mut wanted) = self;
         if wanted.moved.is_some() {
-            return Ok(wanted); // others are told nothing more
+            return Ok(wanted); // other hosts get no additions
         }
         let (ask, site, authority) = (&mut wanted.ask, &wanted.site, &wanted.authority);
         let target = request_target(ask);
@@ -229,7 +229,7 @@ pub(crate) fn request_target(asked: &request::Parts) -> &str {
 }
 
 impl ProxyRequest {
-    /// Reads `asked`, which named `authority`, with all that the origin is told.
+    /// Reads `asked`, which named `authority`, with all additions for the origin.
     ///
     /// # Errors
     ///
@@ -279,7 +279,7 @@ impl ProxyRequest {
             true => Cow::Owned(["off ", site.rules.tag()].concat()),
             false => Cow::Borrowed(site.rules.tag()),
         };
-        // The origin hears by which name and scheme it was asked, and may answer by that: to redirect, at the least.
+        // The origin sees the name and scheme of the request, and its answer may depend on them: a redirect does, at the least.
         let rules = match forward_headers::is_forwarded_origin(
             site.rules.site_origin(),
             &authority,
@@ -371,7 +371,7 @@ impl ProxyRequest {
             let is_sent_on = match why {
                 Refusal::CrossSite => anonymize::is_sent_on(&opened, asked.headers()),
                 Refusal::CspGuarded { .. } => true,
-                // It stands beside something that is moved, which loads it relative to its own URL.
+                // It is relative to a moved resource, which loads it by its own URL.
                 Refusal::KindNotListed { kind, .. } => kind != Kind::Script && opened.is_listed(),
                 _ => false,
             };
@@ -431,7 +431,7 @@ impl ProxyRequest {
     ) -> Result<(Key, Uri), RequestRejection> {
         let unusable = || RequestRejection::Target(moved.target().to_owned());
         let uri = moved.url().as_str().parse().map_err(|_| unusable())?;
-        // A page may read what it loads with CORS; whether it may was asked with an Origin, and is kept apart.
+        // A page can read what it loads with CORS. Such a request has an Origin, so its answer has a key of its own.
         let rules = match load.sends_origin() {
             true => format!("{} cors", site.rules.tag()),
             false => site.rules.tag().to_owned(),
@@ -447,7 +447,7 @@ impl ProxyRequest {
         Ok((Key::new(&key).map_err(|_| unusable())?, uri))
     }
 
-    /// Whose it is.
+    /// Whether its origin is the site's own or another host.
     #[must_use]
     pub fn origin_kind(&self) -> OriginKind {
         match self.moved {
@@ -456,7 +456,7 @@ impl ProxyRequest {
         }
     }
 
-    /// The URL in its own place; the site's own is by the first of its names.
+    /// The URL at its own host; for the site's own, with the first of its names.
     #[must_use]
     pub fn url(&self) -> Option<url::Url> {
         match &self.moved {
@@ -469,7 +469,7 @@ impl ProxyRequest {
         }
     }
 
-    /// The same by the name and the scheme that the client has it by: from there its browser reads what stands in it.
+    /// The URL with the name and scheme that the client uses: its browser resolves references from there.
     #[must_use]
     pub fn client_url(&self) -> Option<url::Url> {
         if self.moved.is_some() {
@@ -480,7 +480,7 @@ impl ProxyRequest {
         url::Url::parse(&format!("{home}{target}")).ok()
     }
 
-    /// The origin that the client asked for it: the site, by one of its names and either scheme.
+    /// The origin at which the client requested it: the site, by one of its names and either scheme.
     #[must_use]
     pub fn client_origin(&self) -> Option<url::Origin> {
         client_origin(&self.site, self.arrival, &self.authority)
@@ -494,7 +494,7 @@ impl ProxyRequest {
             .rewrite_location(&home, self.client_url().as_ref(), headers);
     }
 
-    /// What the answer says in `headers` that goes for what is asked for after it; `None` if it is no page of the site's own.
+    /// The page policy in `headers` of the answer, for later requests; `None` if it is no page of the site's own.
     pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<PagePolicy> {
         if self.moved.is_some() || !guard::may_run_scripts(headers) {
             return None; // most answers
@@ -506,14 +506,14 @@ impl ProxyRequest {
         ))
     }
 
-    /// The answer goes out, and says this.
+    /// The answer goes out, with this policy.
     pub(crate) fn record_policy(&self, said: Option<PagePolicy>) {
         if let Some(said) = said {
             self.site.pages.record_head(|| self.client_url(), said);
         }
     }
 
-    /// What the client said, whatever of it the origin is told.
+    /// The client's request fields, whether or not the origin gets them.
     #[must_use]
     pub fn said(&self) -> &HeaderMap {
         self.said.as_ref().unwrap_or(&self.ask.headers)
@@ -524,7 +524,7 @@ impl ProxyRequest {
         expects_continue(self.said()) && !http_body::Body::is_end_stream(body)
     }
 
-    /// What it is for, if the client says so.
+    /// The kind of resource that it is for, if the client states it.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
         match self.said().get("sec-fetch-dest")?.as_bytes() {
@@ -538,7 +538,7 @@ impl ProxyRequest {
         }
     }
 
-    /// Of what the client said of itself, what it will say again for what the answer names.
+    /// The fields of the client that it will send again for the resources that the answer names.
     #[must_use]
     pub fn subresource_headers(&self) -> HeaderMap {
         let said = self.said();
@@ -557,7 +557,7 @@ impl ProxyRequest {
     }
 }
 
-/// Adds to `headers`, written anew for another host, what of `said` is the cache's to judge.
+/// Copies the fields of `said` that the cache evaluates to `headers`, which were written for another host.
 pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
     for name in CACHE_REQUEST_FIELDS {
         for value in said.get_all(&name) {
@@ -566,7 +566,7 @@ pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
     }
 }
 
-/// The origin that a client has `site` from which came by `arrival` and named `authority`.
+/// The origin at which a client has `site` that connected by `arrival` and named `authority`.
 pub(crate) fn client_origin(
     site: &Site,
     arrival: Option<RequestInfo>,
@@ -602,10 +602,10 @@ fn lower_case(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// The cookie by which somebody who looks for a fault has a page as its origin made it, whole and unmoved.
+/// A user who debugs a site sets this cookie to get a page as its origin made it, without rewriting.
 const REWRITING_OFF_COOKIE: &[u8] = b"spdy=off";
 
-/// Whether the client wants nothing rewritten.
+/// Whether the client has disabled rewriting.
 #[must_use]
 pub fn is_rewriting_disabled(headers: &HeaderMap) -> bool {
     headers

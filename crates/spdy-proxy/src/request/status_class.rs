@@ -1,4 +1,4 @@
-//! What an origin's answer is about, by its status: the thing that was asked for, this one request, or the origin itself.
+//! What an origin's status is about: the requested resource, this one request, or the origin itself.
 
 use http::StatusCode;
 
@@ -14,12 +14,12 @@ pub(crate) fn class_of(status: StatusCode) -> &'static str {
     }
 }
 
-/// Whether it tells of its origin, not of what was asked for.
+/// Whether the status is about the origin, not the resource.
 pub(crate) fn is_origin_error(status: StatusCode) -> bool {
     status.is_server_error() || status == StatusCode::TOO_MANY_REQUESTS
 }
 
-/// Whether it tells that there is too much to do, so that all who want the same had better not ask as well.
+/// Whether the origin is overloaded, so that other requests for the same resource are better not sent.
 pub(crate) fn is_overloaded(status: StatusCode) -> bool {
     matches!(
         status,
@@ -27,7 +27,7 @@ pub(crate) fn is_overloaded(status: StatusCode) -> bool {
     )
 }
 
-/// Whether it tells what is wrong with this one request, so that another for the same may fare otherwise.
+/// Whether the status is about this one request, so that another for the same resource may have another result.
 pub(crate) fn is_request_error(status: StatusCode) -> bool {
     matches!(
         status,

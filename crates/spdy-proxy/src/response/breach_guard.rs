@@ -1,4 +1,4 @@
-//! Answers that may hold a secret beside what somebody else wrote: they are not compressed here (BREACH).
+//! Guards against BREACH: a response that may hold a secret beside text from an attacker is not compressed here.
 //!
 //! ```text
 //!  page of a stranger ──▶ the client's browser ──▶ GET /search?q=csrf=a   with his cookies
@@ -6,10 +6,9 @@
 //!  on the wire: a byte fewer if the guess is right, whatever TLS does
 //! ```
 //!
-//! Compression puts what repeats itself in fewer bytes, so the length of an answer tells whether what somebody else had the client
-//! ask for is in it a second time. An answer that everyone may have holds no client's secret. Of one that is a client's alone the origin
-//! knows whether it does: what the origin coded is coded again, what it did not code is left so. What is kept for whoever sends the same
-//! cookies is such a client's alone, too.
+//! Compression encodes repeated text in fewer bytes, so the length of a response shows whether an attacker's guess occurs in it. A response
+//! that every client may have holds no client's secret. For a response to one client only, the origin decides: what it encoded is encoded
+//! again, and what it did not encode stays uncoded. A stored response that is selected by cookies is also for one client only.
 
 use http::{HeaderMap, HeaderName, header};
 
@@ -19,17 +18,16 @@ use crate::body::content_coding::Coding;
 use crate::request::forgeable_headers::has_credentials;
 use crate::request::proxy_request::ProxyRequest;
 
-/// Fields by which an origin knows a client again.
+/// Fields by which an origin recognizes a client.
 const CREDENTIAL_FIELDS: [HeaderName; 2] = [header::COOKIE, header::AUTHORIZATION];
 
-/// Whether the answer to `wanted` that the origin told as `told`, and that nobody else gets, goes out without a coding.
+/// Whether the unshared response to `wanted` with the origin's head `told` is sent without a coding.
 pub(crate) fn may_contain_secret(wanted: &ProxyRequest, told: &HeaderMap) -> bool {
     is_uncoded_private_response(wanted, told)
         && (is_private(told) || has_credentials(&wanted.ask.headers) && !is_public_response(told))
 }
 
-/// Whether what is kept as `stored`, and is the answer to `wanted`, goes out without a coding: by `Vary` it is for nobody but who says
-/// that he is who asked first.
+/// Whether the response `stored` to `wanted` is sent without a coding: by `Vary`, only requests with the same credentials get it.
 pub(crate) fn is_stored_per_client(wanted: &ProxyRequest, stored: &Stored) -> bool {
     let asked = &wanted.ask.headers;
     let mut selecting = stored.selecting_names();
@@ -37,19 +35,19 @@ pub(crate) fn is_stored_per_client(wanted: &ProxyRequest, stored: &Stored) -> bo
         && is_uncoded_private_response(wanted, stored.headers())
 }
 
-/// Whether the site's own origin was asked, and coded nothing of what it told as `told`.
+/// Whether the response with the head `told` is from the site's own origin and uncoded, and the site does not compress private responses.
 fn is_uncoded_private_response(wanted: &ProxyRequest, told: &HeaderMap) -> bool {
     wanted.moved.is_none()
         && !wanted.site.compress_private
         && Coding::of(told) == Some(Coding::Identity)
 }
 
-/// Whether the origin says that it is for one client, or makes it so.
+/// Whether the origin marks the response as private, or sets a cookie.
 fn is_private(told: &HeaderMap) -> bool {
     told.contains_key(header::SET_COOKIE) || says(told, &["private", "no-store"])
 }
 
-/// Whether the origin says that everyone may have it: it is too long to be kept, or there is no room.
+/// Whether the origin marks the response as public. It gets here if it is too long to be stored, or there is no room.
 fn is_public_response(told: &HeaderMap) -> bool {
     says(told, &["public", "s-maxage"])
 }

@@ -1,4 +1,4 @@
-//! What a client gets: an answer that is kept, one that is still coming, or word that there is none.
+//! Builds the client's response: from a stored one, from one that is still arriving, or an error.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -35,16 +35,16 @@ use crate::telemetry::counters::Outcome;
 use crate::upstream::error::UpstreamError;
 use crate::websocket::handshake::{self, HandshakeError};
 
-/// A moved answer that was good for whoever had it fetched, judged for `wanted`.
+/// The result of the check of a stored third-party response for `wanted`.
 pub(crate) enum StoredCheck {
-    /// It may have it.
+    /// It may be served.
     Allowed,
-    /// It gets this.
+    /// The client gets this instead.
     Replaced(Box<Response<Body>>),
 }
 
-/// Judges what is kept of another host anew: a page may show what it may not read, and what a redirect led to is what each host on the way
-/// lets it be, by what pages have said since.
+/// Checks a stored response of another host for `wanted`. A page may display resources that its scripts may not read. After redirects, each
+/// host on the way must allow the use, under the current policies of the pages.
 pub(crate) fn check_stored(wanted: &ProxyRequest, stored: &Stored) -> StoredCheck {
     let Some((moved, load)) = &wanted.moved else {
         return StoredCheck::Allowed;
@@ -72,7 +72,7 @@ pub(crate) fn check_stored(wanted: &ProxyRequest, stored: &Stored) -> StoredChec
     }
 }
 
-/// The answer that says why a moved resource is not served.
+/// The response that follows from the check of a moved resource.
 pub(crate) fn from_sanitized(
     moved: &ProxiedUrl,
     answer: sanitize_response::SanitizedResponse,
@@ -84,7 +84,7 @@ pub(crate) fn from_sanitized(
             response
         }
         sanitize_response::SanitizedResponse::StatusOnly(status) => plain(status, ""),
-        // To the page a name is of another origin.
+        // For the page, an alias is another origin.
         sanitize_response::SanitizedResponse::Redirect(location) if moved.is_alias() => {
             with_outcome(redirect_cross_origin(&location), Outcome::REDIRECTED)
         }
@@ -97,7 +97,7 @@ pub(crate) fn from_sanitized(
     }
 }
 
-/// Says what became of the request, for logs and counters; whoever says it first knows best.
+/// Adds the outcome of the request, for logs and counters. The first outcome stays.
 pub(crate) fn with_outcome(mut response: Response<Body>, outcome: Outcome) -> Response<Body> {
     if response.extensions().get::<Outcome>().is_none() {
         response.extensions_mut().insert(outcome);
@@ -105,7 +105,7 @@ pub(crate) fn with_outcome(mut response: Response<Body>, outcome: Outcome) -> Re
     response
 }
 
-/// Sends the client to the host itself.
+/// Redirects the client to the host itself.
 pub(crate) fn redirect_to_host(location: &str) -> Response<Body> {
     let mut response = plain(StatusCode::TEMPORARY_REDIRECT, "");
     match HeaderValue::try_from(location) {
@@ -115,7 +115,8 @@ pub(crate) fn redirect_to_host(location: &str) -> Response<Body> {
     response
 }
 
-/// Says what of the site's own cannot be asked for, and of what is moved nothing but that it is refused: why is in the log.
+/// The response to a rejected request. For the site's own resources it gives the reason. For a moved resource it states only the refusal,
+/// and the reason is in the log.
 pub(crate) fn refused(why: &RequestRejection) -> Response<Body> {
     match why {
         RequestRejection::Redirect { to, .. } => {
@@ -133,7 +134,7 @@ pub(crate) fn refused(why: &RequestRejection) -> Response<Body> {
     }
 }
 
-/// For who asks what may be asked, and that nobody behind this one is (RFC 9110 §7.6.2).
+/// The response to OPTIONS with `Max-Forwards: 0`: the request is not forwarded (RFC 9110 §7.6.2).
 pub(crate) fn options() -> Response<Body> {
     let mut response = plain(StatusCode::NO_CONTENT, "");
     let allowed = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -142,7 +143,7 @@ pub(crate) fn options() -> Response<Body> {
     response
 }
 
-/// Says which version of the protocol is spoken (RFC 6455 §4.4), and that it wants an upgrade (RFC 9110 §15.5.22).
+/// States the supported version of the protocol (RFC 6455 §4.4), and that an upgrade is required (RFC 9110 §15.5.22).
 fn websocket_version(why: &RequestRejection) -> Response<Body> {
     let mut response = plain(why.status(), "");
     let headers = response.headers_mut();
@@ -152,8 +153,8 @@ fn websocket_version(why: &RequestRejection) -> Response<Body> {
     response
 }
 
-/// Sends the page of another origin to the host itself. What it reads must be open to it at each hop (Fetch, *CORS check*), and an
-/// embedder policy asks the same of what it does not.
+/// Redirects a page of another origin to the host itself. A resource that the page reads must be readable at each hop (Fetch, *CORS
+/// check*). An embedder policy requires the same of other resources.
 fn redirect_cross_origin(location: &str) -> Response<Body> {
     let mut response = redirect_to_host(location);
     let headers = response.headers_mut();
@@ -180,7 +181,7 @@ pub(crate) fn for_upstream_error(wanted: &ProxyRequest, error: &UpstreamError) -
     }
 }
 
-/// What a client is told of an origin that could not be asked.
+/// The response when an origin could not be contacted.
 pub(crate) fn bad_gateway(error: &UpstreamError) -> Response<Body> {
     let is_busy = error.limit().is_some() || matches!(error, UpstreamError::Overloaded(_));
     let text = match error.status() {
@@ -201,7 +202,7 @@ pub(crate) fn bad_gateway(error: &UpstreamError) -> Response<Body> {
     response
 }
 
-/// An answer of the accelerator's own.
+/// A response of the accelerator's own.
 pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     let mut response = Response::new(Body::from(text));
     *response.status_mut() = status;
@@ -214,10 +215,10 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// What codes kept bodies, and who runs that beside.
+/// The store of encoded bodies, and the runtime that encodes in the background.
 pub(crate) type EncodingContext<'a> = (&'a Arc<EncodedBodies>, &'a SharedRuntime);
 
-/// The answer to `wanted` from what is kept whole.
+/// The response to `wanted` from a complete stored one.
 pub(crate) fn from_stored(
     policy: &Policy,
     wanted: &ProxyRequest,
@@ -231,10 +232,10 @@ pub(crate) fn from_stored(
     let (mut head, payload) = (answer.head, answer.body);
     let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
     let is_codable = || may_encode(stored.status(), stored.served(), Some(body.len()));
-    // By what the whole has: a 304 has no more of that than what tells which it is.
+    // By the fields of the whole response: a 304 has only those that identify it.
     let is_coded_for_some =
         stored.memoized_check(is_codable) && !breach_guard::is_stored_per_client(wanted, stored);
-    // A part says what the whole would vary on (RFC 9110 §15.3.7); that there is no such part says nothing.
+    // A part has the `Vary` of the whole (RFC 9110 §15.3.7). A response without such a part has none.
     let is_part_of_coded = is_coded_for_some && head.status == StatusCode::PARTIAL_CONTENT;
     let is_whole = is_not_modified || head.status == stored.status();
     let is_coded_for_some = is_coded_for_some && is_whole;
@@ -287,8 +288,8 @@ fn mark_public(stored: &Stored, head: &mut response::Parts) {
     }
 }
 
-/// The answer to `wanted` while it is still coming; `None` if its beginning is gone. `own` is the whole head for the one whose
-/// request brought it: others do not see what is for him alone.
+/// The response to `wanted` while its body is still arriving; `None` if its beginning is gone. `own` is the full head for the request that
+/// started the fetch. Other clients do not see its private fields.
 pub(crate) fn from_shared_body(
     policy: &Policy,
     wanted: &ProxyRequest,
@@ -298,7 +299,7 @@ pub(crate) fn from_shared_body(
     now: SystemTime,
     status: &CacheStatus,
 ) -> Option<Response<Body>> {
-    // Whether the client has it already needs no length.
+    // The check of the client's conditions needs no length.
     let known = answer::answer(policy, stored, &wanted.ask, 0, now);
     if known.head.status == StatusCode::NOT_MODIFIED {
         let mut head = known.head;
@@ -334,7 +335,7 @@ pub(crate) fn from_shared_body(
     Some(streaming(wanted, head, body, is_for_all, status))
 }
 
-/// The part that is wanted of what is coming, and its fields; `None` if it is the whole, or how long that will be is not known.
+/// The requested part of a body that is still arriving, and its fields; `None` for the whole body, or if its length is unknown.
 pub(crate) fn part(
     policy: &Policy,
     wanted: &ProxyRequest,
@@ -348,10 +349,10 @@ pub(crate) fn part(
     answer::part(policy, &head.headers, &wanted.ask, len, now)
 }
 
-/// Gives the one who asked what the origin told him of the fields that nobody else is to see.
+/// Adds the fields of the origin's head `told` that only the client of this request may see.
 pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
     for name in stored.control().private_fields() {
-        // It may be listed twice.
+        // A name may be listed twice.
         if !headers.contains_key(name) {
             let values = told.get_all(name).into_iter().cloned();
             headers.extend(values.map(|value| (name.clone(), value)));
@@ -359,7 +360,7 @@ pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told:
     }
 }
 
-/// An answer whose body comes piece by piece, under a coding if it may have one: if it `is_for_all`, or its origin takes that upon itself.
+/// A response with a streamed body. It is encoded if the client accepts a coding and it `is_for_all`.
 pub(crate) fn streaming(
     wanted: &ProxyRequest,
     mut head: response::Parts,
@@ -389,7 +390,7 @@ pub(crate) fn streaming(
     Response::from_parts(head, body)
 }
 
-/// Whether a body of `len` bytes goes out under a coding to those who take one: whoever gets it without is told so, too.
+/// Whether a body of `len` bytes may be sent encoded to clients that accept a coding. Responses without a coding then also get `Vary`.
 fn may_encode(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
     response_rewriter::is_displayed(status)
         && status != StatusCode::PARTIAL_CONTENT
@@ -404,7 +405,7 @@ fn set_content_encoding(head: &mut response::Parts, coding: Coding, len: Option<
         HeaderValue::from_static(coding.name()),
     );
     headers.remove(header::ACCEPT_RANGES);
-    // They are of the bytes without it (RFC 9530 §2, §3).
+    // These digests are of the uncoded bytes (RFC 9530 §2, §3).
     for digest in ["content-digest", "repr-digest", "digest", "content-md5"] {
         headers.remove(digest);
     }

@@ -1,12 +1,12 @@
-//! `Server-Timing`, for whom it is meant: what became of a request and where its time went.
+//! `Server-Timing`: reports the outcome and the times of a request to clients that may see them.
 //!
 //! ```text
 //! Server-Timing: cache;desc="miss", origin;dur=41.7, total;dur=42.3
 //! Server-Timing: cache;desc="hit", rewrite;dur=3.1;desc="when it was kept", total;dur=0.2
 //! ```
 //!
-//! It tells whether somebody had a thing before, and how far the origin is. So nobody gets it who did not show the token, in a field of
-//! its own that goes no further, unless the operator lets everyone have it.
+//! It shows whether another client requested the resource before, and how far away the origin is. So only clients that send the token get
+//! it, unless the operator allows all clients. The token has a request field of its own, which is not forwarded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,22 +16,22 @@ use parking_lot::RwLock;
 
 use crate::token::Token;
 
-/// The field by which a client shows the token.
+/// The request field with the token.
 pub const SPDY_TIMING: HeaderName = HeaderName::from_static("spdy-timing");
-/// The field by which it is answered (W3C Server Timing).
+/// The response field (W3C Server Timing).
 pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 
-/// Who is told.
+/// Which clients get `Server-Timing`.
 #[derive(Clone, Debug, Default)]
 pub struct Timing {
-    /// Who shows this; `None`: nobody.
+    /// Clients that send this token; `None`: no client.
     pub token: Option<Token>,
-    /// Everyone.
+    /// All clients.
     pub all_clients: bool,
 }
 
 impl Timing {
-    /// Takes the token out of `headers`, whose it is or not; whether who sent them is told.
+    /// Removes the token from `headers`, valid or not. Gives whether the client gets `Server-Timing`.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
         if !headers.contains_key(SPDY_TIMING) {
             return self.all_clients; // most
@@ -47,48 +47,48 @@ impl Timing {
     }
 }
 
-/// Who is told, which may be others from now on. Clones are of the same.
+/// A `Timing` that can be replaced. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub struct SharedTiming(Arc<RwLock<Timing>>);
 
 impl SharedTiming {
-    /// At first as `timing` says.
+    /// Starts with `timing`.
     #[must_use]
     pub fn new(timing: Timing) -> Self {
         Self(Arc::new(RwLock::new(timing)))
     }
 
-    /// From now on as `timing` says.
+    /// Uses `timing` from now on.
     pub fn replace(&self, timing: Timing) {
         *self.0.write() = timing;
     }
 
-    /// As [`Timing`] takes it.
+    /// The same as `take` of [`Timing`].
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
         let timing = self.0.read();
         timing.take(headers)
     }
 }
 
-/// How long origins took to answer, from the request to the head; in the extensions of an answer for which they were asked.
+/// How long origins took, from the request to the head. It is in the extensions of a response for which origins were contacted.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct OriginDuration(pub(crate) Duration);
 
-/// Where the time of an answer went.
+/// Where the time of a response went.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct TimingBreakdown {
-    /// What became of the request.
+    /// The outcome of the request.
     pub(crate) outcome: &'static str,
-    /// What origins took of it.
+    /// The time of the origins.
     pub(crate) origin: Option<Duration>,
-    /// What rewriting took, when the page that is kept was rewritten; ms.
+    /// The time of rewriting, when the page was stored; ms.
     pub(crate) rewriting_ms: Option<f64>,
-    /// From the request to the head of the answer.
+    /// From the request to the head of the response.
     pub(crate) total: Duration,
 }
 
 impl TimingBreakdown {
-    /// Beside what the origin says of its own.
+    /// Appends the field to those of the origin.
     pub(crate) fn append_to(&self, headers: &mut HeaderMap) {
         let ms = |duration: Duration| format!("{:.1}", duration.as_secs_f64() * 1e3);
         let mut metrics = vec![format!("cache;desc=\"{}\"", self.outcome)];

@@ -18,7 +18,7 @@ pub(crate) struct PageRewriter {
 }
 
 impl PageRewriter {
-    /// One whose bytes `decoder` makes text of; its head names `links`.
+    /// A page that `decoder` decodes; its head names `links`.
     pub(crate) fn new(decoder: Decoder, page: HtmlRewriter, links: Vec<Reference>) -> Self {
         Self {
             inner: Some((decoder, Box::new(page))),
@@ -52,7 +52,7 @@ impl PageRewriter {
         decoder.first_chunk_len()
     }
 
-    /// What goes on for `piece`.
+    /// The output for `piece`.
     pub(crate) fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
         let text = self.rewrite(&piece);
         if !self.is_tried {
@@ -93,7 +93,7 @@ impl PageRewriter {
         Ok(out.into())
     }
 
-    /// What is left at the end, and what became of it, or would have; nothing of one that could not be read, and was only tried.
+    /// The remaining bytes at the end, and the result, in a dry run the possible one; `None` for a dry run that could not read the page.
     pub(crate) fn finish(&mut self) -> Result<(Bytes, Option<PageReport>), CodingError> {
         let Some((decoder, mut page)) = self.inner.take() else {
             return Ok((Bytes::new(), None));
@@ -113,7 +113,7 @@ impl PageRewriter {
         Ok((out.into(), Some(report)))
     }
 
-    /// What was named since this was last asked.
+    /// The references found since the last call.
     pub(crate) fn take_references(&mut self) -> Vec<Reference> {
         let mut all = std::mem::take(&mut self.links);
         if let Some((_, page)) = &mut self.inner {

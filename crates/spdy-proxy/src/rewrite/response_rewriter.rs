@@ -47,12 +47,12 @@ pub enum RewritePlan {
     Sheet(Box<StylesheetContext>),
 }
 
-/// What is to be done to the answer to `asked`, which came from `at` (the same, unless redirects were followed), and how its
-/// head is told from then on, by what was `seen` of the site: `served` is changed in place.
+/// Plans the rewriting of the answer to `asked`, which came from `at` (the same, unless redirects were followed), with the facts `seen` of
+/// the site. Changes its head `served` in place.
 ///
-/// The site's own sheets are rewritten for all of its pages, those too that are passed on as they are, and so the policies of these say
-/// where things were moved to. `no-transform` is no objection: it speaks of the content (RFC 9110 §7.7), which stays, and with the policy
-/// as it came the page would lack what its sheets name.
+/// The site's own sheets are rewritten for all of its pages, even those that pass unchanged, so the policies of these pages name the new
+/// places. `no-transform` does not forbid that: it is about the content (RFC 9110 §7.7), which stays. With the original policy the page
+/// would lack the resources that its sheets name.
 #[must_use]
 pub fn plan_rewrite(
     asked: &ProxyRequest,
@@ -138,7 +138,7 @@ fn plan_body(
     }
 }
 
-/// Whether browsers show what comes with this status: an answer, or a page that tells of an error.
+/// Whether browsers show the body of this status: an answer, or an error page.
 #[must_use]
 pub(crate) fn is_displayed(status: StatusCode) -> bool {
     let is_empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
@@ -180,7 +180,7 @@ fn essence(headers: &HeaderMap) -> String {
 }
 
 impl RewritePlan {
-    /// Whether the body goes as it came.
+    /// Whether the body passes unchanged.
     #[must_use]
     pub fn passes(&self) -> bool {
         matches!(self, Self::Pass | Self::SkipPage(_) | Self::DryRun(_))
@@ -199,7 +199,7 @@ enum RewriterKind {
 }
 
 impl ResponseRewriter {
-    /// For the answer to `asked` whose head the origin told as `told`; `seen` is what was seen of the site.
+    /// For the answer to `asked`, with the origin's head `told` and the facts `seen` of the site.
     #[must_use]
     pub fn new(
         work: RewritePlan,
@@ -251,7 +251,7 @@ impl ResponseRewriter {
         }
     }
 
-    /// Bytes to write at a time until something comes of them; `None` where nothing comes before the end, or nobody knows how much.
+    /// Bytes to write at a time until there is output; `None` if there is no output before the end, or the number is unknown.
     pub(crate) fn first_sip(&self) -> Option<usize> {
         match &self.0 {
             RewriterKind::Pass => Some(usize::MAX),
@@ -273,8 +273,8 @@ impl ResponseRewriter {
         }
     }
 
-    /// Whether bytes are held that [`flush`](Self::flush) would give: those of a page whose encoding is not known yet. A sheet waits for its
-    /// end, since no browser applies the beginning of one.
+    /// Whether bytes are held that [`flush`](Self::flush) would give: those of a page with an encoding that is not known yet. A sheet waits
+    /// for its end, since no browser applies the beginning of one.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(&self.0, RewriterKind::Page(page) if page.is_waiting())
     }
@@ -287,7 +287,7 @@ impl ResponseRewriter {
         }
     }
 
-    /// What is left at the end, and what became of a page.
+    /// The remaining bytes at the end, and the result for a page.
     ///
     /// # Errors
     ///
@@ -300,17 +300,17 @@ impl ResponseRewriter {
         }
     }
 
-    /// Whether the body goes as it came.
+    /// Whether the body passes unchanged.
     pub(crate) fn is_pass_through(&self) -> bool {
         self.is_dry_run() || matches!(self.0, RewriterKind::Pass)
     }
 
-    /// Whether it is looked at all the same, to tell what would become of it.
+    /// Whether it is a dry run: parsed only to report the result.
     pub(crate) fn is_dry_run(&self) -> bool {
         matches!(&self.0, RewriterKind::Page(page) if page.is_dry_run())
     }
 
-    /// What became of a sheet, once it has come to its end.
+    /// The result for a sheet that has come to its end.
     pub(crate) fn take_stylesheet(&mut self) -> Option<StylesheetResult> {
         match &mut self.0 {
             RewriterKind::Sheet(sheet) => sheet.take_result(),
@@ -318,7 +318,7 @@ impl ResponseRewriter {
         }
     }
 
-    /// What was named since this was last asked.
+    /// The references found since the last call.
     pub fn take_references(&mut self) -> Vec<Reference> {
         match &mut self.0 {
             RewriterKind::Pass => Vec::new(),

@@ -40,9 +40,9 @@ const MAX_PINS: usize = 64;
 const MAX_PRECONNECTS: usize = 16;
 /// The longest line that is noted, bytes.
 const MAX_LINE_BYTES: usize = 1024;
-/// For how long a page is not fetched again for the same facts where that changed nothing: its origin failed, or the answer is not kept.
+/// The interval before a page is fetched again for the same facts without effect: its origin failed, or the answer is not stored.
 const REFETCH_INTERVAL: Duration = Duration::from_secs(60);
-/// Pages of which that is remembered.
+/// The number of pages with such an entry.
 const MAX_PAGES: usize = 4096;
 
 /// The words of a note.
@@ -190,7 +190,7 @@ impl RewriteFacts {
         unknown.map(|pin| Reference {
             url: pin.url.clone(),
             kind: Kind::Style,
-            // No browser takes a pinned sheet of another host otherwise.
+            // Browsers accept a pinned sheet of another host only with CORS.
             by_cors: true,
             cannot_preload: true,
             is_candidate: false,
@@ -214,7 +214,7 @@ fn has_pins(lines: &[u8]) -> bool {
     lines.any(|line| line.starts_with(PIN.as_bytes()))
 }
 
-/// Gives the ETag in `headers`, of a page that is kept with `note`, a mark of what it was rewritten by.
+/// Marks the ETag in `headers`, of a page stored with `note`, with the facts that it was rewritten by.
 pub(crate) fn mark_etag(note: &[u8], headers: &mut HeaderMap) {
     if !RewriteFacts::note_lines(note).is_empty() {
         RewriteFacts::parse(note).mark_etag(headers);
@@ -297,7 +297,7 @@ impl Proxy {
         SiteObservations::new(self, wanted)
     }
 
-    /// Fetches ahead the sheets that a page pins which is kept with `note`, and of which nothing is known.
+    /// Prefetches the sheets that are pinned by a page stored with `note` and have no known result.
     pub(crate) fn prefetch_pinned(self: &Arc<Self>, wanted: &ProxyRequest, note: &[u8]) {
         if RewriteFacts::note_lines(note).is_empty() {
             return;

@@ -1,4 +1,4 @@
-//! What became of sheets, moved ones and the site's own, so that a page which pins one by a hash can pin what is served of it.
+//! Results of rewriting style sheets, moved ones and the site's own. A page that pins a sheet by a hash can then pin the rewritten text.
 //!
 //! ```text
 //! sheet's text ──▶ digests ──┐
@@ -7,10 +7,9 @@
 //!
 //! The result of rewriting a sheet is stored with it, so it is known again when the sheet comes from the disk or the shared tier.
 //!
-//! The same text under the same rules is always rewritten to the same text: what is remembered here holds as long as the host serves
-//! what the page pins, and if it serves anything else, the browser refuses it as it would have without us. A moved sheet that nobody
-//! has fetched yet stays where it is, one of the site's own is asked for as it came, and both are fetched for the next page that names
-//! them.
+//! The same text under the same rules always gives the same result, so an entry is valid while the host serves what the page pins. If the
+//! host serves anything else, the browser refuses it as it would without the proxy. A moved sheet that was not fetched yet stays at its
+//! host. One of the site's own is requested unchanged. Both are fetched for the next page that names them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -28,9 +27,9 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::rewrite_facts::RewriteFacts;
 use crate::sites::site_table::Site;
 
-/// The first word of the line of a note that says what became of a sheet.
+/// The first word of a note's line with the result of rewriting a sheet.
 const SHEET: &str = "sheet";
-/// Sheets that are remembered, the latest.
+/// The number of sheets that are remembered, the latest.
 const MAX_STYLESHEETS: usize = 4096;
 
 /// A sheet as its host has it, and as it is served.
@@ -46,7 +45,7 @@ impl StylesheetResult {
         self.original == self.served
     }
 
-    /// The line of the note that is kept with it, with a line feed before it.
+    /// The line of the note that is stored with it, with a line feed before it.
     pub(crate) fn line(&self) -> String {
         format!(
             "\n{SHEET} {} {}",
@@ -94,7 +93,7 @@ impl StylesheetIndex {
         }
     }
 
-    /// `stored`, which was kept on a disk or by another machine, is what is wanted: if it is a sheet, this says what became of it.
+    /// `stored`, from the disk or the shared tier, is the answer to `wanted`: if it is a sheet, its note has the result.
     pub(crate) fn record_stored(&self, wanted: &ProxyRequest, stored: &Stored) {
         if let Some(became) = StylesheetResult::parse_note(stored.note())
             && let Some(url) = wanted.client_url()
@@ -129,7 +128,7 @@ pub(crate) struct SiteObservations {
 }
 
 impl SiteObservations {
-    /// For what is `wanted` of the site.
+    /// For the request `wanted` of the site.
     pub(crate) fn new(proxy: &Arc<Proxy>, wanted: &ProxyRequest) -> Self {
         Self {
             proxy: proxy.clone(),

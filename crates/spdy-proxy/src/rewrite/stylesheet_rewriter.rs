@@ -49,7 +49,7 @@ enum StylesheetProgress {
     Partial,
     /// What comes is given as it comes.
     PassThrough,
-    /// It stays where it is: what is given says so.
+    /// It stays where it is: the given text states that.
     ImportOnly,
 }
 
@@ -163,12 +163,12 @@ impl StylesheetRewriter {
         Ok(given.into())
     }
 
-    /// What became of it, if it was rewritten whole.
+    /// The result, if it was rewritten as a whole.
     pub(crate) fn take_result(&mut self) -> Option<StylesheetResult> {
         self.result.take().map(|became| *became)
     }
 
-    /// What was named since this was last asked.
+    /// The references found since the last call.
     pub(crate) fn take_references(&mut self) -> Vec<Reference> {
         std::mem::take(&mut self.found)
     }

@@ -48,7 +48,7 @@ use crate::telemetry::span_attributes::{set_request, set_response, span_name};
 use crate::telemetry::spans::{OpenSpan, SpanScope, with_span};
 use crate::telemetry::trace_context::{SpanContext, TraceId};
 
-/// What a browser is to do with the answer (W3C Fetch Metadata).
+/// What a browser uses the response for (W3C Fetch Metadata).
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 /// How a browser makes the request.
 const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
@@ -58,7 +58,7 @@ const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
 pub struct ConnectionHandler {
     proxy: Arc<Proxy>,
     from: Option<IpAddr>,
-    /// Where else the same is served, as it is listened there (RFC 7838).
+    /// Where else the same is served, as this listener announces it (RFC 7838).
     alt_svc: Option<HeaderValue>,
     session_history: Arc<Mutex<MemoryStore>>,
     log: Option<AccessLog>,
@@ -76,17 +76,17 @@ impl std::fmt::Debug for ConnectionHandler {
 
 /// A GET that is being answered, as far as it is about pages.
 struct TrackedRequest {
-    /// Remembered when it is answered.
+    /// Recorded when the request is answered.
     digest: UrlDigest,
     page: Option<PageRequest>,
 }
 
-/// A page that is requested, and what its answer is to say.
+/// A requested page, and what its response adds.
 struct PageRequest {
     url: String,
     from: Option<IpAddr>,
     is_new: bool,
-    /// The client may be one that the origin knows.
+    /// The origin may know the client.
     has_credentials: bool,
     /// The variant of the public page that the request selects; `None` if the page is not known to be public.
     public: Option<Vec<u8>>,
@@ -97,7 +97,8 @@ struct PageRequest {
 }
 
 impl ConnectionHandler {
-    /// Of a client at `from`, who came in where HTTP/3 is spoken as `alt_svc` says; clients are told the port that they reach it at.
+    /// Handles a client at `from`. `alt_svc` announces HTTP/3 where the client connected. Clients get it with the port by which they reach
+    /// it.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
         let memory = MemoryStore::new(proxy.digest_key());
@@ -112,22 +113,21 @@ impl ConnectionHandler {
         }
     }
 
-    /// Tells `log` of each answer.
+    /// Reports each response to `log`.
     #[must_use]
     pub fn with_access_log(mut self, log: Option<AccessLog>) -> Self {
         self.log = log;
         self
     }
 
-    /// Takes what ends once `cut_off` is set for cut off by the program, not left by the client
-    /// (`ListenOptions::cut_off`).
+    /// Records a body that ends after `cut_off` is set as cut off by the program, not by the client (`ListenOptions::cut_off`).
     #[must_use]
     pub fn with_cutoff(mut self, cut_off: Latch) -> Self {
         self.cutoff = cut_off;
         self
     }
 
-    /// Tells whom `timing` says where the time went.
+    /// Sends the times of a response to the clients that `timing` allows.
     #[must_use]
     pub fn timing(mut self, timing: SharedTiming) -> Self {
         self.timing = timing;
@@ -138,14 +138,14 @@ impl ConnectionHandler {
         self.session_history.lock()
     }
 
-    /// The URL of what is asked for, as browsers see it.
+    /// The URL of the request, as browsers see it.
     fn url(&self, asked: &request::Parts) -> Option<String> {
         let site = self.proxy.site_for(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
         Some([site.rules.site_origin(), target].concat())
     }
 
-    /// Learns from a request of a client at `from`; if it is for a page, sends along what that needs before anything of it is there.
+    /// Learns from a request of a client at `from`. If it is for a page, pushes or hints its resources before the response starts.
     ///
     /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
     fn start_page(
@@ -160,11 +160,11 @@ impl ConnectionHandler {
         let arrival: Option<&RequestInfo> = asked.extensions.get();
         let cannot_push = arrival.is_some_and(|arrival| arrival.protocol == Protocol::Http1);
         if cannot_push && !asked.headers.contains_key(header::REFERER) && !is_navigation(asked) {
-            return None; // there is nothing to be learned of it, or to be sent along
+            return None; // nothing to learn from it, and nothing to push or hint
         }
         let site = self.proxy.site_for(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
-        // By the name that the client asked: what it is sent along and told of is to be of that.
+        // By the host name that the client used: its pushes and hints must have that name.
         let home = client_origin_text(&site, arrival.copied(), request_authority(asked)?)?;
         let text = [&*home, target].concat();
         self.record_subresource(&home, asked, from, target, &text);
@@ -177,7 +177,7 @@ impl ConnectionHandler {
         Some(TrackedRequest { digest, page })
     }
 
-    /// The page at `text` that a client at `from` requests, with what can be sent along now.
+    /// The page at `text` that a client at `from` requests, with what can be pushed or hinted now.
     fn page(
         &self,
         site: &Arc<Site>,
@@ -255,7 +255,7 @@ impl ConnectionHandler {
         url: &str,
     ) -> Option<Vec<u8>> {
         if !self.proxy.resources.has_page(url) {
-            return None; // true of most pages: there is nothing to send along
+            return None; // true of most pages: there is nothing to push or hint
         }
         let authority = request_authority(asked)?;
         let mut copy = Request::new(()).into_parts().0;
@@ -277,8 +277,8 @@ impl ConnectionHandler {
         companions.has_variant(url, &variant).then_some(variant)
     }
 
-    /// The wish for a candidate; `None` if it may not be pushed or hinted: a thing that no public text names must be in the cache for
-    /// everyone, and of the kind that clients say it is.
+    /// The push candidate for `candidate`; `None` if it may not be pushed or hinted. A resource that no public text names must be in the
+    /// cache for all clients, and have the kind that clients state.
     fn preload_for(
         &self,
         site: &Arc<Site>,
@@ -300,7 +300,7 @@ impl ConnectionHandler {
         is_so.then_some(wish)
     }
 
-    /// Learns after which page `text` is requested, which is `target` of `home`.
+    /// Records the page after which `text` is requested, which is `target` of `home`.
     fn record_subresource(
         &self,
         home: &str,
@@ -327,7 +327,7 @@ impl ConnectionHandler {
         }
     }
 
-    /// Pushes what the client takes, which `pushed` gets the URLs of; gives the rest.
+    /// Pushes what the client accepts, and adds the URLs to `pushed`. Gives the rest.
     fn push(
         &self,
         site: &Arc<Site>,
@@ -351,7 +351,7 @@ impl ConnectionHandler {
             let sending = match pusher.push(&request, planned.priority, response) {
                 Ok(sending) => sending,
                 Err(error) => {
-                    // As many streams are open as the client allows, or it wants none: so with the others.
+                    // The client's limit of open streams is reached, or it accepts no push: the others would fail, too.
                     tracing::debug!(%error, uri = %planned.uri, "not pushed");
                     rest.push(planned);
                     break;
@@ -379,7 +379,7 @@ impl ConnectionHandler {
         rest
     }
 
-    /// Tells of `hints` at once where that is possible; gives whether anybody is told, and those that are to stand in the answer.
+    /// Sends `hints` at once if possible. Gives whether the client gets hints, and those that go into the response.
     fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
         let early = EarlyHints::of(&asked.extensions)
             .filter(|_| self.proxy.learn.early_hints && supports_early_hints(asked));
@@ -392,7 +392,7 @@ impl ConnectionHandler {
                     ..
                 })
             );
-            // A browser that speaks HTTP/1.1 finds them in the text as fast.
+            // Over HTTP/1.1, a browser finds them in the page as fast.
             return (is_spdy, if is_spdy { hints } else { Vec::new() });
         };
         let mut fields = HeaderMap::new();
@@ -416,7 +416,7 @@ impl ConnectionHandler {
         }
     }
 
-    /// `response` to what has begun, as it leaves; `outcome` is what became of the request, unless somebody knew better.
+    /// Completes `response` to a pending request before it is sent. `outcome` counts if the response has no outcome of its own.
     fn finish(
         &self,
         began: PendingResponse,
@@ -472,7 +472,7 @@ impl ConnectionHandler {
             return;
         };
         if response.extensions_mut().remove::<PublicPage>().is_none() {
-            // The origin no longer gives this variant to everyone.
+            // The origin no longer gives this variant to all clients.
             if let Some(variant) = &page.public
                 && !page.has_credentials
                 && is_about_page(status)
@@ -493,7 +493,7 @@ impl ConnectionHandler {
         }
     }
 
-    /// What is known by the head of `response`, for `log`.
+    /// The entry for `log`, as far as it is known at the head of `response`.
     fn line(
         &self,
         log: AccessLog,
@@ -531,7 +531,7 @@ impl ConnectionHandler {
         }
     }
 
-    /// The place of a request in its trace, where spans are made.
+    /// The span of a request and its place in the trace, if spans are recorded.
     fn start_span(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
         let spans = self.proxy.spans()?;
         let told = SpanContext::of(&asked.headers);
@@ -592,18 +592,18 @@ impl Handler for ConnectionHandler {
     }
 }
 
-/// A request that is being answered, and what is to be told with the answer.
+/// A pending request, and what is reported with its response.
 struct PendingResponse {
     at: Instant,
-    /// The client is told where the time went; the URL, if it has one.
+    /// The client gets the times of the response; the URL, if it has one.
     times_for: Option<Option<String>>,
     about: Option<LogContext>,
     asked: Option<TrackedRequest>,
-    /// Of the request, if it is recorded.
+    /// The span of the request, if it is recorded.
     span: Option<OpenSpan>,
 }
 
-/// What a log says of a request.
+/// What a log entry has of a request.
 struct LogContext {
     at: SystemTime,
     from: Option<IpAddr>,
@@ -616,7 +616,7 @@ struct LogContext {
 }
 
 impl ConnectionHandler {
-    /// What a log says of a request with a place `within` a trace, or with that which its client names.
+    /// What a log entry has of a request with a place `within` a trace, or with the trace that its client names.
     fn log_context(
         &self,
         asked: &request::Parts,
@@ -661,7 +661,7 @@ fn is_about_page(status: StatusCode) -> bool {
     is_answer || is_elsewhere || is_refusal
 }
 
-/// Whether somebody looks at it: browsers of today say so, those of SPDY's time by what they accept first.
+/// Whether a user views the response: modern browsers state it, and those of SPDY's time accept HTML first.
 fn is_navigation(asked: &request::Parts) -> bool {
     match asked.headers.get(SEC_FETCH_DEST) {
         Some(destination) => destination == "document",
@@ -672,7 +672,8 @@ fn is_navigation(asked: &request::Parts) -> bool {
     }
 }
 
-/// Whether the client is known to take a 103: browsers that announce a navigation by Fetch Metadata do. Of those of 2016 some fail the page.
+/// Whether the client is known to support a 103: browsers that announce a navigation by Fetch Metadata do. With a 103, some browsers of
+/// 2016 fail the page.
 fn supports_early_hints(asked: &request::Parts) -> bool {
     let says = |name, word| asked.headers.get(name).is_some_and(|said| said == word);
     says(SEC_FETCH_DEST, "document") && says(SEC_FETCH_MODE, "navigate")

@@ -1,4 +1,4 @@
-//! The road of a request: which site, which key, what is kept of it, who is asked, and what the client gets.
+//! Handles one request: chooses the site, looks up the cache, contacts the origin on a miss, and builds the response.
 //!
 //! ```text
 //!  read (request/proxy_request.rs) ──refused──▶ 404, 421, 508 …
@@ -41,8 +41,8 @@ use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::trace_context::SpanContext;
 
 impl Proxy {
-    /// The answer to `request`, which came from `from`. What is kept and fresh is on the left, at once and without a
-    /// future of what may come of a request else: it is a hit unless its extensions say otherwise.
+    /// The response to `request`, which came from `from`. A fresh cache hit returns `Left` at once, without a future. `Left` is a hit
+    /// unless its extensions have another outcome.
     pub fn answer(
         self: &Arc<Self>,
         request: Request<Body>,
@@ -51,7 +51,7 @@ impl Proxy {
         self.handle_traced_request(request, from, None)
     }
 
-    /// The same, where the request has a place in a trace.
+    /// The same for a request that has a place in a trace.
     pub(crate) fn handle_traced_request(
         self: &Arc<Self>,
         request: Request<Body>,
@@ -67,7 +67,7 @@ impl Proxy {
             return at_once(respond::with_outcome(response, Outcome::MISDIRECTED));
         };
         let authority = authority.to_owned();
-        // For the log, where there is one.
+        // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
         let asked = match IncomingRequest::read(site, authority, from, asked) {
             Ok(asked) => asked.with_span(within),
@@ -111,7 +111,7 @@ impl Proxy {
         respond::with_outcome(respond::refused(why), Outcome::REFUSED)
     }
 
-    /// The answer that is kept for `asked` and needs nobody's word, where what the client said tells which it is.
+    /// The stored response for `asked` that needs no request to the origin, if the client's own headers are enough to select it.
     fn fresh_hit(self: &Arc<Self>, asked: &IncomingRequest) -> Option<Response<Body>> {
         let wanted = asked.request();
         let variants = self.memory.lookup(&wanted.key)?;
@@ -126,7 +126,7 @@ impl Proxy {
         Some(self.respond_hit(wanted, object, now))
     }
 
-    /// The answer to what is wanted.
+    /// The response to `wanted`.
     async fn want(self: &Arc<Self>, mut wanted: ProxyRequest, body: Body) -> Response<Body> {
         let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
         let mut body = body;
@@ -135,13 +135,13 @@ impl Proxy {
             return self.bypass(wanted, body, None).await;
         }
         if is_safe && wanted.moved.is_none() && !http_body::Body::is_end_stream(&body) {
-            // Over HTTP/2 and HTTP/3 a body may be announced by its head's not being the end, and be empty.
+            // Over HTTP/2 and HTTP/3 a body may be empty although the head does not end the stream.
             body = match buffer_start(body).await {
                 Ok(body) => body,
                 Err(_) => return Fetch::incomplete_request(),
             };
             if !http_body::Body::is_end_stream(&body) {
-                // What comes of the content is not to be had by the target alone.
+                // A response that depends on content is not selected by the target alone.
                 wanted.has_content = true;
                 return self.bypass(wanted, body, None).await;
             }
@@ -158,7 +158,7 @@ impl Proxy {
         );
         let is_lifted = match &found {
             Lookup::Miss(_) => self.promote(&wanted).await,
-            // Somebody else may have asked the origin already.
+            // Another machine may have contacted the origin already.
             Lookup::Revalidate { index, .. } => {
                 let known = kept.as_deref().map(|variants| variants[*index].stored());
                 self.promote_newer(&wanted, known, now).await
@@ -179,7 +179,7 @@ impl Proxy {
         let forward = found.forward();
         let known = |index: usize, conditional| {
             let object: Object = variants[index].clone();
-            // A 304 would keep it as it was rewritten by what was known then.
+            // With a 304 it would stay as it was rewritten with the facts known then.
             let conditional = match self.start(&wanted, object.stored(), true) {
                 true => Conditional::default(),
                 false => conditional,
@@ -201,7 +201,7 @@ impl Proxy {
                     self.revalidate_in_background(wanted.clone(), known);
                 }
                 if is_lifted {
-                    // What it waits for may be on the disk, too.
+                    // The resources that it waits for may be on the disk, too.
                     self.prefetch_pinned(&wanted, variants[index].stored().note());
                 }
                 let response = self.respond_hit(&wanted, &variants[index], now);
@@ -230,7 +230,7 @@ impl Proxy {
         }
     }
 
-    /// Answers from what is kept.
+    /// The response from a stored object.
     pub(crate) fn respond_hit(
         &self,
         wanted: &ProxyRequest,
@@ -261,7 +261,7 @@ impl Proxy {
         }
     }
 
-    /// What is kept for `wanted` and needs nobody's word.
+    /// The stored object for `wanted` that needs no request to the origin.
     pub(crate) fn lookup_fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
         let variants = self.memory.lookup(&wanted.key)?;
         let object = self.select_fresh(&variants, wanted, self.wall_now());

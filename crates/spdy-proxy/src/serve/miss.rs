@@ -1,4 +1,4 @@
-//! Requests that what is kept does not answer: each is fetched, or shares what another fetches.
+//! Handles requests that the cache cannot answer: each leads a fetch, or shares the fetch of another request.
 //!
 //! ```text
 //!  board ── Leader ───▶ fetch (fetch/origin_exchange.rs), which lands what others may have
@@ -27,7 +27,7 @@ use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 
 impl Proxy {
-    /// Fetches, or shares what another fetches.
+    /// Fetches a response, or shares one that another request fetches.
     pub(crate) async fn fetch_coalesced(
         self: &Arc<Self>,
         wanted: ProxyRequest,
@@ -41,7 +41,7 @@ impl Proxy {
         let mut berth = CoalesceKey::of(&wanted.key);
         let mut may_board_again = true;
         loop {
-            // Who led before may have found that the whole is not to be kept.
+            // The previous leader may have found that the whole response is not stored.
             if !lookup::may_join_fetch(policy, &wanted.ask) && !self.should_fill(&wanted) {
                 return match self.respond_range_of_shared(&wanted, forward) {
                     Some(part) => part,
@@ -94,7 +94,7 @@ impl Proxy {
                     {
                         return respond::with_outcome(response, Outcome::COALESCED);
                     }
-                    // Of another variant than is wanted: those who want this one share that, too.
+                    // The shared response is of another variant. Requests for this variant share a fetch, too.
                     let other = berth.for_other_variant(&landing, &wanted.ask.headers);
                     match other {
                         Some(other) => {
@@ -111,7 +111,7 @@ impl Proxy {
                     }
                 }
             };
-            // Who led before may have landed and left since this was looked up.
+            // The previous leader may have shared a response and finished since the lookup.
             if lead.is_some()
                 && let Some(object) = self.lookup_fresh(&wanted)
                 && !known.as_ref().is_some_and(|known| known.object.is(&object))
@@ -123,7 +123,7 @@ impl Proxy {
         }
     }
 
-    /// The origin has not answered others who wanted the same, or not as they wanted.
+    /// The response when the shared fetch had no response in time, or none that can be used.
     fn fail_after_wait(
         self: &Arc<Self>,
         wanted: ProxyRequest,
@@ -138,7 +138,7 @@ impl Proxy {
         }
     }
 
-    /// What is kept of `wanted`, though it is stale, if the origin's failure allows it.
+    /// The stored response for `wanted`, although it is stale, if the origin's failure allows it.
     pub(crate) fn respond_stale_on_error(
         &self,
         wanted: &ProxyRequest,
@@ -166,7 +166,7 @@ impl Proxy {
         Some(respond::with_outcome(response, Outcome::STALE_ON_ERROR))
     }
 
-    /// What another fetched, for `wanted`.
+    /// The response to `wanted` from one that another request fetched.
     pub(crate) fn respond_shared(
         &self,
         wanted: &ProxyRequest,
@@ -205,7 +205,7 @@ impl Proxy {
             .await
     }
 
-    /// Passes a request by what is kept.
+    /// Forwards a request past the cache.
     pub(crate) async fn bypass(
         self: &Arc<Self>,
         wanted: ProxyRequest,
@@ -219,7 +219,7 @@ impl Proxy {
         self.awaited(wanted, None, None, forward, body).await
     }
 
-    /// A fetch that somebody waits for.
+    /// Runs a fetch that a client waits for.
     async fn awaited(
         self: &Arc<Self>,
         wanted: ProxyRequest,
@@ -235,7 +235,7 @@ impl Proxy {
         }
     }
 
-    /// Counts that an origin could not be asked.
+    /// Counts that an origin could not be contacted.
     pub(crate) fn count_failure(&self, error: &UpstreamError) {
         match error.limit() {
             Some(limit) => self.counters.count(CounterFamily::Limits, limit),
@@ -243,7 +243,7 @@ impl Proxy {
         }
     }
 
-    /// What a client is told that has origins asked too often.
+    /// The response to a client that causes too many requests to origins; `None` if it does not.
     pub(crate) fn reject_over_rate(&self, wanted: &ProxyRequest) -> Option<Response<Body>> {
         let from = wanted.from?;
         if self.miss_rate.admits(from, self.runtime.now()) {
@@ -268,7 +268,7 @@ impl Proxy {
         let CoalesceRole::Leader(leader) = self.coalescer.join(berth, self.runtime.now()) else {
             return;
         };
-        // What this client had and wanted of it is its own matter, and the head alone makes fresh only what has not changed.
+        // This client's conditions are its own, and HEAD could refresh only a response that has not changed.
         strip_conditions(&mut wanted.ask.headers);
         wanted.ask.method = Method::GET;
         let fetch = Fetch::new(self, wanted, Some(stale), Some(leader), Forward::Stale).for_cache();

@@ -33,7 +33,7 @@ pub fn with_alias_records(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
     zones
 }
 
-/// The names that other hosts have here and that nobody answers for here, each with the name of the site whose records it wants.
+/// The names of other hosts that no zone served here has, each with the name of the site whose records it needs.
 #[must_use]
 pub fn external_aliases(config: &Config, sites: &Sites) -> Vec<(String, String)> {
     let zones = with_alias_records(config, sites);
@@ -41,13 +41,13 @@ pub fn external_aliases(config: &Config, sites: &Sites) -> Vec<(String, String)>
         let named = site.rules.aliases();
         named.map(|named| (named.name().to_owned(), site.name.clone()))
     });
-    // Zones that nobody listens for are somebody else's to answer.
+    // Without `dns.listen`, another server answers for the zones.
     let is_served = !config.dns.listen.is_empty();
     let is_ours = |name: &str| is_served && zones.iter().any(|zone| record(zone, name).is_some());
     named.filter(|(name, _)| !is_ours(name)).collect()
 }
 
-/// What is answered for `site`, with names written whole.
+/// The DNS records of `site`, with full names.
 fn site_records(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
     site.names().find_map(|name| {
         let zone = zones.iter().filter(|zone| is_in_zone(name, &zone.apex));
@@ -61,7 +61,7 @@ fn site_records(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
     })
 }
 
-/// What `zone` has for `name`: its own entry, or that of the wildcard beside it.
+/// The entry of `zone` for `name`: its own, or that of a wildcard.
 fn record<'a>(zone: &'a ZoneConfig, name: &str) -> Option<&'a NameConfig> {
     let of = |wanted: &str| {
         let mut entries = zone.names.iter();

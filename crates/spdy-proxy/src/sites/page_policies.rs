@@ -1,5 +1,5 @@
-//! What the pages of a site said that goes for what is asked for after them: whose scripts and sheets may not come under the site's name, and
-//! which pages nobody is to hear of.
+//! Policies of a site's pages that apply to later requests: whose scripts and sheets may not be served under the site's name, and which
+//! pages are hidden from other hosts.
 //!
 //! ```text
 //!  head of a page ───────┐               ┌──▶ a script or sheet is asked for: sent on to its host (spdy-rewrite/guarded.rs)
@@ -7,8 +7,8 @@
 //!        a page is kept ─┴─▶ a note with it ──▶ the same of whoever serves it: after a restart, on another machine
 //! ```
 //!
-//! It is learned anew when the program is started again or its rules are others, from each page that is served: out of its head as it
-//! comes, out of its text when the end of that has been rewritten, and out of what was noted with it where it is kept.
+//! After a restart or a change of the rules, policies are learned again from each served page: from its head on arrival, from its text when
+//! its end has been rewritten, and from the note of a stored page.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -21,25 +21,25 @@ use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
-/// Pages of which it is remembered that no other host is to hear of them, the latest.
+/// The number of pages that are hidden from other hosts, the latest.
 const MAX_HIDDEN_REFERRERS: usize = 4096;
 
 /// The first word of the note of what may be a page.
 const PAGE: &str = "page";
-/// The word in it by which no other host is to hear of it.
+/// The word in a note of a page that is hidden from other hosts.
 const HIDES_REFERRER: &str = "quiet";
 
-/// What one page says.
+/// The policies of one page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct PagePolicy {
-    /// Whose scripts and sheets may not come under the site's name.
+    /// Whose scripts and sheets may not be served under the site's name.
     pub(crate) csp_guard: CspGuard,
-    /// No other host is to hear of it.
+    /// No other host may see its URL.
     pub(crate) hides_referrer: bool,
 }
 
 impl PagePolicy {
-    /// What it says in its head.
+    /// The policies in its head.
     pub(crate) fn from_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         Self {
             csp_guard: CspGuard::from_head(rules, page, headers),
@@ -47,7 +47,7 @@ impl PagePolicy {
         }
     }
 
-    /// The note that is kept with it, as `page quiet 0 3-style`: so that who serves it need not read its head anew, nor its text.
+    /// The note stored with the page, as `page quiet 0 3-style`. A stored page is served without parsing its head and text again.
     pub(crate) fn note(&self) -> Vec<u8> {
         let mut note = PAGE.to_owned();
         if self.hides_referrer {
@@ -84,7 +84,7 @@ pub struct PagePolicies(Mutex<SitePolicy>);
 #[derive(Clone, Debug, Default)]
 struct SitePolicy {
     guarded: CspGuard,
-    /// Digests of URLs: one may be somebody's alone.
+    /// Digests of URLs, since a URL may be private to one client.
     quiet: BTreeSet<u64>,
     order: VecDeque<u64>,
 }
@@ -94,7 +94,7 @@ impl PagePolicies {
         self.0.lock()
     }
 
-    /// The site's own answer for `page`, as browsers name it, says this, as far as that is known.
+    /// Records the policy in the head of the site's own answer for `page`, its URL in browsers, as far as that is known.
     pub(crate) fn record_head(&self, page: impl FnOnce() -> Option<Url>, said: PagePolicy) {
         if said.is_empty() {
             return; // most pages, each time they are served
@@ -106,7 +106,7 @@ impl PagePolicies {
         }
     }
 
-    /// All of a page came by, and this is what it said.
+    /// A page was read to its end: records its policy.
     pub(crate) fn record_page(&self, page: &Url, guarded: CspGuard, tells: ReferrerScope) {
         let mut known = self.lock();
         known.guarded.extend(guarded);
@@ -116,13 +116,13 @@ impl PagePolicies {
         }
     }
 
-    /// As what the thing at `url`, in its own place, is not served under the site's name.
+    /// The kinds as which the resource at `url`, at its own host, is not served under the site's name.
     #[must_use]
     pub fn guarded_kinds(&self, rules: &Rules, url: &Url) -> Kinds {
         self.lock().guarded.guarded_kinds(rules, url)
     }
 
-    /// Whether no other host is to hear of the page at `referer`.
+    /// Whether the page at `referer` is hidden from other hosts.
     pub(crate) fn hides_referrer(&self, referer: &str) -> bool {
         self.lock().quiet.contains(&digest(referer))
     }
@@ -204,7 +204,7 @@ mod tests {
         }
         assert!(!policies.hides_referrer(page(0).as_str()), "one too many");
         assert!(policies.hides_referrer(page(1).as_str()));
-        // What is kept is served again and again, and is one page.
+        // A stored page is served again and again, and counts once.
         let said = PagePolicy {
             hides_referrer: true,
             ..PagePolicy::default()
@@ -221,7 +221,7 @@ mod tests {
             !policies.hides_referrer(page(1).as_str()),
             "it says otherwise now"
         );
-        // One that changes its mind takes one place.
+        // A page that changes its policy takes one entry.
         for _ in 0..MAX_HIDDEN_REFERRERS {
             policies.record_page(&page(1), CspGuard::default(), ReferrerScope::SameSite);
             policies.record_page(&page(1), CspGuard::default(), ReferrerScope::All);

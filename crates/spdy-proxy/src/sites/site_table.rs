@@ -1,4 +1,4 @@
-//! The sites of a configuration: found by the name that a client asks for.
+//! The sites of a configuration, found by the requested name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -33,11 +33,11 @@ pub struct Site {
     pub(crate) compress_private: bool,
     /// How many WebSockets may go to its origin; `None` if none may.
     pub(crate) websocket: Option<WebSocketConfig>,
-    /// Bytes that may be kept of it in memory, and on the disk, where that is said.
+    /// The limits for its stored bytes in memory and on the disk, if configured.
     quotas: (Option<u64>, Option<u64>),
     /// What is moved.
     pub rules: Arc<Rules>,
-    /// What its pages said.
+    /// The policies of its pages.
     pub pages: Arc<PagePolicies>,
 }
 
@@ -49,15 +49,15 @@ pub struct Sites {
     by_alias: BTreeMap<String, Arc<Site>>,
     /// Names that are not looked up: name, port, address.
     addresses: Vec<(String, Option<u16>, IpAddr)>,
-    /// Names that are asked for where another stands.
+    /// Names that are contacted at the address of another.
     connect_hosts: BTreeMap<String, String>,
     /// Sites whose origin may be this accelerator.
     possible_loops: Vec<String>,
-    /// Names of other hosts that pages do not say.
+    /// Aliases of other hosts that pages do not use.
     withheld_aliases: BTreeSet<String>,
     /// Where clients reach them by HTTP/3, if not where it is listened.
     alt_svc: Option<HeaderValue>,
-    /// Who is believed of clients.
+    /// The proxies whose statements about clients are trusted.
     trusted_proxies: Arc<TrustedProxies>,
 }
 
@@ -175,7 +175,7 @@ impl Sites {
         sites
     }
 
-    /// The names of other hosts that pages do not say.
+    /// The aliases of other hosts that pages do not use.
     #[must_use]
     pub fn withheld(&self) -> &BTreeSet<String> {
         &self.withheld_aliases
@@ -184,7 +184,7 @@ impl Sites {
     fn resolve(&mut self, site: &SiteConfig) {
         let host = site.origin.host_str().unwrap_or_default();
         let Some(address) = site.address else {
-            // The names lead here; the origin stands where its own does.
+            // The names lead here; the origin is at the address of its own name.
             let names = site
                 .names
                 .iter()
@@ -225,7 +225,7 @@ impl Sites {
         named.filter_map(|(name, site)| (*name == site.name).then_some(site))
     }
 
-    /// What may be kept of single sites in memory, bytes, by the name that they have in keys.
+    /// The memory limits of single sites, in bytes, by the name that they have in keys.
     pub(crate) fn memory_quotas(&self) -> BTreeMap<String, u64> {
         self.quotas(|site| site.quotas.0)
     }
@@ -265,7 +265,7 @@ impl Sites {
         }
         let site = url.host_str().and_then(|host| self.by_alias.get(host));
         let named = site.and_then(|site| site.rules.named(url.host_str()?));
-        // By its name here it may be asked for as it came.
+        // A URL with the alias may have the mark for an unrewritten resource.
         let rest = integrity::strip_unrewritten_mark(target).unwrap_or(target);
         let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.original_origin())).ok());
         Ok(own.unwrap_or(url))
@@ -313,25 +313,25 @@ impl Sites {
             .collect()
     }
 
-    /// Who is believed of clients.
+    /// The proxies whose statements about clients are trusted.
     #[must_use]
     pub fn trusted_proxies(&self) -> &Arc<TrustedProxies> {
         &self.trusted_proxies
     }
 
-    /// The first names of sites whose origin has a name that is answered for here, and no `address`: unless that name leads elsewhere
-    /// from here, this accelerator asks itself.
+    /// The first names of sites whose origin has a name that is answered for here, and no `address`. Unless that name leads elsewhere from
+    /// here, this accelerator would contact itself.
     #[must_use]
     pub fn possible_loops(&self) -> &[String] {
         &self.possible_loops
     }
 
-    /// What a client is told of HTTP/3 who came in where `door` is what the listener says of itself.
+    /// The `Alt-Svc` for a client that connected to a listener with the `Alt-Svc` `door`.
     pub(crate) fn alt_svc(&self, door: &HeaderValue) -> HeaderValue {
         self.alt_svc.as_ref().unwrap_or(door).clone()
     }
 
-    /// Names that are asked for where another stands.
+    /// Names that are contacted at the address of another.
     #[must_use]
     pub fn connect_hosts(&self) -> &BTreeMap<String, String> {
         &self.connect_hosts
@@ -348,8 +348,8 @@ fn mib(mib: usize) -> u64 {
     (mib as u64) << 20
 }
 
-/// What is to be moved for `site`, with every name that it is asked for by among its own hosts: what is moved from there would be asked
-/// of ourselves. Addresses are never moved.
+/// The rewrite rules for `site`, with every name of the site among its own hosts: resources moved from there would be requested from this
+/// accelerator itself. Addresses are never moved.
 fn with_site_names(site: &SiteConfig) -> Rewrite {
     let mut rewrite = site.rewrite.clone();
     let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
@@ -389,7 +389,7 @@ fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), Site
 }
 
 impl Site {
-    /// Where `target` (path and query) of the site's own is asked for, by a client that named `authority`.
+    /// The URI of the site's own `target` (path and query), for a client that named `authority`.
     ///
     /// # Errors
     ///
@@ -404,7 +404,7 @@ impl Site {
         uri.authority(authority).path_and_query(target).build()
     }
 
-    /// The host that its origin is asked as, by a client that named `authority`.
+    /// The host name that its origin gets, for a client that named `authority`.
     #[must_use]
     pub fn upstream_host<'a>(&'a self, authority: &'a str) -> &'a str {
         match self.preserve_host {
@@ -413,8 +413,8 @@ impl Site {
         }
     }
 
-    /// What its origin reads as `Host`, from a client that named `authority`, where that is not the place it is asked at: the port is the
-    /// client's, as what the origin makes of it is for clients.
+    /// The `Host` field for its origin, from a client that named `authority`, if it differs from the contacted place. The port is the
+    /// client's, since the origin uses it to make URLs for clients.
     #[must_use]
     pub fn host_header(&self, authority: &str) -> Option<HeaderValue> {
         let kept = self.preserve_host.then(|| HeaderValue::try_from(authority));
@@ -433,7 +433,7 @@ impl Site {
         self.names.iter().map(String::as_str)
     }
 
-    /// The hosts that its origin is asked as.
+    /// The host names that its origin gets.
     pub fn upstream_hosts(&self) -> impl Iterator<Item = &str> {
         let named = self.names.iter().filter(|_| self.preserve_host);
         let own = self.origin.host_str().filter(|_| !self.preserve_host);
@@ -494,7 +494,7 @@ mod tests {
         Keys::from_secrets(&[fill; 32], None).expect("it is long enough")
     }
 
-    /// A page of the former key's time may still be in somebody's browser, and its policy is what it was.
+    /// A browser may still have a page from before the key changed, and the page's policy is still the same.
     #[test]
     fn page_policies_survive_new_keys_but_not_new_rules() {
         let text = |host: &str| {

@@ -1,4 +1,4 @@
-//! What a log is told of each answer, when its body has ended: only then it is known how much of it went out, and whether all of it did.
+//! The log entry of each answer, written when its body has ended: only then is it known how much was sent, and whether it is complete.
 
 use std::net::IpAddr;
 use std::pin::Pin;
@@ -20,7 +20,7 @@ use crate::telemetry::counters::Outcome;
 use crate::telemetry::page_reports::PageCounts;
 use crate::telemetry::trace_context::TraceId;
 
-/// Is told of every answer.
+/// Called for every answer.
 pub type AccessLog = Arc<dyn Fn(&AccessLogEntry) + Send + Sync>;
 
 /// One answer, for a log.
@@ -30,19 +30,19 @@ pub struct AccessLogEntry {
     pub at: SystemTime,
     /// Of the request; `None` if it could not be read.
     pub method: Option<Method>,
-    /// Host that the client named, and the target; likewise.
+    /// Host that the client named, and the target; `None` if the request could not be read.
     pub uri: Option<String>,
-    /// Who asked.
+    /// The client's address.
     pub client: Option<IpAddr>,
     /// Spoken on the connection.
     pub protocol: Option<Protocol>,
     /// Of the answer.
     pub status: StatusCode,
-    /// What became of the request.
+    /// The request's outcome.
     pub outcome: &'static str,
-    /// The same as the answer says it (RFC 9211): ours is the last of its values.
+    /// The `Cache-Status` of the answer (RFC 9211): ours is the last of its values.
     pub cache_status: Option<String>,
-    /// The trace that the request belongs to (W3C Trace Context): where spans are made that of its spans, else what the client says.
+    /// The trace of the request (W3C Trace Context): that of its spans if there are any, else the one that the client sent.
     pub trace: Option<TraceId>,
     /// From the request to the head of the answer.
     pub time_to_head: Duration,
@@ -52,12 +52,12 @@ pub struct AccessLogEntry {
     pub bytes: u64,
     /// How the body ended.
     pub body_end: BodyEnd,
-    /// What became of the references of a page of the site's own, if that is known by now.
+    /// The results for the references of a page of the site's own, if known by now.
     pub page: Option<PageCounts>,
 }
 
 impl AccessLogEntry {
-    /// To what was no request, by the connection of whoever is at `from`.
+    /// An entry for bytes that were no request, on a connection from `from`.
     pub(crate) fn malformed_request(
         refusal: &Refusal<'_>,
         at: SystemTime,
@@ -87,7 +87,7 @@ impl AccessLogEntry {
 pub enum BodyEnd {
     /// All of it went out.
     Complete,
-    /// Whoever asked wanted no more of it, or took nothing for too long.
+    /// The client cancelled it, or took nothing for too long.
     ClientLeft,
     /// It was still on its way when the program ended: the time that connections have to end was over.
     Shutdown,
@@ -131,7 +131,7 @@ impl PendingLogEntry {
     }
 }
 
-/// `body`, at whose end `line` is written.
+/// `body`; `line` is written at its end.
 pub(crate) fn log_at_end(body: Body, mut line: PendingLogEntry) -> Body {
     if http_body::Body::is_end_stream(&body) {
         line.write(BodyEnd::Complete);
@@ -146,7 +146,7 @@ pub(crate) fn log_at_end(body: Body, mut line: PendingLogEntry) -> Body {
 
 struct LoggedBody {
     body: Body,
-    /// Its length, where that was known at its beginning: a connection that has had so much asks for no more.
+    /// Its length, if it was known at its beginning: a connection that has read so much does not poll again.
     announced: Option<u64>,
     /// `None` at the end.
     line: Option<Box<PendingLogEntry>>,
@@ -166,7 +166,7 @@ impl Drop for LoggedBody {
             return;
         };
         let answered = &line.answered;
-        // Nobody asks for what an answer to HEAD would have.
+        // The body of an answer to HEAD is never read.
         let is_complete = http_body::Body::is_end_stream(&self.body)
             || self.announced == Some(answered.bytes)
             || answered.method == Some(Method::HEAD);

@@ -1,32 +1,32 @@
-//! What was done so far, by name: for metrics, and for who wonders why a page is slow.
+//! Counters by name: for metrics, and to find out why a page is slow.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What is counted. Labels are names from the code alone, so that nobody outside can make a series.
+/// What is counted. Labels are names from the code alone, so that outside input cannot create a series.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum CounterFamily {
-    /// Answers to clients, by what became of the request.
+    /// Answers to clients, by the request's outcome.
     Responses,
     /// Requests that were refused, by reason.
     RefusedRequests,
     /// Answers of origins by class of status, and failures by kind.
     Origins,
-    /// Answers of origins that are not kept, by why not.
+    /// Answers of origins that are not stored, by reason.
     Uncacheable,
     /// Pages, by whether they were rewritten, or why not.
     Pages,
     /// References in pages, by whether they were moved, or why not.
     References,
-    /// What was sent or fetched before it was asked for.
+    /// What was pushed, hinted or prefetched.
     Preloads,
     /// What met a limit of ours, by the key that sets it.
     Limits,
     /// WebSockets that ended, by what ended them.
     WebSockets,
-    /// Bytes of those, by who took them.
+    /// Bytes of those, by the side that took them.
     WebSocketBytes,
 }
 
@@ -45,7 +45,7 @@ impl CounterFamily {
         Self::WebSocketBytes,
     ];
 
-    /// Its name in metrics, the name of its label, and what it says.
+    /// Its name in metrics, the name of its label, and its help text.
     #[must_use]
     pub fn describe(self) -> (&'static str, &'static str, &'static str) {
         match self {
@@ -99,7 +99,7 @@ impl CounterFamily {
     }
 }
 
-/// How often each thing happened. Clones count together.
+/// How often each event happened. Clones share the counts.
 #[derive(Clone, Debug, Default)]
 pub struct Counters(Arc<Mutex<BTreeMap<(CounterFamily, &'static str), u64>>>);
 
@@ -124,41 +124,41 @@ impl Counters {
     }
 }
 
-/// What became of a request; in the extensions of its answer.
+/// The outcome of a request; in the extensions of its answer.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Outcome(pub &'static str);
 
 impl Outcome {
     /// It was answered from the cache.
     pub const HIT: Self = Self("hit");
-    /// From the cache, though stale, while it is fetched anew.
+    /// Answered stale from the cache, while it is fetched again.
     pub const STALE: Self = Self("stale");
     /// From the cache, because the origin failed.
     pub const STALE_ON_ERROR: Self = Self("stale-on-error");
-    /// The origin said that what is kept is still good.
+    /// The origin confirmed that the stored response is still good.
     pub const REVALIDATED: Self = Self("validated");
-    /// Another had asked for it at the same time.
+    /// Another request for it was in flight.
     pub const COALESCED: Self = Self("collapsed");
-    /// The origin was asked, and its answer is kept.
+    /// The origin was contacted, and its answer is stored.
     pub const MISS: Self = Self("miss");
-    /// The origin was asked, and its answer is this client's alone.
+    /// The origin was contacted, and its answer is private to this client.
     pub const UNCACHEABLE: Self = Self("passed");
     /// It became a WebSocket to the origin.
     pub const WEBSOCKET: Self = Self("websocket");
-    /// Its host was asked a moment ago, and it was of no avail.
+    /// The host failed recently, and was not contacted again.
     pub const NEGATIVE: Self = Self("negative");
     /// A rule forbids it.
     pub const REFUSED: Self = Self("refused");
     /// The client is sent to the host itself.
     pub const REDIRECTED: Self = Self("direct");
-    /// The origin could not be asked.
+    /// The origin could not be contacted.
     pub const UNREACHABLE: Self = Self("unreachable");
-    /// The client wanted nothing that had to be fetched.
+    /// The client allowed only a stored answer, and there was none.
     pub const NOT_CACHED: Self = Self("not-kept");
     /// It was no request.
     pub const MALFORMED: Self = Self("malformed");
-    /// The client had origins asked too often.
+    /// The client contacted origins too often.
     pub const RATE_LIMITED: Self = Self("limited");
-    /// Nobody's site.
+    /// The host belongs to no site.
     pub const MISDIRECTED: Self = Self("misdirected");
 }

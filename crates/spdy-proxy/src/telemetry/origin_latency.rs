@@ -34,7 +34,7 @@ struct AtomicHistogram {
     sum_us: AtomicU64,
 }
 
-/// Of the sites' own origins, and of the hosts of others.
+/// Of the sites' own origins, and of other hosts.
 #[derive(Debug, Default)]
 pub struct OriginLatency {
     site: AtomicHistogram,
@@ -42,7 +42,7 @@ pub struct OriginLatency {
 }
 
 impl OriginLatency {
-    /// An answer's head came after so long.
+    /// The head of an answer came after `took`.
     pub(crate) fn record(&self, whose: OriginKind, took: Duration) {
         let latency = self.of(whose);
         let within = |bound: &u64| took <= Duration::from_millis(*bound);

@@ -1,13 +1,13 @@
-//! What became of the pages that came by, for who has the operator's token: what of each was moved, what was left and why, what was
-//! made ready ahead of its reader, and what went along with it the last time.
+//! Reports on pages that passed through, for a caller with the operator's token: which references were moved, which were left and why, what
+//! was prefetched, and what was pushed or hinted with the page the last time.
 //!
 //! ```text
 //! a page is rewritten ──▶ Reports::told      one report a page, the last; the oldest go
 //! a client asks for it ──▶ Reports::along    what was pushed and hinted with it
 //! ```
 //!
-//! Of a page that is one client's alone there are numbers, and of URLs the site's: its path could be his, as what it names could. Who
-//! knows the page's URL may ask for its numbers; it is told to nobody.
+//! The report of a private page has numbers only, and the site's URL in place of the page's: the path and the references may be private. A
+//! caller that knows the page's URL can request its numbers, but no report shows that URL.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -19,11 +19,11 @@ use spdy_rewrite::reference::page_report::{HostCount, PageReport, PageSkipReason
 use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
-/// Pages of which it is remembered what became.
+/// Pages that have a report.
 pub const MAX_PAGES: usize = 256;
 /// Bytes of all that is remembered, about.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes that a URL is counted with beside its own: what it stands in.
+/// Bytes that a URL counts beside its own, for its entry.
 const URL_OVERHEAD_BYTES: usize = 96;
 
 /// Reports of the last pages.
@@ -34,32 +34,32 @@ pub struct PageReports(Mutex<PageReportsState>);
 struct PageReportsState {
     /// By the URL that clients ask for; without a query if the page is one client's alone.
     pages: BTreeMap<String, Report>,
-    /// Keys of `pages` by when they were told, the oldest first.
+    /// Keys of `pages` by report time, the oldest first.
     order: VecDeque<String>,
     bytes: usize,
 }
 
-/// What became of a page.
+/// The report of a page.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
     /// As clients ask for it; the root of the site if it is one client's alone.
     pub url: String,
-    /// When it came by, as HTTP writes dates.
+    /// When it passed, as an HTTP date.
     pub at: String,
-    /// Everyone may have it, so that URLs may be told.
+    /// The page is public, so that the report may have URLs.
     pub is_everyones: bool,
     /// The rules were only tried (`dry_run`): it went as it came, and this is what would have become of it.
     pub dry_run: bool,
-    /// Time that went into undoing its coding and rewriting it, ms.
+    /// Time for decoding and rewriting it, ms.
     pub rewriting_ms: f64,
     /// Counts of what was moved and left, by reason and by host; or why all of it was left.
     #[serde(flatten)]
     pub counts: PageReport,
-    /// References to other hosts in the order of the page, the first so many.
+    /// References to other hosts in the order of the page, up to a limit.
     pub references: Vec<ReportedReference>,
-    /// What was put into memory for who would ask for it next, as clients see it: fetched, or lifted from the disk or the shared tier.
+    /// What was prefetched into memory, as clients see it: fetched, or loaded from the disk or the shared tier.
     pub fetched_ahead: Vec<String>,
-    /// What went along with it the last time that somebody asked for it.
+    /// What was pushed or hinted with it the last time that a client requested it.
     pub along: Option<PushedAndHinted>,
     #[serde(skip)]
     weight: usize,
@@ -85,30 +85,30 @@ pub struct ReportedReference {
 pub struct PushedAndHinted {
     /// Pushed.
     pub pushed: Vec<String>,
-    /// Told of by 103 or Link.
+    /// Hinted by 103 or Link.
     pub hinted: Vec<String>,
 }
 
-/// A page that came by.
+/// A page that passed.
 #[derive(Clone, Copy, Debug)]
 pub struct RewrittenPage<'a> {
     /// As clients ask for it.
     pub url: &'a str,
     /// The hour.
     pub at: SystemTime,
-    /// Everyone may have it.
+    /// The page is public.
     pub is_everyones: bool,
     /// Time that rewriting took.
     pub rewriting: Duration,
     /// What it names.
     pub named: &'a [Reference],
-    /// Targets at the site that were put into memory ahead, from wherever they were.
+    /// Targets at the site that were prefetched into memory, from any tier or the origin.
     pub fetched_ahead: &'a [String],
-    /// Its rules were only tried.
+    /// Its rules were only tried in a dry run.
     pub is_dry_run: bool,
 }
 
-/// What became of the references of a page, in numbers.
+/// The results for the references of a page, in numbers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 pub struct PageCounts {
     /// As [`Report::dry_run`].
@@ -145,7 +145,7 @@ impl PageReports {
         self.0.lock()
     }
 
-    /// `page` came by, and `counts` are what became of it. What was known of it before is forgotten.
+    /// Records the report of `page` with `counts`, in place of an earlier one.
     pub fn told(&self, page: &RewrittenPage<'_>, counts: PageReport) {
         let mut report = Report {
             url: page.url.to_owned(),
@@ -172,7 +172,7 @@ impl PageReports {
         self.lock().keep(key, report);
     }
 
-    /// With the page at `url`, which was asked for again, went `along`; forgotten if nothing is known of the page.
+    /// Records that the page at `url` was requested again and `along` went with it; ignored if the page has no report.
     pub fn record_delivery(&self, url: &str, along: impl FnOnce() -> PushedAndHinted) {
         let mut kept = self.lock();
         let kept = &mut *kept;
@@ -205,13 +205,13 @@ impl PageReports {
         reports.map(line).collect()
     }
 
-    /// What became of the page at `url`.
+    /// The report of the page at `url`.
     #[must_use]
     pub fn of(&self, url: &str) -> Option<Report> {
         self.lock().pages.get(url).cloned()
     }
 
-    /// The same in numbers, if it came by and is among the last.
+    /// The same in numbers, if it passed and is among the last.
     #[must_use]
     pub fn counts(&self, url: &str) -> Option<PageCounts> {
         let kept = self.lock();
@@ -255,7 +255,7 @@ impl PageReportsState {
         self.pages.insert(key.to_owned(), report);
     }
 
-    /// Forgets the oldest, until there is room for so many more pages of so many bytes.
+    /// Removes the oldest reports, until there is room for this many more pages and bytes.
     fn make_room(&mut self, pages: usize, bytes: usize) {
         while self.bytes + bytes > MAX_BYTES || self.pages.len() + pages > MAX_PAGES {
             let Some(oldest) = self.order.front().cloned() else {
@@ -299,7 +299,7 @@ fn weight(key: &str, report: &Report) -> usize {
         text_weight(&told.url) + moved.len() + told.why.as_deref().unwrap_or_default().len()
     });
     let hosts = report.counts.hosts.keys().map(|host| text_weight(host));
-    // Twice among the keys, and once told.
+    // Twice in keys, and once in the report.
     2 * text_weight(key)
         + text_weight(&report.url)
         + references.sum::<usize>()
@@ -459,7 +459,7 @@ mod tests {
             reports.told(&page(&url(number), &[]), PageReport::default());
         }
         assert_eq!(reports.list().len(), MAX_PAGES);
-        // Asked for again it is the youngest, though nothing else changed.
+        // A page that is requested again becomes the youngest, though nothing else changed.
         reports.told(&page(&url(0), &[]), PageReport::default());
         reports.told(&page(&url(MAX_PAGES), &[]), PageReport::default());
         assert_eq!(reports.list().len(), MAX_PAGES);

@@ -1,7 +1,7 @@
-//! What spans say, by the names of OpenTelemetry's semantic conventions for HTTP (*HTTP spans*, stable since 1.23), and `spdy.` for what
-//! only a cache knows.
+//! Attributes of spans, by the names of OpenTelemetry's semantic conventions for HTTP (*HTTP spans*, stable since 1.23), and `spdy.` for
+//! those of a cache.
 //!
-//! Nothing of a request's fields is told but `User-Agent`, and of its target no query, unless the operator wants that: both hold secrets.
+//! Of a request's fields only `User-Agent` is recorded, and no query of its target unless the operator wants that: both hold secrets.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -19,7 +19,7 @@ use crate::telemetry::counters::Outcome;
 use crate::telemetry::spans::{AttributeValue, OpenSpan};
 use crate::upstream::error::UpstreamError;
 
-/// The longest text of somebody else in an attribute, bytes; the rest is cut off.
+/// The longest attribute text that comes from a peer, in bytes; the rest is cut off.
 pub const TEXT_BYTES: usize = 1024;
 
 const METHOD: &str = "http.request.method";
@@ -36,13 +36,13 @@ const SERVER_ADDRESS: &str = "server.address";
 const SERVER_PORT: &str = "server.port";
 const CLIENT_ADDRESS: &str = "client.address";
 const USER_AGENT: &str = "user_agent.original";
-/// What became of a request, as metrics call it.
+/// The outcome of a request, as in metrics.
 const OUTCOME: &str = "spdy.cache.outcome";
-/// The same as `Cache-Status` says it (RFC 9211).
+/// The value of `Cache-Status` (RFC 9211).
 const STATUS: &str = "spdy.cache.status";
-/// Why an origin is asked, as `fwd` of `Cache-Status` says it (RFC 9211 §2.2).
+/// Why an origin is contacted, as `fwd` of `Cache-Status` (RFC 9211 §2.2).
 const FORWARD: &str = "spdy.cache.forward";
-/// Nobody waits for it.
+/// No client waits for it.
 const BACKGROUND: &str = "spdy.background";
 /// `page` or `sheet`.
 const REWRITTEN: &str = "spdy.rewrite.kind";
@@ -73,7 +73,7 @@ fn known(method: &Method) -> Option<&'static str> {
     })
 }
 
-/// What a client asks for.
+/// Describes a client's request.
 pub(crate) fn set_request(span: &mut OpenSpan, asked: &request::Parts, from: Option<IpAddr>) {
     let arrival: Option<RequestInfo> = asked.extensions.get().copied();
     of_method(span, &asked.method);
@@ -118,7 +118,7 @@ pub(crate) fn set_response(span: &mut OpenSpan, response: &Response<Body>, outco
     }
 }
 
-/// What an origin is asked for, and why; `before` counts who was asked for the same before it, as where redirects led here.
+/// Describes a request to an origin, and its reason; `before` counts earlier requests for the same, as when redirects led here.
 pub(crate) fn set_origin_request(
     span: &mut OpenSpan,
     method: &Method,
@@ -164,7 +164,7 @@ pub(crate) fn set_origin_response(
     }
 }
 
-/// What became of a page (with a report) or a sheet; `rewriting_ms` is what that took.
+/// The result for a page (with a report) or a sheet; `rewriting_ms` is the time that it took.
 pub(crate) fn set_rewrite(
     span: &mut OpenSpan,
     kind: &'static str,

@@ -1,4 +1,4 @@
-//! Spans: what of a request took how long, for whoever collects traces (OpenTelemetry).
+//! Spans: how long each part of a request took, for a trace collector (OpenTelemetry).
 //!
 //! ```text
 //!  client ── traceparent ──▶ SERVER    a request, to the last byte of its answer                              serve/connection.rs
@@ -9,8 +9,8 @@
 //!                            CLIENT    what is fetched behind it or ahead of the client: a trace of its own
 //! ```
 //!
-//! A request that is not sampled has a place in its trace all the same, since its origin may be told, and nothing else. Nobody here knows
-//! how spans are sent, or what time it is: whoever collects them ([`SpanSink`]) gives them their names, too.
+//! A request that is not sampled still has a trace ID and span ID, because its origin may get them. This module has no exporter and no wall
+//! clock: the collector ([`SpanSink`]) also assigns the IDs.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -23,22 +23,22 @@ use spdy_clock::Instant;
 use crate::body::guarded_body::with_guard;
 use crate::telemetry::trace_context::{SpanContext, SpanId, TraceId};
 
-/// What became of an exchange that nobody waited for to its end.
+/// The outcome of an exchange that was dropped before its end.
 const CANCELLED: &str = "cancelled";
-/// What became of an answer whose body broke off.
+/// The outcome of an answer whose body broke off.
 pub(crate) const BROKEN: &str = "broken";
 
-/// Collects spans, and names them.
+/// Collects spans, and assigns their IDs.
 pub trait SpanSink: fmt::Debug + Send + Sync {
-    /// The name of a trace that begins.
+    /// The ID of a new trace.
     fn trace_id(&self) -> TraceId;
-    /// The name of a span.
+    /// The ID of a new span.
     fn span_id(&self) -> SpanId;
-    /// It is over. This is called where requests are answered, and must not wait.
+    /// The span has ended. Request handlers call this, so it must not wait.
     fn take(&self, span: Span);
 }
 
-/// Of which requests there are spans, and what they say.
+/// Which requests have spans, and what spans contain.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct SpanRules {
     /// Which traces are recorded.
@@ -46,7 +46,7 @@ pub struct SpanRules {
     /// The `traceparent` of a client is believed: the request belongs to its trace. Else a trace begins with each request, which has the
     /// client's for a link.
     pub trust_clients: bool,
-    /// Queries are told, which may hold secrets.
+    /// Spans contain queries, which may hold secrets.
     pub record_queries: bool,
 }
 
@@ -55,7 +55,7 @@ pub struct SpanRules {
 pub struct Sampler {
     /// Which part of them, 0 to 1, by their numbers.
     pub part: f64,
-    /// Of a client's trace that goes on here the client decides, whatever the part (*ParentBased*).
+    /// The client decides whether its trace is recorded here, whatever the sampling ratio (*ParentBased*).
     pub follows_parents: bool,
 }
 
@@ -83,7 +83,7 @@ impl Default for Sampler {
     }
 }
 
-/// Whose span it is (OpenTelemetry, *SpanKind*).
+/// The role of a span (OpenTelemetry, *SpanKind*).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum SpanKind {
     /// A request of a client.
@@ -99,9 +99,9 @@ pub enum SpanKind {
 pub enum AttributeValue {
     /// Of at most [`TEXT_BYTES`](crate::telemetry::span_attributes::TEXT_BYTES) where it is another's.
     Text(Cow<'static, str>),
-    /// A number of things.
+    /// An integer.
     Int(i64),
-    /// A measure, whose unit is in the attribute's name.
+    /// A measure, with the unit in the attribute's name.
     Float(f64),
     /// Yes or no.
     Bool(bool),
@@ -118,9 +118,9 @@ pub struct Span {
     pub is_parent_remote: bool,
     /// The span of another trace that it came of.
     pub link: Option<SpanContext>,
-    /// Whose.
+    /// Its role.
     pub kind: SpanKind,
-    /// What it is called: few names for many spans.
+    /// Its name: few names for many spans.
     pub name: &'static str,
     /// From when on.
     pub began: Instant,
@@ -142,7 +142,7 @@ pub struct Spans {
     runtime: SharedRuntime,
 }
 
-/// Where a request or a fetch stands in its trace, and its span if that is recorded.
+/// The context of a request or a fetch in its trace, and its span if that is recorded.
 #[derive(Debug)]
 pub(crate) struct SpanScope {
     pub(crate) context: SpanContext,
@@ -150,7 +150,7 @@ pub(crate) struct SpanScope {
 }
 
 impl Spans {
-    /// By `rules`, for `sink`; `runtime` says when.
+    /// By `rules`, for `sink`; `runtime` has the clock.
     #[must_use]
     pub fn new(rules: SpanRules, sink: Arc<dyn SpanSink>, runtime: SharedRuntime) -> Self {
         Self {
@@ -161,7 +161,7 @@ impl Spans {
         }
     }
 
-    /// The place of a request whose client says `told` of it.
+    /// The span of a request that came with the context `told`.
     pub(crate) fn server_span(
         self: &Arc<Self>,
         told: Option<SpanContext>,
@@ -184,7 +184,7 @@ impl Spans {
         place
     }
 
-    /// A place within `parent`.
+    /// A span within `parent`.
     pub(crate) fn child_span(
         self: &Arc<Self>,
         parent: &SpanContext,
@@ -198,7 +198,7 @@ impl Spans {
         place
     }
 
-    /// A place in a trace of its own, for what comes of `cause` and may outlive it. It is recorded if that is.
+    /// A span in a trace of its own, for work that `cause` leads to and that may outlive it. It is recorded if `cause` is.
     pub(crate) fn linked_span(
         self: &Arc<Self>,
         cause: &SpanContext,
@@ -212,7 +212,7 @@ impl Spans {
         place
     }
 
-    /// A place in the trace of a client.
+    /// A span context in the trace of a client.
     fn continued(&self, told: &SpanContext) -> SpanContext {
         let child = self.child_of(told);
         SpanContext {
@@ -237,7 +237,7 @@ impl Spans {
         number < self.sampled_below
     }
 
-    /// The first span of a trace; whether it is recorded is told, or decided by its number.
+    /// The first span of a trace; whether it is recorded is given, or decided by its number.
     fn root(&self, is_sampled: Option<bool>) -> SpanContext {
         let trace_id = self.sink.trace_id();
         SpanContext {
@@ -297,7 +297,7 @@ impl OpenSpan {
         self.spans.rules.record_queries
     }
 
-    /// Says something of it.
+    /// Adds an attribute.
     pub(crate) fn set_attribute(&mut self, name: &'static str, value: AttributeValue) {
         self.set(|span| span.attributes.push((name, value)));
     }
@@ -322,7 +322,7 @@ impl Drop for OpenSpan {
     }
 }
 
-/// `body`, to whose end `span` goes on.
+/// `body`; `span` lasts until its end.
 pub(crate) fn with_span(body: Body, span: OpenSpan) -> Body {
     with_guard(body, span, |span| span.set_error(BROKEN))
 }

@@ -1,12 +1,12 @@
-//! The trace that a request belongs to, and its place there (W3C Trace Context, *traceparent Header*).
+//! The trace that a request belongs to, and its span there (W3C Trace Context, *traceparent Header*).
 //!
 //! ```text
 //! traceparent: 00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01
 //!              version  trace id, not all zeros      parent id      flags, the lowest: sampled
 //! ```
 //!
-//! Where no spans are made, `traceparent` and `tracestate` go on to the site's own origin as they came. Where they are (`telemetry/spans.rs`), the
-//! origin is told the span of its own fetch instead. Hosts of others, which are asked in nobody's name, get neither.
+//! If spans are off, `traceparent` and `tracestate` go on to the site's own origin unchanged. If spans are on (`telemetry/spans.rs`), the
+//! origin gets the span of its own fetch instead. Other hosts get neither: their requests identify no client.
 
 use std::fmt;
 use std::num::{NonZeroU64, NonZeroU128};
@@ -15,12 +15,12 @@ use http::header::{HeaderMap, HeaderName, HeaderValue};
 
 /// The field.
 pub const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
-/// What makers of tracing systems say beside it.
+/// Vendor data of tracing systems beside it.
 pub const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 
 /// Bytes of version 00; later ones may go on after another dash.
 const LEN: usize = 55;
-/// The longest `tracestate` that is passed on from a client, bytes: as much as everybody should (*tracestate Limits*).
+/// The longest `tracestate` of a client that is passed on, in bytes: the length that all should support (*tracestate Limits*).
 pub const STATE_BYTES: usize = 512;
 
 /// The name of a trace: 16 bytes, not all zeros.
@@ -44,7 +44,7 @@ impl TraceId {
         self.0.get()
     }
 
-    /// As it goes over the wire.
+    /// As on the wire.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 16] {
         self.0.get().to_be_bytes()
@@ -58,7 +58,7 @@ impl SpanId {
         Self(NonZeroU64::new(number).unwrap_or(NonZeroU64::MIN))
     }
 
-    /// As it goes over the wire.
+    /// As on the wire.
     #[must_use]
     pub fn to_bytes(self) -> [u8; 8] {
         self.0.get().to_be_bytes()
@@ -77,21 +77,21 @@ impl fmt::Display for SpanId {
     }
 }
 
-/// A span as others know it: the place in a trace where what comes of it belongs.
+/// The identity of a span for others: the parent of spans that it causes.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct SpanContext {
     /// Of which trace.
     pub trace_id: TraceId,
     /// Which span.
     pub span_id: SpanId,
-    /// Whoever began the trace wants it recorded.
+    /// The caller that began the trace wants it recorded.
     pub is_sampled: bool,
-    /// What came beside it as `tracestate`, of at most [`STATE_BYTES`].
+    /// The value of `tracestate`, of at most [`STATE_BYTES`].
     pub state: Option<HeaderValue>,
 }
 
 impl SpanContext {
-    /// What `headers` say. Nothing where `traceparent` cannot be read, or is there twice.
+    /// The context in `headers`. `None` if `traceparent` cannot be read, or occurs twice.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut values = headers.get_all(&TRACEPARENT).iter();
@@ -131,7 +131,7 @@ impl SpanContext {
         HeaderValue::try_from(value).expect("digits and dashes")
     }
 
-    /// Says in `headers` that the request belongs here, whatever they said.
+    /// Sets the context in `headers`, in place of what they had.
     pub(crate) fn set_headers(&self, headers: &mut HeaderMap) {
         headers.insert(TRACEPARENT, self.traceparent());
         match &self.state {

@@ -1,7 +1,7 @@
-//! Origins: who is asked how, and who is left alone for a while.
+//! Sends requests to origins, and contacts a failing origin less for a while.
 //!
-//! A site's own origin is where the operator said, be it in a private network. Hosts of others are looked up by a guarded
-//! network, which leads to nobody's private address (`spdy-dns/guard.rs`); the two never share a connection.
+//! A site's own origin is where the operator configured it, even in a private network. Other hosts are looked up by a guarded network,
+//! which never leads to a private address (`spdy-dns/guard.rs`). The two never share a connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,17 +35,17 @@ use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
 use crate::upstream::third_party::FetchLimitKey;
 use crate::upstream::uploads::{UploadLimit, with_permit};
 
-/// Origins whose failures are remembered.
+/// The number of origins with remembered failures.
 const MAX_HEALTH_ENTRIES: usize = 1024;
-/// So much of an answer over HTTP/2 may have come and not be read, bytes.
+/// Bytes of an HTTP/2 answer that may arrive before they are read.
 const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
-/// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many say nothing of it.
+/// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many origins state no limit.
 const MAX_STREAMS: u32 = 256;
-/// What may have come of all of them together. All requests to an origin share its connection, so readers who are slow would hold up those
-/// who are not if it had less room than every stream's.
+/// The same for all of them together. All requests to an origin share its connection: with a smaller window than that of all streams, slow
+/// readers would hold up others.
 const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
 
-/// Whose answer is wanted.
+/// Which origin an answer comes from.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum OriginKind {
     /// The site's own.
@@ -54,7 +54,7 @@ pub enum OriginKind {
     ThirdParty,
 }
 
-/// How an origin did of late.
+/// The recent results of an origin.
 #[derive(Clone, Copy, Debug, Default)]
 struct Health {
     failures: u32,
@@ -82,7 +82,8 @@ pub struct Upstream {
 }
 
 impl Upstream {
-    /// The own origins of `sites` are asked over `network`, those of others over `guarded`. `tls` believes whom the operator believes.
+    /// The own origins of `sites` are contacted over `network`, those of other hosts over `guarded`. `tls` has the operator's trusted
+    /// authorities.
     #[must_use]
     pub fn new(
         config: &UpstreamConfig,
@@ -139,11 +140,11 @@ impl Upstream {
         }
     }
 
-    /// Asks for `request`, whose URI is absolute.
+    /// Sends `request`, whose URI is absolute.
     ///
     /// # Errors
     ///
-    /// [`UpstreamError`]: what a client is told of it, and whether a stale answer may take its place, is the caller's.
+    /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale answer may take its place.
     pub async fn fetch(
         &self,
         whose: OriginKind,
@@ -174,7 +175,7 @@ impl Upstream {
         })
     }
 
-    /// What `client` gets for `request`. While all connections are taken, those who read too slowly what came over theirs make room.
+    /// The answer of `client` to `request`. While all connections are taken, answers that are read too slowly are broken off.
     async fn answered(
         &self,
         client: &Client,
@@ -195,8 +196,8 @@ impl Upstream {
         }
     }
 
-    /// Asks a site's own origin for another protocol. One that has no answer to that may have one to all else: such a failure is
-    /// not held against it.
+    /// Requests another protocol from a site's own origin. An origin that does not answer this may answer all else, so such a failure does
+    /// not count.
     ///
     /// # Errors
     ///
@@ -217,7 +218,7 @@ impl Upstream {
         Ok(switched)
     }
 
-    /// `request`, with a seat if its body is not all here.
+    /// `request`, with a permit if its body is not complete yet.
     async fn with_upload_permit(
         &self,
         origin: &Origin,
@@ -234,12 +235,12 @@ impl Upstream {
         }
     }
 
-    /// Answers that were broken off because they were read too slowly while others waited, since this was asked the last time.
+    /// Answers that were broken off because they were read too slowly while others waited, since the last call.
     pub(crate) fn take_broken_off(&self) -> u64 {
         self.slow_readers.take_aborted()
     }
 
-    /// Requests that might have been sent again and were not (`retry_percent`), since this was asked the last time.
+    /// Requests that might have been sent again and were not (`retry_percent`), since the last call.
     pub(crate) fn take_retries_withheld(&self) -> u64 {
         self.retry_budget.take_withheld()
     }
@@ -254,7 +255,7 @@ impl Upstream {
         self.health.lock()
     }
 
-    /// Whether `origin` is left alone, asked by who is not let through to see how it does.
+    /// Whether `origin` is in backoff, for a request that is not its probe.
     fn is_backing_off(&self, origin: &Origin) -> bool {
         let until = self.health().get(origin).and_then(|it| it.backoff_until);
         until.is_some_and(|until| until > self.runtime.now())
@@ -277,15 +278,15 @@ impl Upstream {
         }
     }
 
-    /// What became of a request to `origin`, which was `asked` then.
+    /// Records the result of a request to `origin`, which was sent at `asked`.
     pub(crate) fn record_result(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
         // A body that does not come is another error, and its client's fault.
         let counts = error.is_some_and(|error| match error {
             // Our own address rules deny it.
             error if error.is_denied() => false,
             Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
-            // It took nothing of a request. That it breaks off, or cannot be read, may be so of one thing alone, and whoever asks for
-            // that would close the site; or its client broke off.
+            // Counts only if the origin took nothing of a request. An answer that breaks off or cannot be read may concern one resource,
+            // and requests for that would close the site. Or the client broke off.
             error => is_write_stalled(error),
         });
         if !(counts || error.is_none()) {
@@ -306,7 +307,7 @@ impl Upstream {
             };
             return;
         }
-        // Who has answered others meanwhile is slow with this one thing, and whoever asks for that would close the site.
+        // An origin that answered other requests meanwhile is slow for this resource only, and requests for that would close the site.
         let is_slow = error.is_some_and(|error| match error {
             Error::TimedOut { .. } => !error.is_unreachable(),
             error => is_write_stalled(error),

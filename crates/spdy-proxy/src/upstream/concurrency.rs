@@ -1,4 +1,4 @@
-//! Places that are so many for each thing, and that whoever wants one waits for.
+//! A semaphore for each key: a limited number of permits, for which tasks wait.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The places, by what they are for. What nobody has a place for, or waits for one, is not in here.
+/// The semaphores, by key. A key without a permit holder or waiter has none.
 #[derive(Debug)]
 pub(crate) struct KeyedSemaphore<K>(Mutex<BTreeMap<K, Arc<Semaphore>>>);
 
@@ -17,7 +17,7 @@ impl<K> Default for KeyedSemaphore<K> {
 }
 
 impl<K: Ord> KeyedSemaphore<K> {
-    /// One of `most` places for `key`, once one is free. Who has one or waits says the same of `most`.
+    /// One of `most` permits for `key`, once one is free. All holders and waiters of a key pass the same `most`.
     pub(crate) async fn acquire(&self, key: K, most: usize) -> OwnedSemaphorePermit {
         let seats = {
             let mut taken = self.0.lock();

@@ -1,4 +1,4 @@
-//! Why there is no answer of an origin: what a client is told of it, and by which name it is counted.
+//! Why an origin gave no answer: the status for the client, and the name in counters.
 
 use http::{HeaderValue, StatusCode};
 use spdy_client::error::{ConnectFailure, Error, TimeoutPhase};
@@ -11,31 +11,31 @@ pub enum UpstreamError {
     /// It failed so often that it is left alone.
     #[error("{0} failed too often, and is left alone for a while")]
     Backoff(Origin),
-    /// So many long bodies are on their way to it that one more found no seat in time.
+    /// Too many long bodies are being sent to it, and one more got no permit in time.
     #[error("as many long requests as may be are on their way to {0}")]
     UploadQueueTimeout(Origin),
-    /// So many of its answers are under way that one more found no place in time.
+    /// Too many of its answers are in flight, and one more got no permit in time.
     #[error("as many answers of {0} as may be are under way")]
     FetchLimitTimeout(Origin),
     /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
     #[error("{0} answers with both Content-Length and Transfer-Encoding")]
     ConflictingLength(Origin),
-    /// Its answer is under a transfer coding that nobody asked for, and that would be taken off undone (RFC 9112 §6.1).
+    /// Its answer has a transfer coding that was not requested, and that would be removed without decoding (RFC 9112 §6.1).
     #[error("{0} answers under a transfer coding beside chunked")]
     TransferCoding(Origin),
-    /// It was asked for the same by others, and has not answered them for as long as it may take.
+    /// Other requests for the same wait for it, and it has not answered within their timeout.
     #[error("others wait for the same, and there is no answer in time")]
     CoalesceTimeout,
-    /// It was asked for the same by another, and told him so that it has too much to do.
+    /// It answered another request for the same that it is overloaded.
     #[error("the origin answered {0} to who asked for the same")]
     Overloaded(StatusCode),
-    /// It could not be asked, or did not answer.
+    /// It could not be contacted, or did not answer.
     #[error(transparent)]
     Client(#[from] Error),
 }
 
 impl UpstreamError {
-    /// What a client is told.
+    /// The status for the client.
     #[must_use]
     pub fn status(&self) -> StatusCode {
         match self {
@@ -121,7 +121,7 @@ impl UpstreamError {
         }
     }
 
-    /// The same for `Proxy-Status` (RFC 9209 §2.3), which says nothing of addresses.
+    /// The same for `Proxy-Status` (RFC 9209 §2.3), without addresses.
     #[must_use]
     pub fn proxy_status(&self) -> HeaderValue {
         HeaderValue::from_static(match self {
@@ -180,7 +180,7 @@ mod tests {
             (ConnectFailure::Certificate, "tls_certificate_error"),
             (ConnectFailure::Protocol, "tls_protocol_error"),
         ] {
-            // The text says nothing: only the type decides.
+            // The text does not matter: only the type decides.
             let error = UpstreamError::Client(Error::Connect {
                 origin: Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin"),
                 failure,

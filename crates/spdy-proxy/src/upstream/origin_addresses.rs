@@ -5,11 +5,11 @@ use std::net::IpAddr;
 
 use crate::sites::site_table::Sites;
 
-/// A name, the port that it is asked at (any if `None`), and its address.
+/// A name, its port (any if `None`), and its address.
 pub(crate) type OriginAddress = (String, Option<u16>, IpAddr);
 
-/// Where the own origins of `sites` are that are not looked up: what a site says of its own goes before what `resolve` says of all. Where
-/// both said something, both would be tried.
+/// The addresses of `sites`' own origins that are not looked up. The `address` of a site overrides `resolve`. If both were used, both would
+/// be tried.
 pub(crate) fn origin_addresses(
     sites: &Sites,
     resolve: &BTreeMap<String, IpAddr>,
@@ -30,7 +30,7 @@ pub(crate) fn origin_addresses(
     };
     for (name, &address) in resolve {
         let name = name.to_ascii_lowercase();
-        // Those that an origin is asked as stand where its own name does.
+        // Names that an origin is contacted by have the address of its own name.
         let asked = sites
             .connect_hosts()
             .iter()

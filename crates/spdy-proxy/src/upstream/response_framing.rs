@@ -1,4 +1,4 @@
-//! Where an answer of an origin ends: one way to tell it, for whoever reads it after us (RFC 9112 §6.3).
+//! Makes the end of an origin's answer unambiguous for every later reader (RFC 9112 §6.3).
 
 use http::{HeaderMap, Response, StatusCode, header};
 use spdy::body::Body;
@@ -6,7 +6,7 @@ use spdy_client::origin::Origin;
 
 use crate::upstream::error::UpstreamError;
 
-/// Fails where the fields of an answer of `origin` give it two ends, or its bytes a form that nobody undoes.
+/// Fails if the fields of an answer of `origin` give it two ends, or it has a transfer coding that is not decoded.
 pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), UpstreamError> {
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     let Some(coding) = codings.next() else {
@@ -25,8 +25,8 @@ pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), U
     }
 }
 
-/// Whether these transfer codings are any but chunked alone. A single name that nobody has registered is none, and such an answer ends with
-/// its connection (RFC 9112 §6.3).
+/// Whether these transfer codings are more than chunked alone. A single unregistered name does not count: such an answer ends with its
+/// connection (RFC 9112 §6.3).
 fn has_unsupported_transfer_coding(codings: &str) -> bool {
     let registered = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
     let is_any = |coding: &str| registered.iter().any(|it| it.eq_ignore_ascii_case(coding));

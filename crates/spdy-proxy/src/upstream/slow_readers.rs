@@ -1,9 +1,8 @@
-//! Answers that come over HTTP/1.1 and are not kept: each holds a connection to its origin for as long as its client reads.
+//! Answers that come over HTTP/1.1 and are not stored: each holds a connection to its origin for as long as its client reads.
 //!
-//! Whoever reads slowly does nothing wrong, and while there are connections for others nobody minds. When a request waits for one, and
-//! more than so many are held by those who could have read on for a moment and more, these answers are broken off, until so many
-//! are left: first those of which least was read in their time. So clients who read as slowly as the door lets them hold some of a
-//! site's connections, and not the site.
+//! A slow reader does nothing wrong, and has no effect while connections are free for others. When a request waits for a connection, and
+//! more than a limit are held by readers that were idle for longer than `SLOW_AFTER`, answers are broken off until the limit is met. Those
+//! with the lowest rate go first. So clients that read as slowly as the listener lets them hold some of a site's connections, and not all.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -20,7 +19,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_client::origin::Origin;
 use spdy_clock::Instant;
 
-/// Who could have read on for so long, in all, reads slowly; and so long a request waits before anybody is looked for.
+/// A reader that was idle for this long in total is slow. A request waits this long before a slow reader is aborted.
 pub(crate) const SLOW_AFTER: Duration = Duration::from_secs(1);
 
 /// It was read too slowly while others waited for its connection.
@@ -30,7 +29,7 @@ pub(crate) const SLOW_AFTER: Duration = Duration::from_secs(1);
 )]
 pub(crate) struct SlowReaderAborted;
 
-/// Whose answers are being read, by origin.
+/// The readers of answers, by origin.
 #[derive(Debug)]
 pub(crate) struct SlowReaders {
     most: usize,
@@ -39,7 +38,7 @@ pub(crate) struct SlowReaders {
 }
 
 impl SlowReaders {
-    /// So many to one origin stay, whoever waits.
+    /// `most` answers of one origin are never broken off.
     pub(crate) fn new(most: usize) -> Self {
         Self {
             most,
@@ -94,7 +93,7 @@ impl SlowReaders {
         }
     }
 
-    /// How many were broken off since this was asked the last time.
+    /// How many were broken off since the last call.
     pub(crate) fn take_aborted(&self) -> u64 {
         self.broken_off.swap(0, Ordering::Relaxed)
     }
@@ -104,7 +103,7 @@ impl SlowReaders {
     }
 }
 
-/// Who reads an answer.
+/// The reader of an answer.
 #[derive(Debug)]
 struct TrackedReader {
     since: Instant,
@@ -119,12 +118,12 @@ struct State {
     bytes: u64,
     /// How long the reader had something and did not ask for more, before `idle_since`.
     idle: Duration,
-    /// Since when he does so now.
+    /// Since when the reader is idle; `None` if it is not.
     idle_since: Option<Instant>,
 }
 
 impl TrackedReader {
-    /// Bytes a second of one who reads slowly; `None` of one who waits for the origin, or has not let others wait for a moment yet.
+    /// Bytes per second of a slow reader; `None` if the reader waits for the origin, or was not idle for long enough yet.
     fn slowness(&self, now: Instant) -> Option<f64> {
         let state = self.lock();
         let idle = state.idle + now.saturating_since(state.idle_since?);
@@ -161,7 +160,7 @@ impl http_body::Body for TrackedBody {
         let frame = ready!(Pin::new(&mut *body).poll_frame(cx));
         if let Some(Ok(frame)) = &frame {
             let len = frame.data_ref().map_or(0, Bytes::len);
-            // With its last byte it lets go of its connection, whether anybody asks for more or not.
+            // With its last byte the body releases its connection, even if the reader does not poll again.
             let is_over = body.is_end_stream();
             state.bytes += len as u64;
             state.idle_since = (!is_over).then(|| self.runtime.now());

@@ -1,4 +1,4 @@
-//! Hosts of others, asked within the limits that the rules set for what they answer.
+//! Requests to other hosts, within the limits that the rules set for their answers.
 
 use futures_util::future::{Either, select};
 use http::{Request, Response};
@@ -15,12 +15,12 @@ use crate::telemetry::counters::{CounterFamily, Counters};
 use crate::upstream::client::{OriginKind, Upstream};
 use crate::upstream::error::UpstreamError;
 
-/// Whose places the answers of a host have: a site's, by what its rules say. Lines of the rules that allow another number for the
-/// same host have places of their own.
+/// The key of a host's permits: the site, the host, and the number in the site's rules. Rules with different numbers for the same host have
+/// separate permits.
 pub(crate) type FetchLimitKey = (String, Origin, usize);
 
 impl Proxy {
-    /// Asks the origin of what is `wanted`.
+    /// Sends a request to the origin of `wanted`.
     pub(crate) async fn request_origin(
         &self,
         wanted: &ProxyRequest,
@@ -66,7 +66,7 @@ struct ThirdPartyLimits<'a> {
 }
 
 impl Upstream {
-    /// Asks a host of others for `request`; the body of its answer fails past the limits.
+    /// Sends `request` to another host; the body of its answer fails past the limits.
     async fn fetch_third_party(
         &self,
         of_host: &ThirdPartyLimits<'_>,
@@ -83,7 +83,7 @@ impl Upstream {
             Either::Left((seat, _)) => seat,
             Either::Right(_) => return Err(UpstreamError::FetchLimitTimeout(origin)),
         };
-        // Who waited for others of ours waited for nothing of the host's.
+        // The time that a request waits for a permit does not count for the host.
         let begun = self.runtime.now();
         let after = limits.head_timeout.unwrap_or(limits.fetch_timeout);
         let after = after.min(limits.fetch_timeout);

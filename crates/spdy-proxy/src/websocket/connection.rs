@@ -1,4 +1,4 @@
-//! WebSockets to the sites' own origins: how many there may be, and the road from a handshake to its end.
+//! WebSockets to the sites' own origins: their limits, and the steps from the handshake to the end.
 //!
 //! ```text
 //!  handshake (websocket/handshake.rs) ──▶ a place ──▶ the origin, on a connection of its own ── any other answer ──▶ the client gets that
@@ -7,8 +7,8 @@
 //!                                                101 to the client ──▶ websocket/tunnel.rs, until it ends; then the place is free
 //! ```
 //!
-//! Until the origin has agreed it is sent nothing but the handshake, and what the client sent behind that waits: to an origin that does
-//! not agree it would be another request, which nobody has judged.
+//! Until the origin has agreed, it gets only the handshake, and later bytes of the client wait. An origin that does not agree would take
+//! them for another request, which was not checked.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -45,11 +45,11 @@ pub(crate) struct WebSocketLimit(Arc<Mutex<OpenWebSockets>>);
 #[derive(Debug, Default)]
 struct OpenWebSockets {
     count: usize,
-    /// By whom the miss rate tells clients apart, too.
+    /// By the same client addresses as the miss rate.
     by_client: BTreeMap<IpAddr, usize>,
 }
 
-/// A place for one. Dropped, it is free.
+/// A permit for one WebSocket. Dropping it releases it.
 #[derive(Debug)]
 pub(crate) struct WebSocketPermit {
     sockets: WebSocketLimit,
@@ -66,7 +66,7 @@ impl WebSocketLimit {
         self.lock().count
     }
 
-    /// A place for a socket of the client at `from`, or the key of the limit that leaves none.
+    /// A permit for a WebSocket of the client at `from`, or the key of the limit that is reached.
     fn place(
         &self,
         from: Option<IpAddr>,
@@ -108,13 +108,13 @@ impl Drop for WebSocketPermit {
 }
 
 impl Proxy {
-    /// WebSockets that are open, that wait for their origin, and whose origin's refusal is on its way.
+    /// WebSockets that are open, that wait for their origin, and whose origin's refusal is being sent.
     #[must_use]
     pub fn open_websockets(&self) -> usize {
         self.websockets.count()
     }
 
-    /// Asks the origin for the WebSocket that is `wanted`, and hands the client's connection over to it.
+    /// Requests the WebSocket `wanted` from the origin, and connects the client's connection with it.
     pub(crate) async fn open_websocket(
         self: Arc<Self>,
         wanted: ProxyRequest,
@@ -162,7 +162,7 @@ impl Proxy {
         response
     }
 
-    /// What the site's own origin says to the handshake.
+    /// The answer of the site's own origin to the handshake.
     async fn request_upgrade(
         &self,
         wanted: &ProxyRequest,
@@ -176,7 +176,7 @@ impl Proxy {
         let switched = self.upstream().upgrade(request).await;
         if let Some(asking) = asking {
             let told = switched.as_ref();
-            // It is asked over HTTP/1.1 alone.
+            // The request goes over HTTP/1.1 only.
             asking.answered(told.map(|switched| (switched.status(), Version::HTTP_11)));
         }
         switched
@@ -236,7 +236,7 @@ impl Drop for WebSocketConnection {
     }
 }
 
-/// Whether a 101 agrees to what is `wanted`.
+/// Whether a 101 agrees to the WebSocket `wanted`.
 fn is_valid_upgrade(wanted: &ProxyRequest, head: &Response<()>) -> bool {
     handshake::accepts_upgrade(&wanted.ask.headers, head.version(), head.headers())
 }
@@ -245,11 +245,11 @@ fn is_valid_upgrade(wanted: &ProxyRequest, head: &Response<()>) -> bool {
 fn to_client_head(wanted: &ProxyRequest, head: &mut response::Parts) {
     let headers = &mut head.headers;
     forward_headers::remove_hop_by_hop(headers);
-    // As of any answer: where the same is served is ours to say (RFC 7838).
+    // As for any answer: the proxy sets alternative services itself (RFC 7838).
     headers.remove(header::ALT_SVC);
     wanted.rewrite_location(headers);
     forward_headers::append_via(headers, head.version, &wanted.site.name);
-    // What the connection to the client speaks.
+    // The protocol of the connection to the client.
     head.version = Version::HTTP_11;
 }
 
@@ -262,7 +262,7 @@ fn limit_reached() -> Response<Body> {
     respond::with_outcome(response, Outcome::RATE_LIMITED)
 }
 
-/// The origin speaks a protocol that nobody asked for (RFC 9209 §2.3.26).
+/// The origin switches to a protocol that was not requested (RFC 9209 §2.3.26).
 fn unexpected_protocol() -> Response<Body> {
     let text = "the origin switches to a protocol that nobody asked for\n";
     let mut response = respond::plain(StatusCode::BAD_GATEWAY, text);

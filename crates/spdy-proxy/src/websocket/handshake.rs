@@ -1,7 +1,7 @@
-//! The opening handshake of a WebSocket (RFC 6455 §4): whether a request is one, what the origin is asked, and whether it agreed.
+//! The opening handshake of a WebSocket (RFC 6455 §4): whether a request is one, the request for the origin, and whether the origin agreed.
 //!
-//! Over HTTP/1.1 alone. HTTP/2 and HTTP/3 would want a setting that says so (RFC 8441, RFC 9220), which is not sent: browsers then open
-//! a connection of HTTP/1.1 for it.
+//! Over HTTP/1.1 only. HTTP/2 and HTTP/3 would need a setting (RFC 8441, RFC 9220), which is not sent: browsers then open an HTTP/1.1
+//! connection.
 
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Version, request};
@@ -9,19 +9,19 @@ use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
 use tungstenite::handshake::derive_accept_key;
 
-/// What `Upgrade` says on both sides.
+/// The value of `Upgrade` on both sides.
 const WEBSOCKET: HeaderValue = HeaderValue::from_static("websocket");
-/// What `Connection` says beside it.
+/// The value of `Connection` beside it.
 const UPGRADE: HeaderValue = HeaderValue::from_static("Upgrade");
 /// The only version of the protocol that has a standard.
 pub(crate) const VERSION: &str = "13";
 /// Characters of 16 bytes in base64.
 const KEY_CHARACTERS: usize = 24;
 
-/// Why a request that asks for a WebSocket is no handshake.
+/// Why a request for a WebSocket is no handshake.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum HandshakeError {
-    /// A field says so, or a pseudo-header of another protocol.
+    /// It is not a GET over HTTP/1.1.
     #[error("want GET over HTTP/1.1 for a WebSocket")]
     NoUpgrade,
     /// It has none, or several, or it is not 16 bytes in base64.
@@ -30,13 +30,13 @@ pub enum HandshakeError {
     /// It has a body, which none may have that changes its protocol.
     #[error("want no content in front of a WebSocket")]
     Body,
-    /// It speaks another version, or does not say which.
+    /// It has another version, or does not state one.
     #[error("want Sec-WebSocket-Version 13")]
     Version,
 }
 
-/// Whether a WebSocket is wanted by a field: over HTTP/1.1, or against the rules of what came after it. Over HTTP/1.0 the field is
-/// to be ignored, and so is one that `Connection` does not name: whoever handed that on was not asked by it (RFC 9110 §7.8).
+/// Whether a header field requests a WebSocket: over HTTP/1.1, or in a later version against its rules. Over HTTP/1.0 the field is ignored,
+/// and so is one that `Connection` does not name: the hop that passed it on did not mean it (RFC 9110 §7.8).
 pub(crate) fn is_upgrade_request(asked: &request::Parts) -> bool {
     let names = |name, token| names(&asked.headers, name, token);
     let is_meant = match asked.version {
@@ -63,8 +63,8 @@ fn single_value<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a [u8
     }
 }
 
-/// Judges a request that wants one, as it came by `arrival`. What its `Connection` names beside `Upgrade` does not reach the origin,
-/// and is as if it had not come.
+/// Checks a WebSocket request that came by `arrival`. Fields that its `Connection` names beside `Upgrade` do not reach the origin, and
+/// count as missing.
 ///
 /// # Errors
 ///
@@ -95,7 +95,7 @@ pub(crate) fn check(
     }
 }
 
-/// 16 bytes in base64 (RFC 4648 §4): 22 characters, of which the last says four bits, and what fills up.
+/// 16 bytes in base64 (RFC 4648 §4): 22 characters, of which the last has four bits, and padding.
 fn is_key(key: &[u8]) -> bool {
     let is_of_alphabet = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/');
     key.len() == KEY_CHARACTERS
@@ -103,14 +103,13 @@ fn is_key(key: &[u8]) -> bool {
         && key[..KEY_CHARACTERS - 2].iter().all(is_of_alphabet)
 }
 
-/// Says that the protocol is to change, or has changed, in fields from which all about the connection was taken out.
+/// States in fields without connection headers that the protocol is to change, or has changed.
 pub(crate) fn set_upgrade_headers(headers: &mut HeaderMap) {
     headers.insert(header::CONNECTION, UPGRADE);
     headers.insert(header::UPGRADE, WEBSOCKET);
 }
 
-/// Whether a 101 of `version` agrees to the WebSocket that was asked for with the fields `asked`, and to nothing else
-/// (RFC 6455 §4.1).
+/// Whether a 101 of `version` agrees to the WebSocket requested with the fields `asked`, and to nothing else (RFC 6455 §4.1).
 pub(crate) fn accepts_upgrade(asked: &HeaderMap, version: Version, headers: &HeaderMap) -> bool {
     let is_socket = single_value(headers, &header::UPGRADE)
         .is_some_and(|upgrade| upgrade.eq_ignore_ascii_case(b"websocket"));
@@ -131,7 +130,7 @@ mod tests {
 
     const KEY: &str = "dGhlIHNhbXBsZSBub25jZQ=="; // RFC 6455 §1.3
 
-    /// A handshake with `fields` in place of those of the same name; an empty value takes one out.
+    /// A handshake with `fields` in place of those of the same name; an empty value removes one.
     fn handshake(fields: &[(&str, &str)]) -> request::Parts {
         let mut request = Request::get("/chat").body(()).expect("a request");
         for (name, value) in [

@@ -1,4 +1,4 @@
-//! Bytes both ways between a client and an origin, once they speak another protocol than HTTP.
+//! Copies bytes both ways between a client and an origin, once they use another protocol than HTTP.
 //!
 //! ```text
 //!  client ──▶ 8 KiB ──▶ origin      neither is read while the other takes nothing
@@ -24,7 +24,7 @@ use crate::websocket::frames::Frames;
 
 /// How long both sides have to end it from their side, too.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
-/// What is read at once of what is thrown away.
+/// The size of one read of discarded bytes.
 const DISCARD_BUFFER_BYTES: usize = 4096;
 
 /// What ended a tunnel.
@@ -112,7 +112,7 @@ pub(crate) async fn run(
             Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(TunnelEnd::Error),
             Either::Left((Err(error), _)) => {
                 tracing::debug!(%error, "a tunnel broke");
-                // Browsers that have said their last word hang up without ending TLS.
+                // Browsers close the connection after their last frame without ending TLS.
                 seen.lock().first.unwrap_or(TunnelEnd::Error)
             }
             Either::Right((Either::Left(_), _)) => TunnelEnd::Idle,
@@ -136,7 +136,7 @@ struct TunnelActivity(Mutex<ActivityState>);
 struct ActivityState {
     /// When something passed last.
     at: Instant,
-    /// Who said first that he ends it: by a frame, or by ending his half.
+    /// How the tunnel ended first: by a close frame, or because a side ended its half.
     first: Option<TunnelEnd>,
 }
 
@@ -175,7 +175,7 @@ struct Side<'a> {
 }
 
 impl Side<'_> {
-    /// Tells it that this is the end, if that can be told where the bytes are, and waits for it to agree.
+    /// Sends a close frame if one fits in the byte stream, and waits for the other side to agree.
     async fn close(&mut self, masked: bool) {
         if let Some(frame) = self.frames.close_frame(masked)
             && self.io.write_all(&frame).await.is_err()
@@ -185,7 +185,7 @@ impl Side<'_> {
         if self.io.shutdown().await.is_err() {
             return;
         }
-        // A connection that is closed with something unread is reset, and what was told last is lost with it.
+        // A connection that is closed with unread bytes is reset, and the last bytes sent are lost with it.
         let mut thrown_away = [0; DISCARD_BUFFER_BYTES];
         while self
             .io
@@ -196,7 +196,7 @@ impl Side<'_> {
     }
 }
 
-/// Whether one that reads may be told of an end instead: TCP's without TLS's, or a reset.
+/// Whether a reader takes this error for an end: TCP's without TLS's, or a reset.
 fn is_end(error: &io::Error) -> bool {
     use io::ErrorKind::{ConnectionReset, UnexpectedEof};
     matches!(error.kind(), ConnectionReset | UnexpectedEof)
@@ -211,7 +211,7 @@ impl AsyncRead for Side<'_> {
         let this = &mut *self;
         let before = into.filled().len();
         let polled = match Pin::new(&mut this.io).poll_read(cx, into) {
-            // What came before is for the other side, and what that says may still be heard.
+            // Earlier bytes are for the other side, and its answer may still be read.
             Poll::Ready(Err(error)) if is_end(&error) => Poll::Ready(Ok(())),
             polled => polled,
         };
@@ -236,7 +236,7 @@ impl AsyncWrite for Side<'_> {
             let mut seen = this.seen.lock();
             seen.at = this.runtime.now();
             if this.frames.is_closed() {
-                // Who closes a connection first says nothing: it is for servers to do (RFC 6455 §7.1.1).
+                // The side that closes the connection first does not matter: servers should do it (RFC 6455 §7.1.1).
                 seen.first.get_or_insert(this.end.other());
             }
         }
@@ -262,7 +262,7 @@ mod tests {
 
     use super::*;
 
-    /// Says what it has, is cut off then, and takes all.
+    /// Gives its bytes, breaks off then, and takes everything that is written.
     struct Cut {
         says: VecDeque<u8>,
         how: io::ErrorKind,

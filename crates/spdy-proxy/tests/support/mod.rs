@@ -28,7 +28,7 @@ use spdy_proxy::upstream::client::Upstream;
 use spdy_rewrite::rules::capability::Keys;
 use tokio::sync::Semaphore;
 
-/// An origin: what it was asked, and where it is.
+/// An origin: its address, and the requests that it got.
 #[derive(Clone)]
 pub(crate) struct Origin {
     pub(crate) address: SocketAddr,
@@ -93,7 +93,7 @@ impl Origin {
         }
     }
 
-    /// The same, once for each permit of the semaphore: until there is one, whoever asks waits.
+    /// The same, but each answer takes a permit of the semaphore, and requests wait until there is one.
     pub(crate) fn start_held<F>(answer: F) -> (Self, Arc<Semaphore>)
     where
         F: Fn(Request<Bytes>) -> Response<Body> + Clone + Send + Sync + 'static,
@@ -110,13 +110,13 @@ impl Origin {
         (origin, gate)
     }
 
-    /// The lines of what it was asked so far.
+    /// The request lines so far.
     pub(crate) fn asked(&self) -> Vec<String> {
         let asked = self.asked.lock().unwrap();
         asked.iter().map(|(line, _)| line.clone()).collect()
     }
 
-    /// How often it was asked for `target`.
+    /// How many requests it got for `target`.
     pub(crate) fn times(&self, target: &str) -> usize {
         let line = format!("GET {target}");
         self.asked().iter().filter(|asked| **asked == line).count()
@@ -134,7 +134,7 @@ impl Origin {
             .clone()
     }
 
-    /// It answers nobody any more.
+    /// Stops answering.
     pub(crate) fn stop(&self) {
         self.stop.set();
     }
@@ -200,7 +200,7 @@ fn made(text: &str, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
 /// How long a test waits for what must come, before it fails.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Waits until `is_so`, of which nothing else tells.
+/// Waits until `is_so`, for conditions without a notification.
 ///
 /// # Panics
 ///
@@ -209,7 +209,7 @@ pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
     until_some(what, async || is_so().then_some(())).await;
 }
 
-/// The first that `attempt` has, of which nothing else tells.
+/// The first result of `attempt`, for conditions without a notification.
 ///
 /// # Panics
 ///
@@ -246,7 +246,7 @@ impl Answer {
     }
 }
 
-/// Asks for `target` of the site.
+/// Requests `target` of the site.
 pub(crate) async fn get(proxy: &Arc<Proxy>, target: &str, fields: &[(&str, &str)]) -> Answer {
     ask(proxy, Method::GET, target, fields, "").await
 }

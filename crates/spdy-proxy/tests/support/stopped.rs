@@ -7,7 +7,7 @@ use spdy_clock::Instant;
 pub(crate) struct Stopped(tokio::time::Instant);
 
 impl Stopped {
-    /// From now on. Whoever uses it has paused the time of his test.
+    /// Starts at zero. The test that uses it must have paused tokio's time.
     pub(crate) fn start() -> Self {
         Self(tokio::time::Instant::now())
     }

@@ -126,7 +126,7 @@ impl Between {
         (near, serving)
     }
 
-    /// Has `handler` answer whoever asks the origin, from now on.
+    /// Answers all later requests to the origin with `handler`.
     pub(crate) fn answer_by(&mut self, handler: impl Handler) {
         let mut asked = std::mem::replace(&mut self.origin, mpsc::unbounded_channel().1);
         let (handler, runtime, stop) = (Arc::new(handler), self.runtime.clone(), self.stop.clone());

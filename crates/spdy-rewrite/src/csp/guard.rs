@@ -1,14 +1,14 @@
-//! Hosts whose scripts or sheets a page of the site does not allow, and would get under the site's name: those are not served there.
+//! Hosts whose scripts or sheets a page of the site does not allow, but would allow under the site's name: they are not served there.
 //!
-//! `script-src 'self'` blocks `https://cdn.test/old.js` wherever somebody injects it. Moved, the same script is the site's own to the
-//! browser, and no source says "the site, but for this path". So, once one page is seen under such a policy, all pages of the site get
-//! the scripts of that entry from the host itself: one that allows the host loads them as it would without us, and the one that does
-//! not is refused by its browser, which asks its policy again where a request is sent on (CSP §6.7.2.8). To serve them to some pages
-//! alone would not do: what one page loaded under the site's name, a browser's cache has for the others.
+//! `script-src 'self'` blocks an injected `https://cdn.test/old.js`. Moved, the same script is the site's own to the browser, and no
+//! source expression means "the site, but for this path". So, once one page is seen under such a policy, all pages of the site get the
+//! scripts of that entry from the host itself. A page that allows the host loads them as without us. For a page that does not, the
+//! browser refuses them, as it checks the policy again at a redirect (CSP §6.7.2.8). Serving them only to some pages would not help: the
+//! browser's cache shares what one page loaded under the site's name with the others.
 //!
-//! So it is with sheets, which read a page by what they load, unless the page lets in whatever sheet stands in it: who puts a link there
-//! puts the sheet itself there. Hosts that are discovered have no entry, and a page may allow some of them: what it allows is kept, and
-//! each host is judged by it when it is asked for.
+//! The same holds for sheets, which can read a page by what they load, unless the page allows every inline sheet: an attacker that can
+//! inject a link can then inject the sheet itself. Discovered hosts have no entry, and a page may allow some of them. So its policy is
+//! stored, and each host is checked against it when it is requested.
 
 use std::collections::BTreeSet;
 
@@ -28,7 +28,7 @@ use crate::rules::{RuleMatch, Rules};
 /// The kinds that are guarded: what acts in a page, or reads it. Pictures, fonts and films do neither.
 const KINDS: [Kind; 2] = [Kind::Script, Kind::Style];
 
-/// Different sources of sheets that are told apart; of one more, nothing of any discovered host is let in.
+/// Different sources of sheets that are distinguished; with one more, no sheet of a discovered host is allowed.
 const MAX_SOURCES: usize = 64;
 /// The longest of them, bytes.
 const MAX_SOURCES_BYTES: usize = 1024;
@@ -50,7 +50,7 @@ pub struct CspGuard {
 }
 
 impl CspGuard {
-    /// What the head of `page`, one of the site's own answers, asks to be guarded, as it is sent to the client; nothing if it is no
+    /// What the head of `page`, one of the site's own answers, requires to be guarded, as it is sent to the client; nothing if it is no
     /// document.
     pub fn from_head(rules: &Rules, page: &Url, headers: &HeaderMap) -> Self {
         let mut entries = rules.entries.iter();
@@ -188,7 +188,7 @@ fn allows_only_when_rewritten(
         return false;
     };
     let lets_in_own = match kind {
-        // Who names folders of a host trusts it with sheets; what stands beside them is no stranger's.
+        // A policy that names folders of a host trusts it with sheets; sheets beside them are no stranger's.
         Kind::Style => allow_host(policies, &own, kind),
         _ => policies.allow(&own, kind, CspCredentials::default()),
     };
@@ -312,7 +312,7 @@ mod tests {
             ("style-src 'self' cdn.test", "", "style", "style"),
             ("style-src 'self' cdn.test/css/", "", "style", "style"),
             ("style-src 'self' open.test/css/", "style", "", "style"),
-            // Whoever has a sheet let in needs no link to one.
+            // A page that allows inline sheets needs no link to one.
             ("style-src 'self' 'unsafe-inline'", "", "", ""),
             ("style-src 'self' https:", "", "", ""),
             ("default-src 'self'; style-src *", "script", "", ""),

@@ -1,4 +1,4 @@
-//! What a page's policies say of the page itself: what may stand in it, where its base may be, whether it has an origin.
+//! What a page's policies allow for the page itself: inline content, its base, and whether it has an origin.
 //!
 //! A hash names the very text that it admits (CSP §6.7.3.3): what it admits is never rewritten, for nothing would admit the other
 //! text. A nonce, or `'unsafe-inline'` where neither hash nor nonce takes its force away, admits whatever stands there.
@@ -46,7 +46,7 @@ impl Inline<'_> {
 }
 
 impl Policies {
-    /// Whether `inline` may be put in: no policy blocks it, and none that only reports tells of it.
+    /// True if `inline` may be inserted: no enforced policy blocks it, and no report-only policy reports it.
     pub(crate) fn allow_inline(&self, inline: Inline<'_>) -> bool {
         let mut all = self.original.iter().chain(&self.reported);
         all.all(|policy| admits(policy, inline))
@@ -57,8 +57,8 @@ impl Policies {
         self.original.iter().all(|policy| admits(policy, inline))
     }
 
-    /// Whether the text of `inline`, which stands in the page, may be another: what is enforced admits it all the same, and
-    /// what only reports tells of it no more than before.
+    /// True if the text of `inline`, which is in the page, may change: enforced policies still allow it, and report-only ones report it
+    /// no more than before.
     pub(crate) fn allow_rewriting(&self, inline: Inline<'_>) -> bool {
         let is_named = |policy: &Policy| {
             let sources = policy.first_of(inline.governing()).unwrap_or_default();

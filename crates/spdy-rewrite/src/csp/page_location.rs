@@ -1,6 +1,6 @@
 //! Where a page is: on its own host, and for the browser that has it.
 //!
-//! For a page of the site's own the two are one, by whichever name the browser asked. A page of a host with a name of its own
+//! For a page of the site's own the two are one, under any name in the request. A page of a host with a name of its own
 //! (`rules/host_aliases.rs`) was written for the host, and is read under that name.
 
 use url::Url;
@@ -25,7 +25,7 @@ impl PageLocation {
         }
     }
 
-    /// A page of a named host, which was asked for as `moved`.
+    /// A page of a named host, which was requested as `moved`.
     pub(crate) fn for_alias(moved: &ProxiedUrl) -> Self {
         Self {
             original: moved.url().clone(),

@@ -6,12 +6,12 @@
 //!  img-src 'self' https://cdn.test/a/ https://www.site.test/.spdy/1/-/s/cdn.test/a/
 //! ```
 //!
-//! A named host has its source at its name here, for whatever its pages load or ask for, and a named host's own page has
-//! `'self'` said in full besides: there it means the name.
+//! A named host has its source at its name here, for all loads and requests of its pages. In a named host's own page `'self'` is also
+//! written in full: there it means the name.
 //!
-//! A host's own source stays, for redirects and for what is not moved. Nothing is widened: the path of a moved source
-//! is the path of the source, or of the rules' entry, whichever is narrower. A source that stands for many hosts
-//! (`*.cdn.test`) cannot be said of a path but for the hosts that the rules name; what then is not allowed is not moved.
+//! A host's own source stays, for redirects and for unmoved resources. Nothing is widened: the path of a moved source is the path of the
+//! source, or of the rules' entry, whichever is narrower. A source for many hosts (`*.cdn.test`) can have a path only for the hosts that
+//! the rules name; resources that are then not allowed are not moved.
 
 use http::header::{
     CONTENT_SECURITY_POLICY, CONTENT_SECURITY_POLICY_REPORT_ONLY, HeaderMap, HeaderValue,
@@ -23,7 +23,7 @@ use crate::csp::source::{Source, additions};
 use crate::kind::{Kind, Kinds};
 use crate::rules::Rules;
 
-/// What an element bears that a policy may ask for.
+/// Attributes of an element that a policy may check.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct CspCredentials<'a> {
     /// Its `nonce`.
@@ -59,7 +59,7 @@ impl Policy {
         self.first_of(governing_directives(kind))
     }
 
-    /// What the first of these directives that is there says.
+    /// The sources of the first of these directives that is present.
     pub(crate) fn first_of(&self, names: &[&str]) -> Option<&[String]> {
         names.iter().find_map(|name| {
             let directive = self.directives.iter().find(|(known, _)| known == name);
@@ -102,7 +102,7 @@ fn governing_directives(kind: Kind) -> &'static [&'static str] {
     }
 }
 
-/// Directives of which named hosts have a source, too: what scripts ask for beside themselves, and what plug-ins show.
+/// Directives in which named hosts also have a source: for requests of scripts, and for plug-ins.
 const ALIAS_DIRECTIVES: [&str; 2] = ["connect-src", "object-src"];
 
 /// The same where the page is a named host's itself: its forms lead to its name, or to its host.
@@ -197,10 +197,10 @@ impl Policies {
         self.original.is_empty()
     }
 
-    /// Rewrites the policies of the head of `page` in place, those that only report too, and keeps what they say.
+    /// Rewrites the policies of the head of `page` in place, including report-only ones, and stores them.
     ///
-    /// The page's URL is the one that the browser has, whichever of the site's names and schemes that is by: from there it
-    /// asks for what is moved, and so the policy must say it.
+    /// The page's URL is the one in the browser, under whichever of the site's names and schemes: the browser requests moved URLs from
+    /// there, and so the policy must name it.
     pub fn rewrite_head(rules: &Rules, page: &Url, headers: &mut HeaderMap) -> Self {
         Self::rewrite_head_at(PageLocation::of_site(page), rules, headers)
     }
@@ -247,7 +247,7 @@ impl Policies {
         policies
     }
 
-    /// Adds what a field or a `meta` says; the text that is sent on, if it is another.
+    /// Adds the policy of a field or a `meta`; returns the rewritten text, if it changed.
     pub fn add(&mut self, rules: &Rules, text: &str) -> Option<String> {
         let rewritten = rewrite_at(rules, &self.at, text);
         let now = rewritten.as_deref().unwrap_or(text);

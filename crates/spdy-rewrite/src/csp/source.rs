@@ -241,7 +241,7 @@ pub(crate) fn additions(
     out
 }
 
-/// What stands for a named host; of whatever kind, since what its scripts load and ask for hangs on its name.
+/// The source of a named host; for any kind, since the requests of its scripts depend on its name.
 fn alias_source(rules: &Rules, entry: &HostRule, path: &str) -> Option<String> {
     let path = narrower(&entry.path, path)?;
     let host = entry.pattern.name();
@@ -263,7 +263,7 @@ fn host_rule_source(
     kinds: Kinds,
 ) -> Option<String> {
     let path = narrower(&entry.path, path)?;
-    // A host that is denied or merged has entries that nobody can use.
+    // The entries of a host that is denied or merged are unusable.
     rules
         .match_host(entry.scheme, host, entry.port, path)
         .ok()?;
@@ -271,7 +271,7 @@ fn host_rule_source(
         let head = rules.head(LISTED, entry.scheme, host, entry.port)?;
         return Some(written(format!("{home}{head}{path}")));
     }
-    // Scripts of a host that many share have a URL each: one that is named in full can be said.
+    // Scripts of a shared host have a URL each: the source of one that is named in full can be written.
     let is_exact =
         kinds.has(Kind::Script) && entry.needs_url_capability(Kind::Script) && !path.ends_with('/');
     let url = Url::parse(&format!(

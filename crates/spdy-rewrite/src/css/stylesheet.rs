@@ -1,9 +1,9 @@
 //! A style sheet with its references moved: the tokens that name URLs are replaced, every other byte stays.
 //!
-//! In a moved sheet what is relative is right as it stands, since a moved path keeps its form. What starts at the
-//! root (`/x.png`) or climbs past it would now mean the site's, so it is written anew; what must not be moved is
-//! written out in full. Where that cannot be done, since the sheet's bytes cannot be read for certain, it is not served
-//! under the site's name: in its place stands one line, which imports it from its host.
+//! In a moved sheet, relative references stay correct, since a moved path keeps its form. A reference that starts at the root (`/x.png`)
+//! or climbs past it would now mean the site's, so it is rewritten. A reference that must not be moved is written as an absolute URL. If
+//! the sheet's bytes cannot be decoded with certainty, it is not served under the site's name: one line that imports it from its host
+//! replaces it.
 
 use std::borrow::Cow;
 
@@ -31,7 +31,7 @@ pub struct StylesheetContext {
 }
 
 impl StylesheetContext {
-    /// A sheet at `url`, which is served as it was asked for: the site's own.
+    /// A sheet at `url`, which is served under its own URL: the site's own.
     pub fn own(url: &Url) -> Self {
         Self {
             base: url.clone(),
@@ -41,7 +41,7 @@ impl StylesheetContext {
         }
     }
 
-    /// A sheet that was asked for as `moved`, and came from `last` (the same, unless redirects were followed).
+    /// A sheet that was requested as `moved`, and came from `last` (the same, unless redirects were followed).
     pub fn moved(rules: &Rules, moved: &ProxiedUrl, last: &ProxiedUrl) -> Self {
         Self {
             base: last.url().clone(),
@@ -53,7 +53,7 @@ impl StylesheetContext {
 
     /// What is served of a moved sheet that must stay where it is: a sheet that imports it from there. `None` for the site's own.
     ///
-    /// It begins with a BOM, which counts before whatever the head says of its encoding (CSS Syntax §3.2).
+    /// It begins with a BOM, which overrides any encoding in the head (CSS Syntax §3.2).
     pub fn import_only_body(&self) -> Option<Vec<u8>> {
         let mut text = "\u{feff}@import ".to_owned();
         write(
@@ -144,7 +144,7 @@ pub fn rewrite_bytes<'t>(
     }
 }
 
-/// What is served in place of a moved sheet in which something would lead elsewhere, of what `is_unread` says cannot be written anew.
+/// The replacement for a moved sheet in which a reference would lead elsewhere and, by `is_unread`, cannot be rewritten.
 fn import_only_if_unsafe(
     rules: &Rules,
     sheet: &StylesheetContext,
@@ -190,10 +190,10 @@ pub fn rewrite_prefix<'t>(
     Some((rewritten, end))
 }
 
-/// What the rest of a sheet is declared to be whose beginning was rewritten.
+/// The declared encoding of the rest of a sheet whose beginning was rewritten.
 pub const UTF_8: &str = "utf-8";
 
-/// Rewrites the text of a sheet; `found` is told of each reference, in order.
+/// Rewrites the text of a sheet; `found` is called for each reference, in order.
 pub fn rewrite<'t>(
     rules: &Rules,
     sheet: &StylesheetContext,
@@ -203,7 +203,7 @@ pub fn rewrite<'t>(
     rewrite_at(&sheet.place(rules), text, found)
 }
 
-/// The same wherever CSS stands: in a sheet, a `style` element or attribute.
+/// The same for CSS in a sheet, a `style` element or a `style` attribute.
 pub(crate) fn rewrite_at<'t>(
     place: &ReferenceContext<'_>,
     text: &'t str,

@@ -111,7 +111,7 @@ struct Walk {
 enum Rule {
     None,
     Import,
-    /// What it names is fetched by nobody.
+    /// The URL in it is a name, and is not fetched.
     Name,
     FontFace,
 }

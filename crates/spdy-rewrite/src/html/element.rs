@@ -21,7 +21,7 @@ use crate::rules::verdict::SkipReason;
 
 const HTML: &str = "http://www.w3.org/1999/xhtml";
 
-/// Rewrites the attributes of `element`, and says what its text is.
+/// Rewrites the attributes of `element`, and determines the kind of its text.
 pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
     let tag = element.tag_name();
     let has = AttributeFlags::of(element);
@@ -76,7 +76,7 @@ pub(crate) fn rewrite(page: &mut PageState, element: &mut Element<'_, '_>) {
             page.media_with_cookies = reason == Some(SkipReason::Credentials);
             page.source_kind = Kind::Media;
             url(page, element, "src", Kind::Media, reason.as_ref());
-            // A poster is an image like another: no CORS, whatever the element says.
+            // A poster is an image like another: no CORS, whatever the element states.
             page.by_cors = false;
             page.cannot_preload = false;
             let reason = reason
@@ -132,8 +132,8 @@ fn style_attribute(page: &mut PageState, element: &mut Element<'_, '_>, source: 
 /// Which attributes an element has, of those that any may have: each question about one goes through all of them.
 #[derive(Default)]
 struct AttributeFlags {
-    /// One whose tag would be another once it is written anew: `=` after a blank is read as the value of what stands before, after a
-    /// slash as the begin of a name.
+    /// An attribute whose tag would change if it were rewritten: `=` after a blank is read as the value of the attribute before, after a
+    /// slash as the beginning of a name.
     malformed: bool,
     opt_out: bool,
     crossorigin: bool,
@@ -236,7 +236,7 @@ fn attribute_url(page: &PageState, element: &Element<'_, '_>, name: &str) -> Opt
     page.place().base.join(text.trim()).ok()
 }
 
-/// Tells of what is never moved, if it is another host's.
+/// Reports a reference that is never moved, if it is another host's.
 fn left(page: &mut PageState, element: &Element<'_, '_>, name: &str, reason: &SkipReason) {
     let Some(url) = attribute_url(page, element, name) else {
         return;
@@ -441,7 +441,7 @@ fn rewrite_subresource(
     let (reason, hash) = match pin {
         IntegrityRewrite::RequestUnrewritten { text, plain } => {
             let marked = page.encode_attribute(&text);
-            // Told of as it will be asked for; it stays where it is, for it is the site's own, or goes where its page is.
+            // Reported as it will be requested; it stays, for it is the site's own, or follows its page.
             let written = page.rewrite_reference(&marked, kind, credentials, reason.cloned());
             page.report
                 .add_uncounted(stylesheet_integrity::unknown_stylesheet(&plain));

@@ -49,7 +49,8 @@ pub fn decode(source: &str) -> Option<Cow<'_, str>> {
     Some(out.into())
 }
 
-/// The reference behind an ampersand, and the bytes of it; no character if it is none, nothing if nobody here knows.
+/// The character reference behind an ampersand, and its length in bytes. The character is `None` if there is no
+/// reference; the result is `None` if the reference is unknown here.
 fn reference(after: &str) -> Option<(Option<char>, usize)> {
     if let Some(digits) = after.strip_prefix('#') {
         return Some(
@@ -113,7 +114,7 @@ fn numeric(digits: &str) -> Option<(char, usize)> {
     ))
 }
 
-/// `value` as it is written between double quotes; the quotes themselves are left to whoever writes them.
+/// `value` as it is written between double quotes; the caller writes the quotes.
 pub(crate) fn encode(value: &str) -> Cow<'_, str> {
     match value.contains('&') {
         true => value.replace('&', "&amp;").into(),

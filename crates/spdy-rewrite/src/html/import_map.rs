@@ -56,7 +56,7 @@ pub(crate) fn rewrite(
         for imports in scopes.values_mut().filter_map(Value::as_object_mut) {
             changed |= rewrite_addresses(place, imports, found);
         }
-        // A scope is a prefix of the URL of whoever imports, who may be moved.
+        // A scope is a prefix of the importing script's URL, and that script may be moved.
         changed |= rewrite_keys(place, scopes);
     }
     if let Some(hashes) = map.get_mut("integrity") {

@@ -11,7 +11,7 @@ pub(crate) enum LinkUse {
     Module,
     /// It connects to the host, and does nothing else.
     Connect,
-    /// It fetches nothing, or a document, or what nobody here moves.
+    /// It fetches nothing, or a document, or a resource that is never moved.
     Other,
 }
 

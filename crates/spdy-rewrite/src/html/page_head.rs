@@ -16,11 +16,11 @@ use crate::response::rewritten_head;
 use crate::rules::Rules;
 use crate::urls::proxied_url::ProxiedUrl;
 
-/// What the head of a page said, for [`HtmlRewriter`](crate::html::HtmlRewriter).
+/// The facts from the head of a page, for [`HtmlRewriter`](crate::html::HtmlRewriter).
 #[derive(Clone, Debug)]
 pub struct PageHead {
     pub(crate) policies: Policies,
-    /// Who hears of the page.
+    /// Which hosts get a `Referer` from the page.
     pub(crate) referrer_scope: ReferrerScope,
     /// Where the browser has it from, if it is a named host's.
     pub(crate) browser_base: Option<Url>,
@@ -33,8 +33,8 @@ pub struct PageHead {
 }
 
 impl PageHead {
-    /// Reads the head of the site's own answer for `page`, and rewrites it in place if the page is to be rewritten:
-    /// policies, links, and what the origin said of its own bytes. `page` is its URL as the browser has it.
+    /// Reads the head of the site's own answer for `page`, and rewrites it in place if the page is to be rewritten: policies, links, and
+    /// the fields about the origin's bytes. `page` is its URL in the browser.
     ///
     /// `is_exact`: see `rewritten::mark_etag`.
     pub fn rewrite(
@@ -83,8 +83,8 @@ impl PageHead {
         }
     }
 
-    /// The same for a page of a named host, which was asked for as `moved`. Its policies are rewritten in any case, since they are
-    /// read under the host's name here; nothing of it is moved under the site's name, and its Link fields are not passed on.
+    /// The same for a page of a named host, which was requested as `moved`. Its policies are always rewritten, since they are read under
+    /// the host's name here; no reference is moved under the site's name, and its Link fields are not passed on.
     pub fn rewrite_alias(
         rules: &Rules,
         moved: &ProxiedUrl,
@@ -156,7 +156,7 @@ fn any_page_skip_reason(
     }
 }
 
-/// The charset that a Content-Type says.
+/// The charset in a Content-Type.
 pub fn charset(content_type: &str) -> Option<String> {
     content_type.split(';').skip(1).find_map(|parameter| {
         let (name, value) = parameter.split_once('=')?;

@@ -92,16 +92,16 @@ pub(crate) struct PageState {
     pub(crate) policies: Policies,
     pub(crate) charset: Charset,
     pub(crate) seen: Option<Arc<dyn SiteFacts>>,
-    /// Who hears of the page, unless an element says otherwise.
+    /// Which hosts get a `Referer` from the page, unless an element overrides it.
     pub(crate) referrer_scope: ReferrerScope,
-    /// What the element at hand says of that.
+    /// The referrer policy of the current element.
     pub(crate) element_referrer: Option<ReferrerScope>,
     pub(crate) held: TextBuffer,
     /// Whether the page has an import map, or was given one, or it is too late for one.
     pub(crate) has_import_map: bool,
     /// Whether the element at hand loads what it names so that the page may read it.
     pub(crate) by_cors: bool,
-    /// Whether it loads that in a way that no hint says.
+    /// True if it loads that in a way that no hint can express.
     pub(crate) cannot_preload: bool,
     /// Whether the last `video` or `audio` sends cookies for its sources and tracks.
     pub(crate) media_with_cookies: bool,
@@ -175,7 +175,7 @@ impl PageState {
         }
     }
 
-    /// What is known of the page at its end, for what is asked for after it.
+    /// The facts about the page at its end, for later requests.
     pub(crate) fn end(&mut self) -> PageReport {
         let mut report = std::mem::take(&mut self.report);
         report.tells = self.referrer_scope;
@@ -223,7 +223,7 @@ impl PageState {
         self.charset.encode_attribute(&entities::encode(meant))
     }
 
-    /// Judges one URL, and tells of it; what is to be written, if anything.
+    /// Decides one URL, and reports it; returns the replacement, if any.
     pub(crate) fn rewrite_reference(
         &mut self,
         source: &str,
@@ -295,7 +295,7 @@ impl PageState {
         rewritten.map(|text| self.encode_attribute(&text))
     }
 
-    /// The same for one that the page's policy admits as it is, and no other: it is told of, and stays.
+    /// The same for a reference that the page's policy allows only unchanged: it is reported, and stays.
     pub(crate) fn report_fixed_style(&mut self, source: &str) {
         if let Some(text) = self.decode_attribute(source) {
             let (_, found) = rewrite_css(&self.place(), &text);

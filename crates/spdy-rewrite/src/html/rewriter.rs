@@ -10,12 +10,11 @@
 //! A page whose encoding is not known is held until a `meta` states it, or 1 KiB has arrived. If its origin pauses before that
 //! ([`flush`](HtmlRewriter::flush)), the bytes so far are rewritten as far as any encoding allows, and the search for the `meta` continues.
 //!
-//! Tags in which nothing is to be changed pass byte for byte. Of the rest the attributes that change are written
-//! anew. What stands in `noscript`, in comments and in scripts is not touched. The text of `style` elements and
-//! import maps is held until it is whole; no other text is.
+//! Tags without changes pass byte for byte. In other tags, only the changed attributes are rewritten. The content of `noscript`, of
+//! comments and of scripts is not touched. The text of `style` elements and import maps is held until it is whole; no other text is.
 //!
-//! lol_html is told that the page is windows-1252, in which every byte is a character and comes back as itself: so
-//! no byte that is not ours is ever written otherwise, whatever the page says of its encoding.
+//! lol_html gets windows-1252 as the encoding of the page, in which every byte is a character and comes back as itself. So every byte
+//! that we do not insert stays the same, for any encoding that the page states.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -45,18 +44,18 @@ impl lol_html::OutputSink for Sink {
     }
 }
 
-/// Nobody panics while he holds one of these locks; if he did, what he held is still whole enough to go on with.
+/// No code panics while it holds one of these locks. If it did, the state would still be usable.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock()
 }
 
-/// The escape byte. In ISO-2022-JP, which a `meta` may say, ASCII stands for other characters behind it.
+/// The escape byte. In ISO-2022-JP, which a `meta` may state, ASCII stands for other characters behind it.
 const ESCAPE: u8 = 0x1b;
 /// What a byte order mark may begin with.
 const MARK_STARTS: [u8; 3] = [0xef, 0xfe, 0xff];
 
 enum RewriteStage {
-    /// The first bytes, in which a `meta` may say the encoding.
+    /// The first bytes, in which a `meta` may state the encoding.
     DetectingCharset(Vec<u8>),
     Rewriting(Box<LolRewriter<'static, Sink>>),
     PassThrough,
@@ -93,13 +92,12 @@ pub struct HtmlRewriter {
     page: Arc<Mutex<PageState>>,
     sink: Sink,
     declared: Option<String>,
-    /// The first bytes, which are already rewritten though a `meta` behind them may say the encoding.
+    /// The first bytes, which are already rewritten though a `meta` behind them may state the encoding.
     rewritten_prefix: Option<Vec<u8>>,
 }
 
 impl HtmlRewriter {
-    /// A rewriter for the site's own page at `url`, whose head was rewritten before; `seen` knows what was
-    /// seen of the site.
+    /// A rewriter for the site's own page at `url`, whose head was rewritten before; `seen` holds the known facts about the site.
     pub fn new(
         rules: &Arc<Rules>,
         url: &Url,
@@ -217,7 +215,7 @@ impl HtmlRewriter {
         self.drain(out);
     }
 
-    /// Ends the page: appends what was held to `out`, and says what became of it.
+    /// Ends the page: appends the held bytes to `out`, and returns the report.
     pub fn end(mut self, out: &mut Vec<u8>) -> PageReport {
         if matches!(self.stage, RewriteStage::DetectingCharset(_)) {
             self.begin(out);
@@ -235,7 +233,7 @@ impl HtmlRewriter {
         lock(&self.page).end()
     }
 
-    /// The references that were found since this was last asked, those of the head first.
+    /// The references that were found since the last call, those of the head first.
     pub fn take_references(&mut self) -> Vec<Reference> {
         lock(&self.page).report.take_references()
     }

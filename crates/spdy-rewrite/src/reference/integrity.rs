@@ -116,7 +116,7 @@ pub enum IntegrityState {
     Unknown,
 }
 
-/// Compares what came of a host with what the page pins, and says what the page must pin from now on.
+/// Compares the host's bytes with the page's pin, and returns what the page must pin from now on.
 pub fn integrity_state(metadata: &str, original: &Digests, served: &Digests) -> IntegrityState {
     match strongest(metadata) {
         Some(_) if !matches(metadata, original) => IntegrityState::Unknown,
@@ -128,10 +128,11 @@ pub fn integrity_state(metadata: &str, original: &Digests, served: &Digests) -> 
     }
 }
 
-/// The last member of a query by which a thing of the site's own is asked for as its origin has it.
+/// The last member of a query that requests a resource of the site unchanged from its origin.
 const UNREWRITTEN_QUERY: &str = "spdy=off";
 
-/// `url`, a reference as it is written, with the mark that asks for the thing as its origin has it; once is enough.
+/// `url`, a reference as it is written, with the mark that requests the resource unchanged from its origin; once is
+/// enough.
 pub fn mark_unrewritten(url: &str) -> String {
     let (url, fragment) = url.split_at(url.find('#').unwrap_or(url.len()));
     if strip_unrewritten_mark(url).is_some() {
@@ -141,7 +142,7 @@ pub fn mark_unrewritten(url: &str) -> String {
     format!("{url}{separator}{UNREWRITTEN_QUERY}{fragment}")
 }
 
-/// The target that `target` asks for with that mark; `None` if it has none.
+/// The target without that mark; `None` if `target` has none.
 pub fn strip_unrewritten_mark(target: &str) -> Option<&str> {
     target
         .strip_suffix(UNREWRITTEN_QUERY)?

@@ -25,7 +25,7 @@ use crate::rules::path_normalization::canonical;
 use crate::rules::verdict::SkipReason;
 use crate::urls::proxied_url::check_length;
 
-/// Bytes of an origin that is kept, as it is written and in full: `https://`, a host's name, a port and a slash.
+/// Bytes of a cached origin, as it is written and in full: `https://`, a host's name, a port and a slash.
 const MAX_ORIGIN_BYTES: usize = 8 + MAX_HOST_BYTES + 7;
 
 /// Those of one page, while its base stays the same.
@@ -37,7 +37,7 @@ struct CachedOrigin {
     /// As references write it; nothing before a path from the root of the base.
     written: String,
     kind: Kind,
-    /// What becomes of its root; `None` if that says nothing of what else is there.
+    /// The result for its root; `None` if that does not apply to other paths.
     root: Option<ReferenceRewrite>,
 }
 
@@ -251,7 +251,7 @@ mod tests {
         proptest::sample::select(all)
     }
 
-    /// References as pages have them, and as nobody should write them.
+    /// References as pages have them, and malformed ones.
     fn any_text() -> impl Strategy<Value = String> {
         const ORIGINS: [&str; 37] = [
             "",

@@ -17,7 +17,7 @@ pub enum PageSkipReason {
     /// It is of another type than HTML.
     #[error("it is no HTML")]
     NotHtml,
-    /// It says `Cache-Control: no-transform` (RFC 9111 §5.2.2.6).
+    /// It has `Cache-Control: no-transform` (RFC 9111 §5.2.2.6).
     #[error("it says no-transform")]
     NoTransform,
     /// The rules leave it.
@@ -82,9 +82,9 @@ pub struct PageReport {
     pub connects_dropped: Vec<String>,
     /// Whether an import map was put in.
     pub import_map_added: bool,
-    /// References that nobody was told of, because more than [`MAX_REFERENCES`] waited to be taken.
+    /// References that were dropped, because more than [`MAX_REFERENCES`] waited to be taken.
     pub untold: usize,
-    /// Who hears of the page.
+    /// Which hosts get a `Referer` from the page.
     #[serde(skip)]
     pub tells: ReferrerScope,
     /// What the page does not allow, and would get under the site's name.
@@ -103,7 +103,7 @@ impl PageReport {
         }
     }
 
-    /// Counts a reference, and keeps it to be told.
+    /// Counts a reference, and stores it for the report.
     pub(crate) fn add(&mut self, reference: Reference) {
         match &reference.outcome {
             Ok(_) => {
@@ -117,7 +117,7 @@ impl PageReport {
         self.add_uncounted(reference);
     }
 
-    /// Keeps a reference to be told, and counts it not.
+    /// Stores a reference for the report, without counting it.
     pub(crate) fn add_uncounted(&mut self, reference: Reference) {
         if self.pending.len() < MAX_REFERENCES {
             self.pending.push(reference);
@@ -142,7 +142,7 @@ impl PageReport {
         }
     }
 
-    /// Tells of a hint to connect that was taken out.
+    /// Reports a preconnect hint that was removed.
     pub(crate) fn add_removed_preconnect(&mut self, href: String) {
         if self.connects_dropped.len() < MAX_REPORTED_HOSTS {
             self.connects_dropped.push(href);

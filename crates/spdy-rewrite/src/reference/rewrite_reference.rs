@@ -1,4 +1,4 @@
-//! One reference, wherever it stands: what it means, and what is written in its place.
+//! One reference, in any place: what it means, and its replacement.
 //!
 //! A reference means what it means from where it was written (`base`). It is read from where the browser thinks it
 //! stands (`seen_from`): the same, unless the sheet around it was moved. So a moved reference is written only if the
@@ -25,14 +25,14 @@ pub struct Reference {
     pub url: String,
     /// What it is used as.
     pub kind: Kind,
-    /// Whether the page loads it so that it may read it (CORS): its host is then asked in the site's name.
+    /// True if the page loads it so that it may read it (CORS): the request to its host then names the site's origin.
     pub by_cors: bool,
-    /// Whether the page loads it in a way that no hint says: pinned, or by CORS with cookies. A browser does not use for it what a
-    /// preload brought (HTML, *consume a preloaded resource*).
+    /// True if the page loads it in a way that no hint can express: pinned, or by CORS with cookies. A browser does not use a preload for
+    /// it (HTML, *consume a preloaded resource*).
     pub cannot_preload: bool,
     /// Whether it is one of several of which the browser loads one, by its own choice (`srcset`, `image-set()`).
     pub is_candidate: bool,
-    /// Who hears of the page when it is asked for.
+    /// Which hosts get a `Referer` when it is requested.
     pub referrer_scope: ReferrerScope,
     /// Whether it was moved, and to which path and query under the site's name; in full, to which URL of its host's own
     /// name here. What is the site's own over `http`, on a page that came over `https`, is moved to where it is over `https`.
@@ -55,7 +55,7 @@ impl Reference {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ReferenceContext<'a> {
     pub(crate) rules: &'a Rules,
-    /// Whose root a path from the root starts at: the page, by the name that the browser has it by.
+    /// The page, at whose root a path from the root starts, by its name in the browser.
     pub(crate) page: &'a Url,
     pub(crate) base: &'a Url,
     /// From where the browser reads what stands here, if not from `base`.
@@ -73,7 +73,7 @@ pub(crate) struct ReferenceContext<'a> {
     pub(crate) origin_cache: Option<&'a OriginCache>,
 }
 
-/// What to write for a reference, and what to say of it.
+/// The replacement for a reference, and its report.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct ReferenceRewrite {
     /// What stands there from now on; `None` leaves the text.
@@ -114,7 +114,7 @@ impl ReferenceContext<'_> {
         }
     }
 
-    /// Whether nothing here asks for more of a URL than its origin, and the rules.
+    /// True if only the origin of a URL and the rules matter here.
     fn can_use_origin_cache(&self, kind: Kind) -> bool {
         let is_guarded = guard::can_be_guarded(kind) && self.seen.is_some();
         let has_policies = self.policies.is_some_and(|policies| !policies.is_empty());
@@ -272,9 +272,9 @@ impl ReferenceContext<'_> {
 
     /// Whether a hint to connect to the host of `text` goes, because pages need it for nothing but what is moved.
     ///
-    /// A page streams by, so whether *this* page needs the host further down cannot be waited for: what became of it the last time
-    /// says it, or the rules do of the host (see [`HostConfig::whole`](crate::rules::config::HostConfig::whole)). And the page's policy must
-    /// not hold anything there back.
+    /// A page is streamed, so it is unknown whether *this* page needs the host further down. The result of its last rewrite decides, or
+    /// the rules of the host (see [`HostConfig::whole`](crate::rules::config::HostConfig::whole)). And the page's policy must not block
+    /// any move there.
     pub(crate) fn removes_preconnect(&self, text: &str) -> bool {
         let Ok(mut url) = self.base.join(text.trim()) else {
             return false;
@@ -329,8 +329,7 @@ impl ReferenceContext<'_> {
             .expect("what is moved is a path of the site, or a URL")
     }
 
-    /// Whether the browser would come elsewhere from `text` than it would have from where that was written, and than what `judged`
-    /// says is as good.
+    /// True if the browser would resolve `text` to another URL than intended, and `judged` gives a replacement.
     pub(crate) fn resolves_elsewhere(
         &self,
         text: &str,

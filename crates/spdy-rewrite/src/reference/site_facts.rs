@@ -1,6 +1,6 @@
-//! What was seen of a site before a page of it is rewritten: the page's head and text alone do not tell it.
+//! Facts about a site that are known before one of its pages is rewritten: the page's head and text alone do not contain them.
 //!
-//! Whoever keeps answers knows it. What is written by it may differ from one time to the next, each as right as the other.
+//! The cache of responses supplies them. The output that depends on them may differ from one time to the next; each version is correct.
 
 use url::Url;
 

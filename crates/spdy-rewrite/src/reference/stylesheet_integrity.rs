@@ -18,7 +18,7 @@ use crate::rules::verdict::{ReferenceSource, SkipReason, Verdict};
 pub(crate) enum IntegrityRewrite {
     /// What becomes of any other; and it pins this from now on, if that is another hash.
     Rewrite(Option<String>),
-    /// It is of the page's own host, and it is not known what is served of it: it is asked for so, with the mark that leaves its bytes.
+    /// It is of the page's own host, and the served bytes are unknown: it is requested with the mark that leaves its bytes.
     RequestUnrewritten {
         /// With the mark.
         text: String,
@@ -94,7 +94,7 @@ fn is_site_url(place: &ReferenceContext<'_>, url: &Url) -> bool {
     is_at(place.page) || is_at(place.rules.site())
 }
 
-/// Tells of the sheet at `plain` of the page's own host, that somebody may find out what is served of it.
+/// Reports the sheet at `plain` of the page's own host, so that the caller can find out what is served of it.
 pub(crate) fn unknown_stylesheet(plain: &Url) -> Reference {
     Reference {
         url: plain.to_string(),

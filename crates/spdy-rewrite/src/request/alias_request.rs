@@ -1,8 +1,8 @@
-//! A request for what a named host has: checked as it came, and written anew for the host.
+//! A request for a resource of a named host: checked as it came, and rewritten for the host.
 //!
-//! It is as anonymous as one for a moved path: no cookie and no credential goes to the host. But who asks is of another
-//! origin than the host's name, or a document of that very name, and the host must be told so, or it would let the one
-//! read what is the other's: Origin and Referer go on in the words that the browser would have used there.
+//! It is as anonymous as one for a moved path: no cookie and no credential goes to the host. But the client is of another origin than the
+//! host's name, or a document of that very name. The host must see which, or one could read what belongs to the other. So Origin and
+//! Referer are sent with the values that the browser would have used there.
 //!
 //! ```text
 //!  page of the site      Origin: https://www.site.test          as it came
@@ -11,8 +11,8 @@
 //!  any other page        Origin: https://other.test             refused
 //! ```
 //!
-//! Who says nothing of himself may read, as he may at the host. What would change something there is asked by none but those that
-//! the table knows.
+//! A request without an Origin may read, as it may at the host. A request that could change something there is sent only for the origins
+//! that the table lists.
 
 use http::header::{ACCEPT, CONTENT_TYPE, HeaderMap, HeaderName, ORIGIN, REFERER};
 use http::{Method, Request};
@@ -39,7 +39,7 @@ const DOCUMENT_METHODS: [Method; 5] = [
     Method::OPTIONS,
 ];
 
-/// What a document's forms and scripts say of a request beside its target.
+/// Fields that a document's forms and scripts add to a request.
 const DOCUMENT_HEADERS: [HeaderName; 4] = [
     CONTENT_TYPE,
     X_REQUESTED_WITH,
@@ -47,11 +47,11 @@ const DOCUMENT_HEADERS: [HeaderName; 4] = [
     HeaderName::from_static("access-control-request-headers"),
 ];
 
-/// As what a document's scripts want the answer, whatever they ask by.
+/// Fields by which a document's scripts choose the form of the answer, for any method.
 static SCRIPT_HEADERS: [HeaderName; 2] = [ACCEPT, X_REQUESTED_WITH];
 const X_REQUESTED_WITH: HeaderName = HeaderName::from_static("x-requested-with");
 
-/// Checks `asked`, a request for `moved` under the name that `named` has, and writes the request for the host.
+/// Checks `asked`, a request for `moved` under the name that `named` has, and builds the request for the host.
 ///
 /// # Errors
 ///
@@ -185,7 +185,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     })
 }
 
-/// Who asks, by a field that holds a URL or an origin, as the host is told: the site as it is called, or the host itself.
+/// The requesting origin, from a field that holds a URL or an origin, as it is sent to the host: the site, or the host itself.
 fn requesting_origin(
     rules: &Rules,
     named: &HostAlias,

@@ -1,10 +1,9 @@
-//! A request for a moved resource: checked as it came, and written anew for the host that has it.
+//! A request for a moved resource: checked as it came, and rewritten for the host that has it.
 //!
-//! Nothing of the client's goes upstream but what is counted here: which formats and codings it takes, its languages
-//! or the class of its browser where the host's entry says so, and that the request is not going in circles. So the
-//! answer is the same for everybody, and may be kept.
+//! Of the client's request only these go upstream: the accepted formats and codings, the languages or the class of the browser if the
+//! host's entry states so, and the loop check. So the answer is the same for all clients, and may be stored.
 //!
-//! What depends on what is kept (conditions, ranges) is added by whoever keeps it.
+//! The cache adds the fields that depend on stored responses (conditions, ranges).
 
 use http::header::{
     ACCEPT, ACCEPT_ENCODING, ACCEPT_LANGUAGE, CONNECTION, CONTENT_LENGTH, HeaderMap, HeaderName,
@@ -27,18 +26,18 @@ pub(crate) const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 pub(crate) const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// How the page loads the resource, as far as the client says.
+/// How the page loads the resource, as far as the client states it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct Load {
-    /// As what the page uses it; `None` if the client does not say, or fetches from a script.
+    /// The kind that the page uses it as; `None` if the client does not state it, or fetches from a script.
     pub expected: Option<Kind>,
     /// Whether the page may read it.
     pub mode: FetchMode,
-    /// Whether the client said that a page loads it: only then may it be sent elsewhere.
+    /// True if the client states that a page loads it: only then may it be redirected.
     pub is_subresource: bool,
-    /// Whether it is a GET or HEAD. An answer to anything else is never "ask the host itself": it has done then what it was asked.
+    /// True for GET or HEAD. The answer to any other method is never a redirect to the host: the host has already acted on it.
     pub is_safe_method: bool,
-    /// Whether a document of the very origin loads it that it stands under, as far as the client says.
+    /// True if a document of the resource's own origin loads it, as far as the client states it.
     pub is_same_origin: bool,
 }
 
@@ -49,7 +48,7 @@ pub enum FetchMode {
     Cors,
     /// No: the page shows it or runs it.
     NoCors,
-    /// The client does not say, as before 2019.
+    /// The client does not state it, as before 2019.
     Unknown,
 }
 
@@ -59,13 +58,13 @@ impl Load {
         self.is_subresource && self.is_safe_method
     }
 
-    /// Whether the request upstream names the site in Origin; answers to those that do and do not are kept apart.
+    /// True if the request upstream names the site in Origin; answers with and without it are stored separately.
     pub fn sends_origin(&self) -> bool {
         self.mode != FetchMode::NoCors
     }
 }
 
-/// What is asked of the host that has the resource.
+/// The request to the host that has the resource.
 #[derive(Clone, Debug)]
 pub struct UpstreamRequest {
     /// GET or HEAD; of a named host with documents, what these use.
@@ -76,7 +75,7 @@ pub struct UpstreamRequest {
     pub load: Load,
 }
 
-/// Checks `asked`, a request for `moved`, and writes the request for the host that has it.
+/// Checks `asked`, a request for `moved`, and builds the request for the host that has it.
 ///
 /// # Errors
 ///
@@ -107,14 +106,13 @@ pub fn request<B>(
     })
 }
 
-/// Whether the host is told of the page: not from a page over TLS to a host without (strict-origin), and not if the browser told us
-/// nothing.
+/// True if the host gets a Referer: not from a page over TLS to a host without (strict-origin), and not if the browser sent none.
 pub(crate) fn sends_referrer(rules: &Rules, moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
     let is_downgrade = rules.site().scheme() == "https" && moved.scheme() == Scheme::Http;
     rules.referrer() == Referrer::Origin && headers.contains_key(REFERER) && !is_downgrade
 }
 
-/// What every such request says: what is taken, of whom as much as the host's entry lets through, and where it has been.
+/// The fields of every such request: the accepted forms, as much of the client as the host's entry permits, and the loop check.
 pub(crate) fn fields<B>(
     rules: &Rules,
     moved: &ProxiedUrl,
@@ -252,7 +250,7 @@ fn check_load(headers: &HeaderMap) -> Result<Load, Refusal> {
     })
 }
 
-/// Whether the client says that a page loads it, as anything that is moved under the site's name.
+/// True if the client states that a page loads it, as any kind that is moved under the site's name.
 pub fn is_subresource_load(headers: &HeaderMap) -> bool {
     match fetch_metadata(headers, SEC_FETCH_DEST) {
         Ok(Some(destination)) => {
@@ -262,14 +260,14 @@ pub fn is_subresource_load(headers: &HeaderMap) -> bool {
     }
 }
 
-/// Whether the client says that a page loads it as a script.
+/// True if the client states that a page loads it as a script.
 pub fn is_script(headers: &HeaderMap) -> bool {
     let destination = fetch_metadata(headers, SEC_FETCH_DEST).ok().flatten();
     destination.and_then(Kind::from_destination) == Some(Kind::Script)
 }
 
-/// Whether a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is sent to the host itself: its
-/// browser says that it loads the thing, as what it may be.
+/// True if a page of another origin, for which nothing is fetched here ([`Refusal::CrossSite`]), is redirected to the host itself: its
+/// browser states that it loads the resource as a permitted kind.
 ///
 /// To a browser such a page is also one of the site's own that has no origin, in a sandboxed frame.
 pub fn is_sent_on(moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
@@ -282,7 +280,7 @@ pub fn is_sent_on(moved: &ProxiedUrl, headers: &HeaderMap) -> bool {
     }
 }
 
-/// A field that only browsers write: once, or somebody else wrote it.
+/// A field that only browsers write. A repeated field did not come from a browser.
 pub(crate) fn fetch_metadata<'h>(
     headers: &'h HeaderMap,
     field: &'static str,
@@ -298,7 +296,7 @@ pub(crate) fn fetch_metadata<'h>(
     }
 }
 
-/// CDN-Loop with this site added; the member before any parameters is who passed the request on.
+/// CDN-Loop with this site added; the part of a member before any parameters names the proxy that passed the request on.
 fn check_loop(rules: &Rules, headers: &HeaderMap) -> Result<HeaderValue, Refusal> {
     let mut passed_by: Vec<&str> = Vec::new();
     for value in headers.get_all(CDN_LOOP) {
@@ -369,7 +367,7 @@ fn accept_encoding(expected: Option<Kind>, headers: &HeaderMap) -> &'static str 
     }
 }
 
-/// The class of a browser: all that a host is told of it.
+/// The class of a browser: the only fact about it that a host gets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum DeviceClass {
     Desktop,

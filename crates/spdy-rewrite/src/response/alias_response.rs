@@ -1,9 +1,8 @@
 //! The answer of a named host: what of its head is passed on under the name that it has.
 //!
-//! There it speaks for itself and not for the site, so what it says of its bytes, of who may read them and of its own
-//! documents stays. What would bind the operator's zone, or reach beyond the one answer, does not pass: cookies, HSTS,
-//! Alt-Svc, reports, Clear-Site-Data, the scope of service workers, demands for passwords. As under the site's name the
-//! fields that pass are listed.
+//! There it acts for itself and not for the site, so its fields about its bytes, about allowed readers and about its own documents stay.
+//! Fields that would affect the operator's zone, or more than the one answer, do not pass: cookies, HSTS, Alt-Svc, reports,
+//! Clear-Site-Data, the scope of service workers, demands for passwords. As under the site's name the fields that pass are listed.
 //!
 //! | | under the site's name | under its own |
 //! | --- | --- | --- |
@@ -37,7 +36,7 @@ use crate::urls::proxied_url::ProxiedUrl;
 
 const TIMING_ALLOW_ORIGIN: HeaderName = HeaderName::from_static("timing-allow-origin");
 
-/// What passes beside what passes under the site's name: who may read it, and how its documents are to be shown.
+/// Fields that pass in addition to those under the site's name: who may read it, and how its documents are to be shown.
 const ALIAS_ALLOWED_HEADERS: [HeaderName; 15] = [
     ACCESS_CONTROL_ALLOW_ORIGIN,
     ACCESS_CONTROL_ALLOW_CREDENTIALS,
@@ -75,9 +74,9 @@ pub(crate) fn sanitize_alias(
         }
         status => match check_type(moved, load, headers) {
             Ok(()) if status.is_success() => {}
-            // A document's own page of an error, and what its scripts are told.
+            // A document's own error page, and the responses to its scripts.
             Ok(()) if moved.kinds().has(Kind::Document) => {}
-            // It has done what it was asked; what it says of that is not asked for again.
+            // The host has already acted on it; its response is not requested again.
             Err(Refusal::Type { .. }) if !load.is_safe_method => {}
             Err(refusal) if status.is_success() => return refused(moved, load, refusal),
             _ => return SanitizedResponse::StatusOnly(status),
@@ -101,14 +100,14 @@ fn check_type(moved: &ProxiedUrl, load: Load, headers: &HeaderMap) -> Result<(),
     }
 }
 
-/// Whether it is what a document's scripts ask for, as whatever: not what acts in a page, if that is not listed.
+/// True if it is data that a document's scripts request: not a script or sheet, unless that is listed.
 fn is_data(kinds: Kinds, essence: &str) -> bool {
     let acts = [Kind::Script, Kind::Style];
     kinds.has(Kind::Document) && !acts.iter().any(|kind| kind.admits(essence))
 }
 
-/// Whether the host keeps it from who asks. To browsers all names are of one site, and of another than the operator's; to them the host
-/// says whom it means. What navigates is kept from nobody (Fetch, *cross-origin resource policy check*).
+/// True if the host's policy blocks the load. To browsers all names are of one site, which is not the operator's; the host's policy
+/// decides for them. A navigation is never blocked (Fetch, *cross-origin resource policy check*).
 fn blocks_cross_origin(load: Load, headers: &HeaderMap) -> bool {
     let is_checked = load.mode == FetchMode::NoCors && load.expected != Some(Kind::Document);
     let policies = headers.get_all(CROSS_ORIGIN_RESOURCE_POLICY);
@@ -120,7 +119,7 @@ fn blocks_cross_origin(load: Load, headers: &HeaderMap) -> bool {
 
 fn refused(moved: &ProxiedUrl, load: Load, refusal: Refusal) -> SanitizedResponse {
     match refusal {
-        // The host itself may serve it to this page, so this page asks the host itself.
+        // The host itself may serve it to this page, so this page is redirected to the host.
         Refusal::Type { got } if load.allows_redirect() && !is_document_type(&got) => {
             SanitizedResponse::Redirect(moved.url().to_string())
         }
@@ -141,7 +140,7 @@ fn rewrite_redirect(
     };
     let location = match rules.alias_url(&next) {
         Ok(Some(place)) => place,
-        // To nobody but a page that loads it: it would be an open redirect in the operator's zone.
+        // Only to a page that loads it as a subresource: otherwise it would be an open redirect in the operator's zone.
         _ if load.is_subresource => next.to_string(),
         Ok(None) => return SanitizedResponse::Refuse(Refusal::Location),
         Err(refusal) => return SanitizedResponse::Refuse(refusal),

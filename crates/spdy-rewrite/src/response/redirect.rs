@@ -1,8 +1,8 @@
 //! A redirect of a moved host: followed here, handed to the browser, or refused.
 //!
-//! Where the rules know the next hop the browser sees nothing of it. Where they do not, the browser may go there by
-//! itself, as it would have without us, but only if it said that a page loads the resource: for everybody else that
-//! would be an open redirect under the site's name. What a page reads (CORS) each hop must have let it read.
+//! If the rules cover the next hop, the browser does not see it. Otherwise the browser may go there by itself, as it would have without
+//! us, but only if it states that a page loads the resource: for any other client that would be an open redirect under the site's name.
+//! Each hop must allow a page to read what it loads by CORS.
 
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, LOCATION};
 use url::Url;
@@ -15,7 +15,7 @@ use crate::rules::Rules;
 use crate::rules::refusal::Refusal;
 use crate::urls::proxied_url::ProxiedUrl;
 
-/// Origin of a request in nobody's name (Fetch, *serializing a request origin*).
+/// Origin of a request with an opaque origin (Fetch, *serializing a request origin*).
 pub(crate) const OPAQUE_ORIGIN: &str = "null";
 
 /// What becomes of a redirect.
@@ -29,21 +29,21 @@ pub enum Redirect {
     Refuse(Refusal),
 }
 
-/// The redirects that one request has met: how many, in whose name it goes on, and whether a page may read where it ends.
+/// The redirects that one request has met: how many, whether its origin is opaque, and whether a page may read the result.
 ///
-/// A page that reads what it loads (CORS) is allowed to by each of them; and from the first on that leads from one host to another, the
-/// request is in nobody's name, as the second host would else speak for the first (Fetch, *HTTP-redirect fetch*, *CORS check*).
+/// Each redirect must allow a page to read what it loads by CORS. From the first redirect from one host to another on, the request has an
+/// opaque origin, as the second host would otherwise act for the first (Fetch, *HTTP-redirect fetch*, *CORS check*).
 #[derive(Clone, Copy, Debug, Default)]
 pub struct RedirectState {
     hops: u32,
-    /// It is in nobody's name.
+    /// Its origin is opaque.
     is_tainted: bool,
     /// One of them did not allow the page to read it.
     is_unreadable: bool,
 }
 
 impl RedirectState {
-    /// What to do when `moved` was asked for and answered by a redirect.
+    /// Decides what to do when a request for `moved` was answered by a redirect.
     pub fn decide(
         &mut self,
         rules: &Rules,
@@ -81,7 +81,7 @@ impl RedirectState {
         }
     }
 
-    /// What the next request says in Origin, if it says anything.
+    /// The Origin of the next request, if it sends one.
     pub fn origin<'r>(&self, rules: &'r Rules) -> &'r str {
         match self.is_tainted {
             true => OPAQUE_ORIGIN,

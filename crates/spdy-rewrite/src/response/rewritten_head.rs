@@ -1,4 +1,4 @@
-//! The head of an answer whose body is rewritten: what no longer holds of it goes, and its ETag is its own.
+//! The head of an answer whose body is rewritten: invalid fields are removed, and its ETag is its own.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -18,7 +18,7 @@ pub fn has_no_transform(headers: &HeaderMap) -> bool {
         .any(|directive| directive.trim_ascii().eq_ignore_ascii_case(b"no-transform"))
 }
 
-/// Takes out what the origin said of its own bytes, and marks its ETag with the rules that rewrote them.
+/// Removes the origin's fields about its own bytes, and marks its ETag with the rules that rewrote them.
 ///
 /// The same bytes under the same rules are rewritten to the same bytes, so a strong ETag stays strong. Where more
 /// than these decides (`is_exact` false: sheets that happened to be at hand), it becomes weak.
@@ -84,7 +84,7 @@ fn marked_etag(etag: &HeaderValue, tag: &str, is_exact: bool) -> Option<HeaderVa
     HeaderValue::from_str(&format!("{weak}\"{opaque}~{tag}\"")).ok()
 }
 
-/// The origin's ETag in one of ours: what a client's If-None-Match says to the origin; `None` if other rules made it.
+/// The origin's ETag in one of ours, for a client's If-None-Match to the origin; `None` if other rules made it.
 pub fn original_etag(rules: &Rules, etag: &str) -> Option<String> {
     let (weak, rest) = etag
         .strip_prefix("W/")

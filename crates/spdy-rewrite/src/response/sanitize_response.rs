@@ -41,7 +41,7 @@ pub(crate) const ALLOWED_HEADERS: [HeaderName; 15] = [
     HeaderName::from_static("cache-status"),
 ];
 
-/// Under which policy a moved resource stands when it is opened by itself: it runs nothing and asks for nothing.
+/// The policy of a moved resource that is opened by itself: it runs nothing and requests nothing.
 pub(crate) const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe-inline'";
 
 /// What becomes of an answer.
@@ -49,7 +49,7 @@ pub(crate) const SANDBOX: &str = "sandbox; default-src 'none'; style-src 'unsafe
 pub enum SanitizedResponse {
     /// It is served with this head.
     Serve(HeaderMap),
-    /// Its status is told, without a body: an error of the host's, whose page is nobody's concern here.
+    /// Its status is passed on without a body: an error of the host, whose page is not needed here.
     StatusOnly(StatusCode),
     /// The client is sent to the host itself: 307, and `Cache-Control: no-store`.
     Redirect(String),
@@ -84,8 +84,8 @@ pub fn sanitize(
     };
     if has_body && let Err(refusal) = check(rules, moved, load, headers) {
         return match refusal {
-            // The host itself may serve it to this page, so this page asks the host itself. Nobody else is sent there: what the host
-            // answers us is not what it answers a browser that opens the URL as a page.
+            // The host itself may serve it to this page, so this page is redirected to the host. Other requests are not: the host's
+            // response to us may differ from its response to a browser that opens the URL as a page.
             Refusal::ResourcePolicy | Refusal::Cors if load.is_subresource => {
                 SanitizedResponse::Redirect(moved.url().to_string())
             }
@@ -121,7 +121,7 @@ fn check(
     {
         return Err(Refusal::ResourcePolicy);
     }
-    // What only CORS reads nobody loads otherwise, whatever he says of the mode.
+    // A type that only CORS loads is checked as one, whatever mode the request states.
     let is_read = load.mode == FetchMode::Cors || requires_cors(&essence);
     if is_read && !passes_cors_check(headers, rules.site_origin()) {
         return Err(Refusal::Cors);
@@ -140,7 +140,7 @@ pub(crate) fn passes_cors_check(headers: &HeaderMap, origin: &str) -> bool {
 ///
 /// # Errors
 ///
-/// [`Refusal::Field`] for two of them: whoever takes the other one reads another type.
+/// [`Refusal::Field`] for two of them: a browser may choose the other one.
 pub fn essence(headers: &HeaderMap) -> Result<String, Refusal> {
     let wrong = Refusal::Field {
         field: "content-type",
@@ -200,7 +200,7 @@ fn head(headers: &HeaderMap) -> HeaderMap {
     head
 }
 
-/// A path relative to the resource, which stays beside it wherever that is.
+/// A path relative to the resource, which stays beside it when the resource moves.
 fn is_relative(url: &HeaderValue) -> bool {
     url.to_str().is_ok_and(|url| {
         let first = url.split(['/', '?', '#']).next().unwrap_or_default();

@@ -8,9 +8,9 @@
 //!  its first 144 bits, in base64url: 24 characters without padding
 //! ```
 //!
-//! No field holds a NUL, so no two messages are the same bytes, and the longer one is never a `k`'s. Nothing
-//! else makes capabilities: there is no door at which anybody could ask for one. What a key was called when it made one (`kid`) is
-//! no part of the message, and a program of another version may call it otherwise: whichever live key it fits, it is good.
+//! No field holds a NUL, so no two messages are the same bytes, and the longer one is never a `k`'s. Nothing else makes capabilities: no
+//! interface gives them out. The name of the key at that time (`kid`) is not part of the message, and a program of another version may
+//! use another name: it is valid with whichever live key it fits.
 
 use std::fmt;
 
@@ -21,7 +21,7 @@ use sha2::Sha256;
 
 use crate::rules::refusal::Refusal;
 
-/// Bytes of the code that are kept.
+/// Bytes of the code that are used.
 const CODE_BYTES: usize = 18;
 /// Characters of the code in a URL.
 const CODE_CHARS: usize = 24;
@@ -82,7 +82,8 @@ impl Key {
         Ok(Self { kid, mac })
     }
 
-    /// The key of a secret, which its name follows from: whoever has the secret calls it the same. One other secret in 62 has that name.
+    /// The key of a secret. Its name is derived from the secret, so it is the same on every server. One other secret in 62 has the same
+    /// name.
     ///
     /// # Errors
     ///
@@ -121,14 +122,14 @@ impl Key {
     }
 }
 
-/// Says which key it is, and nothing of the secret.
+/// Shows which key it is, and nothing of the secret.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Key").field(&self.kid).finish()
     }
 }
 
-/// The key that makes capabilities, and the one before it, whose capabilities stand in pages that are still kept.
+/// The key that makes capabilities, and the one before it, whose capabilities are in pages that are still stored.
 #[derive(Clone, Debug)]
 pub struct Keys {
     current: Key,
@@ -164,7 +165,7 @@ impl Keys {
         self.live().map(Key::kid)
     }
 
-    /// Some bytes that are others for another current key, and tell nothing of it.
+    /// Some bytes that differ for another current key, and reveal nothing of it.
     pub(crate) fn fingerprint(&self) -> Vec<u8> {
         let mut mac = self.current.mac.clone();
         mac.update(b"spdy-accel/1 fingerprint");
@@ -190,7 +191,7 @@ impl Keys {
         format!("{letter}{}{code}", self.current.kid)
     }
 
-    /// Takes `word` if a live key made it for `subject`; the comparison takes the same time wherever they differ.
+    /// Accepts `word` if a live key made it for `subject`. The time of the comparison does not depend on where they differ.
     ///
     /// # Errors
     ///
@@ -379,7 +380,7 @@ mod tests {
         assert_eq!(format!("{:?}", key('a', 7)), "Key('a')");
     }
 
-    /// The characters are a promise to pages that are kept elsewhere; these are Python's, by its `hmac`.
+    /// The characters are a promise to pages that are stored elsewhere; these are Python's, by its `hmac`.
     #[test]
     fn capability_has_known_bytes() {
         let keys = Keys::new(key('a', 1), None);

@@ -31,25 +31,26 @@ use crate::rules::host_limits::LimitsConfig;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "RewriteConfig"))]
 pub struct Config {
-    /// Where moved URLs stand: a path of one segment, with its slashes. `/.spdy/` unless said.
+    /// The prefix of moved URLs: a path of one segment, with its slashes. Default `/.spdy/`.
     pub prefix: String,
     /// A zone of the operator's, as `x.site-assets.example`, in which hosts of `mode = "name"` have their names. Of another
     /// registrable domain than any site's, and all names in it lead to the accelerator.
     pub names_under: Option<String>,
     /// The hosts that are moved.
     pub hosts: Vec<HostConfig>,
-    /// Hosts that are never moved, whatever else is said; `*.` stands for one label.
+    /// Hosts that are never moved, whatever else is configured; `*.` stands for one label.
     pub deny: Vec<String>,
     /// Other names of the site, on the same address and certificate: a browser reaches them over the same session
     /// as it is, so what is there is left.
     pub own_hosts: Vec<String>,
-    /// Those of its own hosts under which the site itself is served, by these rules: whoever compiles them says it, and no file.
+    /// Those of its own hosts under which the site itself is served, by these rules. The code that compiles them sets it; it is not in
+    /// the file.
     #[serde(skip)]
     pub site_names: Vec<String>,
-    /// Whether hosts that pages name and nobody listed are moved, those of https on port 443, as far as they bring nothing that can run.
+    /// Whether unlisted hosts in pages are moved: those of https on port 443, and only resources that cannot run.
     pub discover: bool,
-    /// The rules are tried, and nothing is moved by them: pages and sheets of the site pass as they are, and what would have become of pages
-    /// is told.
+    /// The rules are tried, and nothing is moved by them: pages and sheets of the site pass as they are, and the would-be result of pages
+    /// is reported.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// Pages that are passed on as they are, but for the policies of their heads: folders (ending in `/`) or single paths. Percent-encoding,
@@ -57,9 +58,9 @@ pub struct Config {
     pub pages_left: Vec<String>,
     /// Attributes of lazy loaders that hold a URL, a `srcset` (if the name ends so) or a `url()`.
     pub lazy_attributes: Vec<String>,
-    /// What moved hosts are told of the page.
+    /// The `Referer` that moved hosts get.
     pub referrer: Referrer,
-    /// What the answers of each moved host may cost, where its own line does not say otherwise.
+    /// Limits of the answers of each moved host, unless its own line overrides them.
     #[serde(skip_serializing_if = "LimitsConfig::is_empty")]
     pub limits: LimitsConfig,
 }
@@ -84,13 +85,13 @@ impl Default for Config {
 }
 
 impl Config {
-    /// What is said of limits: for all hosts, then of each.
+    /// The configured limits: for all hosts, then of each.
     pub fn limits_of_hosts(&self) -> impl Iterator<Item = &LimitsConfig> {
         let of_hosts = self.hosts.iter().map(|host| &host.limits);
         std::iter::once(&self.limits).chain(of_hosts)
     }
 
-    /// The same without anything said of limits.
+    /// The same without any limits.
     pub(crate) fn without_limits(&self) -> Self {
         let mut rest = self.clone();
         rest.limits = LimitsConfig::default();
@@ -108,35 +109,35 @@ impl Config {
 pub struct HostConfig {
     /// Its name, or `*.` and a domain for every name one label below; `:port` where it is not the scheme's own.
     pub host: String,
-    /// How it is asked.
+    /// The scheme of requests to it.
     #[serde(default)]
     pub scheme: Scheme,
     /// Where it is moved to.
     #[serde(default)]
     pub mode: HostMode,
-    /// What of it is moved: a folder (ending in `/`) or one path. All of it unless said.
+    /// The part that is moved: a folder (ending in `/`) or one path. Default all of it.
     #[serde(default = "root")]
     pub path: String,
-    /// What of that is not: folders (ending in `/`) or single paths within `path`. Nothing unless said. Of a host with more than one
-    /// entry they are those of the entry that governs the URL, the one with the longest path. Percent-encoding, path parameters (`;v=1`) and
-    /// repeated slashes make no difference.
+    /// Parts of it that are not moved: folders (ending in `/`) or single paths within `path`. Default none. Of a host with more than one
+    /// entry they are those of the entry that governs the URL, the one with the longest path. Percent-encoding, path parameters (`;v=1`)
+    /// and repeated slashes make no difference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
-    /// As what its resources are moved. All that cannot run, unless said.
+    /// The kinds of resources that are moved. Default all that cannot run.
     #[serde(default = "passive")]
     pub kinds: Vec<Kind>,
     /// Whether many share it, as a public CDN: its scripts are then moved one by one, each under a capability. Its modules stay where
     /// they are, since what they import would need one each.
     #[serde(default)]
     pub shared: bool,
-    /// Whether pages need the host for nothing but what is moved, so that preconnects to it go. Unless said, what became of
-    /// a page the last time says it; before that it is so where all paths and all kinds are moved, and the host is not shared.
+    /// Whether pages need the host only for moved resources, so that preconnects to it are removed. By default the last rewrite of a page
+    /// decides; before that it is true if all paths and all kinds are moved, and the host is not shared.
     #[serde(default)]
     pub whole: Option<bool>,
     /// Whether its answers depend on Accept-Language, which is then passed on.
     #[serde(default)]
     pub accept_language: bool,
-    /// Whether its answers depend on the browser: it is then told the class of it, no more.
+    /// Whether its answers depend on the browser: it then gets the class of it, no more.
     #[serde(default)]
     pub user_agent: bool,
     /// What its answers may cost.
@@ -249,14 +250,14 @@ impl Scheme {
     }
 }
 
-/// What a moved host is told of the page that needs it.
+/// The `Referer` that a moved host gets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Referrer {
-    /// The site's origin, if the browser told us anything: what browsers tell other hosts by default.
+    /// The site's origin, if the browser sent a `Referer`: the default of browsers for other hosts.
     #[default]
     Origin,
-    /// Nothing: for sites whose pages say `Referrer-Policy: no-referrer` or `same-origin`.
+    /// None: for sites whose pages have `Referrer-Policy: no-referrer` or `same-origin`.
     None,
 }

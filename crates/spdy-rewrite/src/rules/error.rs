@@ -101,7 +101,7 @@ pub enum RulesError {
         /// The most that it may be.
         most: u64,
     },
-    /// Nothing in a literal URL says that a host which nobody listed may be asked.
+    /// A literal URL has no capability that would permit requests to an unlisted host.
     #[error("discover = true, want false beside literal URLs, which have no room for a capability")]
     Literal,
     /// Capabilities are needed, and there is no key to make them.

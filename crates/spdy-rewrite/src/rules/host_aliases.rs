@@ -48,7 +48,7 @@ pub struct HostAlias {
 }
 
 impl HostAlias {
-    /// How it is asked.
+    /// The scheme of requests to it.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
@@ -219,7 +219,7 @@ impl HostAliases {
         }
     }
 
-    /// What tells apart what was rewritten while some are withheld; nothing where none is.
+    /// Distinguishes output that was rewritten while some are withheld; empty if none is.
     pub(crate) fn tag_suffix(&self) -> String {
         if self.withheld.is_empty() {
             return String::new();
@@ -295,14 +295,14 @@ impl Rules {
         self.names.zone.as_deref()
     }
 
-    /// The host of `url`, if it has a name that pages may say.
+    /// The host of `url`, if it has a name that pages may use.
     pub fn alias_of(&self, url: &Url) -> Option<&HostAlias> {
         let mut names = self.alias_names_of(url).iter();
         let name = names.find(|name| !self.names.withheld.contains(*name))?;
         self.names.by_name.get(name)
     }
 
-    /// Why a document of the host of `url`, which has no name that pages may say, stays where it is.
+    /// Why a document of the host of `url`, which has no name that pages may use, is not moved.
     pub(crate) fn no_alias_reason(&self, url: &Url) -> SkipReason {
         match self.alias_names_of(url) {
             [] => SkipReason::Document,

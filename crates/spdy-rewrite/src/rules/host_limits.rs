@@ -1,6 +1,6 @@
 //! What the answers of one moved host may cost: how large they may be, how late, how long under way, and how many at a time.
 //!
-//! A host that is discovered has those of the site, and so has one that is listed, as far as its line does not say otherwise.
+//! A discovered host has those of the site, and so has a listed one, unless its line overrides them.
 
 use std::time::Duration;
 
@@ -15,23 +15,23 @@ const MAX_MIB: u64 = 1 << 30;
 /// The most that `fetches` may be.
 const MAX_FETCHES: usize = 1 << 16;
 
-/// Limits as they are written; what is not said is as the site has it for all its hosts, and there by default.
+/// Limits as they are written; a missing one is that of the site for all its hosts, and there the default.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitsConfig {
-    /// The largest body, MiB, kept or not. Default 256.
+    /// The largest body, MiB, stored or not. Default 256.
     pub max_mib: Option<u64>,
     /// From wanting an answer to its head, seconds. Default, and at most, what origins have (`upstream.head_timeout_s`).
     pub head_timeout_s: Option<u64>,
-    /// From wanting an answer to its last byte, seconds, kept or not. Default 1800.
+    /// From wanting an answer to its last byte, seconds, stored or not. Default 1800.
     pub fetch_timeout_s: Option<u64>,
     /// Answers under way from one host at a time. Default 256.
     pub fetches: Option<usize>,
 }
 
 impl LimitsConfig {
-    /// Nothing is said.
+    /// True if none is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -73,7 +73,7 @@ impl Default for HostLimits {
 }
 
 impl HostLimits {
-    /// What `config` says of a host, and `general` of all hosts of the site.
+    /// The limits of `config` for a host, and of `general` for all hosts of the site.
     pub(crate) fn compile(
         config: &LimitsConfig,
         general: &LimitsConfig,

@@ -60,7 +60,7 @@ const PRIVATE: [&str; 8] = [
     "home.arpa",
 ];
 
-/// Whether no public host has this name. What the operator lists he may have; what a page names may not.
+/// True if no public host has this name. The operator may list such a name; a page may not name one.
 pub(crate) fn is_private(name: &str) -> bool {
     !name.contains('.') || PRIVATE.iter().any(|zone| is_in_zone(name, zone))
 }

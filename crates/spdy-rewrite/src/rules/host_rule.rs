@@ -21,7 +21,7 @@ pub struct HostRule {
     except: Vec<String>,
     pub(crate) kinds: Kinds,
     pub(crate) shared: bool,
-    /// What the operator says of it; what follows from the rest, if nothing.
+    /// The operator's setting; derived from the rest, if `None`.
     whole: Option<bool>,
     accept_language: bool,
     user_agent: bool,
@@ -84,8 +84,8 @@ impl HostRule {
         self.mode == HostMode::Name
     }
 
-    /// Whether pages need the host for nothing but what is moved: by what the operator says, else by what was seen of a page, else if
-    /// all of the host is moved as whatever it is.
+    /// True if pages need the host only for moved resources: by the operator's setting, else by the last rewrite of a page, else if all
+    /// of the host is moved as any kind.
     pub fn removes_preconnect(&self, all_moved: Option<bool>) -> bool {
         // Of a shared host modules stay, and want the connection.
         let is_every_kind = self.kinds.and(Kinds::PROXIED) == Kinds::PROXIED;

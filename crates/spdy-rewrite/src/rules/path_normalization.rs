@@ -136,7 +136,7 @@ fn decoded(text: &str) -> Cow<'_, str> {
     String::from_utf8_lossy(&out).into_owned().into()
 }
 
-/// The byte that the end of `text` encodes, and how many bytes say it: `%2e`, or `%u002e`.
+/// The byte that the end of `text` encodes, and the length of the encoding in bytes: `%2e`, or `%u002e`.
 fn encoded_at_end(text: &[u8]) -> Option<(usize, u8)> {
     if let [.., b'%', high, low] = *text {
         return Some((3, hex(high)? << 4 | hex(low)?));

@@ -1,6 +1,6 @@
-//! Hosts that give anybody's scripts to everybody, as public CDNs do. Of these a script is moved one by one
-//! ([`shared`](crate::rules::config::HostConfig::shared)): under `script-src 'self'`, a page that lets itself be told what to load could else be told
-//! to load any of them.
+//! Hosts that serve any author's scripts to any site, as public CDNs do. Their scripts are moved one by one
+//! ([`shared`](crate::rules::config::HostConfig::shared)): otherwise, under `script-src 'self'`, a page that loads URLs from its input
+//! could be made to load any of them.
 
 use std::collections::BTreeSet;
 
@@ -32,7 +32,7 @@ pub fn is_public_cdn(host: &str) -> bool {
 }
 
 impl Rules {
-    /// Those of which scripts are moved all together, under the site's own name: somebody may have forgotten to say `shared`.
+    /// The public CDNs of which all scripts are moved under the site's own name: the configuration may lack `shared`.
     pub fn unmarked_public_cdns(&self) -> BTreeSet<&'static str> {
         let of_entry = |entry: &HostRule| {
             let is_all = !entry.shared && !entry.is_alias() && entry.kinds.has(Kind::Script);

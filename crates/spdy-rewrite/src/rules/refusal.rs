@@ -7,8 +7,8 @@ use crate::kind::Kind;
 
 /// Why a URL, a request or an answer is refused.
 ///
-/// Whoever asks is told nothing of it (a plain 404, see [`Refusal::status`]); the operator is, by
-/// [`Refusal::name`] as a label and by the message in the log.
+/// The client gets no reason (a plain 404, see [`Refusal::status`]). The operator gets it, by [`Refusal::name`] as a label and by the
+/// message in the log.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Refusal {
@@ -106,10 +106,10 @@ pub enum Refusal {
     /// An encoded slash in a path that must stay in a folder, or out of one.
     #[error("an encoded slash in the path of a host of which not all is listed")]
     EncodedSlash {
-        /// The thing at the host itself, if it was asked for.
+        /// The URL at the host itself, if it was requested.
         place: Option<String>,
     },
-    /// What stands there speaks for the name that is asked for (RFC 8615), which is the operator's.
+    /// A resource there acts for the requested name (RFC 8615), which is the operator's.
     #[error("a well-known path under a name of the operator's")]
     WellKnown,
     /// The URL standard would have written it otherwise, so two readers could differ.
@@ -156,7 +156,7 @@ pub enum Refusal {
     PathNotListed {
         /// The host.
         host: String,
-        /// The thing at the host itself, if it was asked for.
+        /// The URL at the host itself, if it was requested.
         place: Option<String>,
     },
     /// Listed, but the operator excepts this path.
@@ -164,7 +164,7 @@ pub enum Refusal {
     PathExcepted {
         /// The host.
         host: String,
-        /// The thing at the host itself, if it was asked for.
+        /// The URL at the host itself, if it was requested.
         place: Option<String>,
     },
     /// A name that no public host has, found in a page.
@@ -188,7 +188,7 @@ pub enum Refusal {
         /// The key's name.
         kid: char,
     },
-    /// A capability that was made for something else, or by somebody else.
+    /// A capability that was made for something else, or with another key.
     #[error("the capability is not for this URL")]
     InvalidCapability {
         /// The thing at the host itself, if its host is listed and the capability is one for a URL alone.
@@ -217,7 +217,7 @@ pub enum Refusal {
         /// The method.
         got: String,
     },
-    /// Nobody known to ask for what would change something.
+    /// An unknown requester, with a method that could change something.
     #[error("{method} without an Origin that is the site's or a name's")]
     UnknownRequester {
         /// The method.
@@ -229,16 +229,16 @@ pub enum Refusal {
     /// Upgrade, or the beginnings of a WebSocket.
     #[error("a request for a moved resource that wants another protocol")]
     Upgrade,
-    /// The client says it would open it as a document, a frame, a worker or the like.
+    /// The client states that it would open it as a document, a frame, a worker or the like.
     #[error("a moved resource as \"{got}\"")]
     Destination {
         /// Sec-Fetch-Dest or Sec-Fetch-Mode.
         got: String,
     },
-    /// The client says that it asks for a service worker's script.
+    /// The client states that it requests a service worker's script.
     #[error("a moved resource as a service worker")]
     ServiceWorker,
-    /// The page of another site asks.
+    /// The page of another site requests it.
     #[error("a page of another site asks")]
     CrossSite,
     /// The request has been here before (RFC 8586).
@@ -246,7 +246,7 @@ pub enum Refusal {
     Loop,
 
     // ---- the answer ----
-    /// Of a type that no moved resource has, or that was not asked for.
+    /// Of a type that no moved resource has, or that was not requested.
     #[error("an answer of type \"{got}\"")]
     Type {
         /// Its type.
@@ -258,15 +258,15 @@ pub enum Refusal {
         /// Its name.
         field: &'static str,
     },
-    /// A sheet that says `no-transform`, or that is under a coding that is not undone.
+    /// A sheet that has `no-transform`, or a coding that is not supported.
     #[error("a sheet that may not be rewritten, so that it means the same elsewhere")]
     UnrewritableStylesheet,
-    /// It says that it is larger than its host's answers may be (`limits.max_mib`).
+    /// It states that it is larger than its host's answers may be (`limits.max_mib`).
     #[error("an answer of {got} bytes, want at most {most}")]
     TooLarge {
         /// Bytes that may come.
         most: u64,
-        /// Bytes that it says will.
+        /// Bytes that it states.
         got: u64,
     },
     /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
@@ -275,7 +275,7 @@ pub enum Refusal {
     /// The host did not allow the site to read it (CORS).
     #[error("the host did not allow the site to read it")]
     Cors,
-    /// The host wants to know who asks.
+    /// The host wants credentials.
     #[error("the host wants credentials")]
     Credentials,
     /// More redirects than [`MAX_REDIRECTS`](crate::limits::MAX_REDIRECTS).
@@ -284,13 +284,13 @@ pub enum Refusal {
         /// How many are followed.
         most: u32,
     },
-    /// A redirect that leads nowhere that could be asked.
+    /// A redirect without a usable target.
     #[error("a redirect without a usable Location")]
     Location,
 }
 
 impl Refusal {
-    /// The same of `url`, which was asked for.
+    /// The same of `url`, which was requested.
     pub(crate) fn at(self, url: &Url) -> Self {
         let place = Some(url.to_string());
         match self {
@@ -302,10 +302,11 @@ impl Refusal {
         }
     }
 
-    /// The thing at the host itself, where a page that loads it may be sent: its host is listed, and it is not among what is moved.
+    /// The URL at the host itself, to which a page that loads it may be redirected: its host is listed, and the URL is not among those
+    /// that are moved.
     ///
-    /// Where nothing of the kind was ever moved from there, a script is not sent for: a browser asks its policy by the host alone once
-    /// it was sent on, and whoever could put a script in would reach past a policy that names paths.
+    /// A script gets no redirect if nothing of the kind was ever moved from there. After a redirect a browser checks its policy by the
+    /// host alone, so an injected script could get past a policy that names paths.
     pub fn place(&self, is_script: bool) -> Option<&str> {
         match self {
             Self::HasAlias { place, .. } => Some(place),
@@ -376,7 +377,7 @@ impl Refusal {
 
     /// What the client is answered, without a body and with `Cache-Control: no-store`.
     ///
-    /// One status for nearly all, so that nobody can feel his way to what is listed.
+    /// One status for nearly all, so that a client cannot find out what is listed.
     pub fn status(&self) -> StatusCode {
         match self {
             Self::Method { .. } => StatusCode::METHOD_NOT_ALLOWED,

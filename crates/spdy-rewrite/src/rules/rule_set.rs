@@ -41,7 +41,7 @@ const REWRITER_VERSION: u32 = 2;
 pub(crate) enum RuleMatch<'a> {
     /// An entry governs it.
     Listed(&'a HostRule),
-    /// Nobody listed its host, and discovery is on.
+    /// Its host is not listed, and discovery is on.
     Discovered,
 }
 
@@ -224,7 +224,7 @@ impl Rules {
         &self.prefix
     }
 
-    /// What moved hosts are told of the page.
+    /// The `Referer` that moved hosts get.
     pub fn referrer(&self) -> Referrer {
         self.referrer
     }
@@ -249,12 +249,12 @@ impl Rules {
         self.tag_without_keys == other.tag_without_keys && self.form == other.form
     }
 
-    /// Whether a target stands where moved URLs do: it is then answered by the accelerator, or by nobody.
+    /// True if a target is under the prefix of moved URLs, or is a literal one: then only the accelerator answers it.
     pub fn is_proxied_target(&self, target: &str) -> bool {
         target.starts_with(&self.prefix) || self.literal(target).is_some()
     }
 
-    /// Whether hosts are moved that nobody listed.
+    /// True if unlisted hosts are moved.
     pub(crate) fn discovers(&self) -> bool {
         self.discover
     }
@@ -320,7 +320,7 @@ impl Rules {
         host == self.site_host || self.site_names.iter().any(|name| name == host)
     }
 
-    /// Reads the target of a request (path and query as they came), and says what is to be fetched.
+    /// Parses the target of a request (path and query as they came), and returns what to fetch.
     ///
     /// What is refused is not mended: see [`Refusal`] for every way to be wrong.
     ///
@@ -512,7 +512,7 @@ fn tag(site: &str, config: &Config, keys: Option<&Keys>) -> String {
     let mut hash = Sha256::new();
     hash.update(REWRITER_VERSION.to_be_bytes());
     hash.update(site);
-    // What is kept stays good under other limits.
+    // Stored objects stay valid under other limits.
     let config = config.without_limits();
     hash.update(serde_json::to_vec(&config).expect("a configuration is plain data"));
     hash.update(keys.map(Keys::fingerprint).unwrap_or_default());

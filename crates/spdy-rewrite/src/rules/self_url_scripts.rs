@@ -13,8 +13,8 @@ const HOSTS: [&str; 6] = [
     "js.stripe.com",
     // PayPal's SDK refuses to begin if no element of the page has its URL (paypal-checkout-components#1219).
     "paypal.com",
-    // Plausible sends what it counts to the host that its element names. It, Umami and Fathom tell visitors apart by their addresses,
-    // and by a name all would have the accelerator's.
+    // Plausible sends its counts to the host that its element names. It, Umami and Fathom distinguish visitors by their addresses, and by
+    // a name all would have the accelerator's.
     "plausible.io",
     // Umami sends what it counts to the folder that it was loaded from.
     "umami.is",

@@ -30,7 +30,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// [`RulesError::Literal`]: hosts that nobody listed are moved under capabilities.
+    /// [`RulesError::Literal`]: unlisted hosts are moved under capabilities.
     pub fn with_literal_urls(self) -> Result<Self, RulesError> {
         if self.discovers() {
             return Err(RulesError::Literal);
@@ -39,7 +39,7 @@ impl Rules {
         Ok(self.with_form(UrlForm::Literal, tag))
     }
 
-    /// What stands before the path of what is moved from there under `capability`; `None` if the form cannot say it.
+    /// The part before the path of resources there under `capability`; `None` if the form cannot express it.
     pub(crate) fn head(
         &self,
         capability: &str,
@@ -75,7 +75,7 @@ impl Rules {
         self.scheme_and_port(host).map(|_| (host, target))
     }
 
-    /// How a listed host is asked, where a URL does not say it.
+    /// The scheme and port of a listed host, for a URL without them.
     pub(crate) fn scheme_and_port(&self, host: &str) -> Option<(Scheme, u16)> {
         let mut entries = self.entries.iter();
         let entry = entries.find(|entry| !entry.is_alias() && entry.pattern.matches(host))?;

@@ -2,7 +2,7 @@
 
 use crate::rules::refusal::Refusal;
 
-/// Where a reference was found: who could have written it there.
+/// Where a reference was found, and so who could have written it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum ReferenceSource {
     /// A page or sheet of the site's own origin.
@@ -56,10 +56,10 @@ pub enum SkipReason {
     /// A named host's document or sheet names it, and it has no name itself.
     #[error("what a named host names is moved only where it has a name, too")]
     NoAlias,
-    /// The element says `data-no-spdy`.
+    /// The element has `data-no-spdy`.
     #[error("the element says data-no-spdy")]
     OptOut,
-    /// An attribute's name begins with `=` (`<img a/=b>`), so that the tag would be read otherwise if it were written anew.
+    /// An attribute's name begins with `=` (`<img a/=b>`), so that the rewritten tag would be parsed differently.
     #[error("the tag is malformed")]
     MalformedTag,
     /// The load sends cookies, and a moved request has none.

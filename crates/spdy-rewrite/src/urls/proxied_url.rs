@@ -14,7 +14,7 @@
 //! whenever two readers could understand it differently, and at last if the URL standard would write it otherwise:
 //! browsers write URLs so, and so do we.
 //!
-//! Laboratories may have another form, which says less (`rules/url_form.rs`).
+//! Laboratories may have another form, with less information (`rules/url_form.rs`).
 
 use url::Url;
 
@@ -44,7 +44,7 @@ pub enum Grant {
     Origin,
     /// It bears a capability for itself.
     Url,
-    /// Its host has a name of its own, and was asked for by that.
+    /// Its host has a name of its own, and was requested by that.
     Alias,
 }
 
@@ -76,7 +76,7 @@ impl ProxiedUrl {
         self.grant == Grant::Alias
     }
 
-    /// How it is asked for.
+    /// The scheme of requests to it.
     pub fn scheme(&self) -> Scheme {
         self.scheme
     }
@@ -91,7 +91,7 @@ impl ProxiedUrl {
         self.url.port().unwrap_or(self.scheme.default_port())
     }
 
-    /// What the Host field says: the name, and the port where it is not the scheme's own.
+    /// The value of the Host field: the name, and the port if it is not the scheme's own.
     pub fn authority(&self) -> &str {
         self.url.authority()
     }
@@ -147,7 +147,7 @@ impl ProxiedUrl {
         Some(self.clone().restrict_to(&last))
     }
 
-    /// Who wrote what stands in it, if it is a sheet.
+    /// The author of the references in it, if it is a sheet.
     pub fn reference_source(&self) -> ReferenceSource {
         if self.is_alias() {
             ReferenceSource::Alias
@@ -293,7 +293,7 @@ fn push_head(
     }
 }
 
-/// The same in the literal form, if that can say it.
+/// The same in the literal form, if that can express it.
 fn literal_head(
     rules: &Rules,
     opening: CapabilityTarget<'_>,
@@ -446,8 +446,8 @@ impl<'a> CapabilityTarget<'a> {
 
 /// On what ground this opens, and what for.
 ///
-/// A capability for a host that was listed since is still good, for what the entry allows and no more: pages that
-/// bear it are kept in browsers.
+/// A capability for a host that was listed since is still good, for what the entry allows and no more: pages with it are stored in
+/// browsers.
 fn check_grant(
     rules: &Rules,
     capability: &str,

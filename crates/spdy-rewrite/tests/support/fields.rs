@@ -1,4 +1,4 @@
-//! What requests and answers say.
+//! Fields of requests and answers.
 
 use http::header::{HeaderMap, HeaderName};
 use spdy_rewrite::kind::Kind;

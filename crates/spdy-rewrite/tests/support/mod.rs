@@ -26,7 +26,7 @@ pub(crate) fn url(text: &str) -> Url {
     Url::parse(text).unwrap()
 }
 
-/// What `vectors/moved-urls/abuse.txt` says of the site.
+/// The site's configuration in `vectors/moved-urls/abuse.txt`.
 pub(crate) fn config() -> Config {
     let images = |host: &str| HostConfig {
         kinds: vec![Kind::Image],

@@ -1,8 +1,8 @@
 //! Two harnesses: [`Script`], one machine against frames written by hand, and [`pair::Pair`], two
 //! machines in virtual time.
 //!
-//! What a machine wrote and what it told its owner come out as short lines, so that a test reads
-//! as the conversation it is: `"RST_STREAM 1 CANCEL"`, `"Opened 1 fin"`.
+//! The output and events of a machine become short lines, so that a test reads like a conversation:
+//! `"RST_STREAM 1 CANCEL"`, `"Opened 1 fin"`.
 
 // each test file uses its own part of this
 #![allow(dead_code, unreachable_pub)]
@@ -323,7 +323,7 @@ impl Script {
         inflated.headers.expect("our blocks are headers");
     }
 
-    /// What the owner is told, a line each.
+    /// The events for the owner, a line each.
     pub fn events(&mut self) -> Vec<String> {
         std::iter::from_fn(|| self.session.poll_event())
             .map(|event| event_line(&event))

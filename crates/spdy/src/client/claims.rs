@@ -6,10 +6,9 @@
 //!     | refused             `----- too old, too many bytes, the session drains: CANCEL
 //! ```
 //!
-//! A push was made for whoever asked for its page, so a request claims it only if it would have been answered
-//! the same: a GET of that URL, without body, range or condition, and with the page's own values in every header
-//! that selects an answer ([`SELECTING_HEADERS`], and what `Vary` names). Pushed DATA stays unread, and so without fresh
-//! credit, until then.
+//! A push was made for the request of its page. So another request claims it only if the server would have answered it the same: a GET of
+//! that URL, without body, range or condition, and with the page's own values in every header that selects an answer
+//! ([`SELECTING_HEADERS`], and the names in `Vary`). Until then pushed DATA stays unread, and so without fresh credit.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -31,8 +30,7 @@ use crate::shared::State;
 /// How much may wait to be claimed; for [`Builder::claim_pushes`](super::Builder::claim_pushes).
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PushLimits {
-    /// Pushes that wait, or whose DATA still comes (told by SETTINGS_MAX_CONCURRENT_STREAMS); one more is
-    /// refused. Default 100.
+    /// Pushes that wait, or whose DATA still comes (announced by SETTINGS_MAX_CONCURRENT_STREAMS); one more is refused. Default 100.
     pub streams: u32,
     /// Bytes of DATA of all that wait; the push that brings one more is cancelled. Default 4 MiB. More than
     /// half of the session's window is never used.
@@ -40,8 +38,7 @@ pub struct PushLimits {
     /// Receive window of one push while it waits, 65,536 bytes at least, which is the default (SPDY/3 and
     /// later).
     pub window_bytes: u32,
-    /// Who is not claimed for so long is cancelled. Default 60 s: what a page needs it names soon. (Chromium
-    /// waited 300 s.)
+    /// A push that is not claimed for so long is cancelled. Default 60 s: a page requests what it needs soon. (Chromium waited 300 s.)
     pub claim_timeout: Duration,
 }
 
@@ -63,9 +60,9 @@ pub struct PushStats {
     pub accepted: u64,
     /// Claimed by a request.
     pub claimed: u64,
-    /// Refused at once: another origin, asked for already, pushed already, or one too many.
+    /// Refused at once: another origin, requested already, pushed already, or one too many.
     pub refused: u64,
-    /// Cancelled, since nobody wanted them in time, or they brought too much.
+    /// Cancelled: not claimed in time, or too many bytes.
     pub cancelled: u64,
 }
 
@@ -78,7 +75,7 @@ pub struct PushInfo {
     pub associated_to: StreamId,
 }
 
-/// Request headers that an answer may depend on without saying so: whose it is, and how it is written.
+/// Request headers that an answer may depend on without listing them in `Vary`: credentials, and preferences of form.
 pub const SELECTING_HEADERS: [HeaderName; 4] = [
     header::AUTHORIZATION,
     header::COOKIE,
@@ -86,7 +83,7 @@ pub const SELECTING_HEADERS: [HeaderName; 4] = [
     header::ACCEPT_LANGUAGE,
 ];
 
-/// Request headers whose answer is another than that to a plain GET.
+/// Request headers that make an answer differ from that to a plain GET.
 const CONDITIONS: [HeaderName; 6] = [
     header::RANGE,
     header::IF_RANGE,
@@ -191,7 +188,7 @@ fn selects_same_response(
         })
 }
 
-/// Whether a pushed response of this status answers a GET as it was asked.
+/// True if a pushed response of this status answers a plain GET.
 fn answers(status: StatusCode) -> bool {
     !status.is_informational()
         && status != StatusCode::NOT_MODIFIED
@@ -205,7 +202,7 @@ impl State {
             return true;
         };
         let url = url_key(uri);
-        // What was asked for is on its way: a second copy of it is of no use.
+        // The requested answer is on its way: a second copy of it is useless.
         let asked = |entry: &Entry| {
             let asked = entry.asked.as_ref();
             !entry.is_done() && asked.is_some_and(|asked| url_key(&asked.uri) == url)
@@ -256,7 +253,7 @@ impl State {
         }
     }
 
-    /// Nobody wants the push `key`.
+    /// Cancels the push `key`, which no request claimed.
     fn cancel_unclaimed(&mut self, key: usize) {
         self.stop_waiting(key);
         let entry = &self.entries[key];
@@ -266,7 +263,7 @@ impl State {
         }
         self.drop_unread(key);
         self.detach(key);
-        // Nobody has waited for it, so no waker goes with it.
+        // No task has waited for it, so no waker is dropped with it.
         drop(self.entries.remove(key));
         if let Some(claims) = &mut self.claims {
             claims.stats.cancelled += 1;
@@ -283,7 +280,7 @@ impl State {
         }
     }
 
-    /// Cancels all that waits: nobody can claim it any more.
+    /// Cancels all waiting pushes: no request can claim them any more.
     pub(crate) fn cancel_all_unclaimed(&mut self) {
         while let Some((_, key)) = self.first_unclaimed() {
             self.cancel_unclaimed(key);

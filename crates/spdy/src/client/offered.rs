@@ -15,8 +15,8 @@ use crate::stream::Stream;
 
 /// The streams that the server opens, in the order in which they came. Dropped, it refuses what comes later.
 ///
-/// It holds the session as a [`Session`] does: who only listens needs no other handle, and who drops all of
-/// them but listens on ends the session by [`Session::shutdown`] before.
+/// It holds the session as a [`Session`] does: a program that only accepts streams needs no other handle. One
+/// that drops all of them and still accepts calls [`Session::shutdown`] before, to end the session.
 #[derive(Debug)]
 pub struct IncomingStreams {
     session: Session,
@@ -44,7 +44,7 @@ impl Drop for IncomingStreams {
     }
 }
 
-/// A stream that the server opened and nobody took yet. Dropped so, it is refused.
+/// A stream that the server opened and that is not taken yet. Dropping it refuses the stream.
 #[derive(Debug)]
 pub struct IncomingStream(Incoming);
 
@@ -73,8 +73,8 @@ impl IncomingStream {
         self.0.associated_to()
     }
 
-    /// Whether nothing can be said on it: the server said so, or it belongs to a stream of ours (the pushes of
-    /// node-spdy and moby/spdystream forget to say so).
+    /// True if this side cannot send on it: the server set the flag, or it belongs to a stream of ours (the
+    /// pushes of node-spdy and moby/spdystream lack the flag).
     #[must_use]
     pub fn is_unidirectional(&self) -> bool {
         self.0.is_unidirectional()

@@ -129,7 +129,7 @@ impl Push {
         self.priority
     }
 
-    /// Whether `response`, its own, answers a request with `headers` as it was asked.
+    /// True if `response`, its own, is the answer to a request with `headers`.
     pub(crate) fn is_for(&self, headers: &HeaderMap, response: &Response<Body>) -> bool {
         let head = (response.status(), response.headers());
         let beside = self.parent.as_ref();
@@ -145,7 +145,7 @@ impl Push {
         poll_fn(|cx| self.poll_response(cx)).await
     }
 
-    /// As [`response`](Self::response); not to be asked again once it was ready.
+    /// As [`response`](Self::response); must not be polled again once it was ready.
     pub(crate) fn poll_response(
         &mut self,
         cx: &mut Context<'_>,

@@ -151,8 +151,8 @@ impl ClaimedPush {
 }
 
 impl PendingResponse {
-    /// Sends the body and waits for the head, whichever goes on. HEADERS that come after it are not waited
-    /// for, nor joined to it if they are there ([`spdy_http::trailers`] says why).
+    /// Sends the body and waits for the head, whichever can proceed. HEADERS after the head are not waited
+    /// for, and not joined to it if they are there (see [`spdy_http::trailers`]).
     fn poll_head(
         &mut self,
         cx: &mut Context<'_>,

@@ -67,7 +67,7 @@ impl Incoming {
             if LengthCheck::of(&head.headers).count(0, true).is_err() {
                 stream
                     .command(|state, key| state.expect_length(key, LengthCheck::of(&head.headers)));
-                // Who reads it is told, as where some of it came: it is not the empty body that somebody meant.
+                // The reader of the body gets the length error: the client did not mean this empty body.
                 Body::received(ReceiveBody::new(stream.clone(), self.opening.headers))
             } else {
                 Body::empty()
@@ -88,7 +88,7 @@ impl Incoming {
         Ok((Request::from_parts(head, body), responder))
     }
 
-    /// Why no request can be on this stream, whatever its headers say (SPDY/3.1 §3.2.1, §3.3.1).
+    /// Why this stream cannot carry a request, whatever its headers are (SPDY/3.1 §3.2.1, §3.3.1).
     fn why_no_request(&self) -> Option<&'static str> {
         let opening = &self.opening;
         if opening.unidirectional {

@@ -1,4 +1,4 @@
-//! Pushes: what will be asked for next, sent before it is (SPDY/3.1 §3.3).
+//! Pushes: answers sent before their request (SPDY/3.1 §3.3).
 
 use std::sync::Arc;
 
@@ -57,7 +57,7 @@ impl Pusher {
         open_push(&self.shared, self.id, request, priority)
     }
 
-    /// Pushes `response` as the answer to `request`: in any [form](PushForm) it is told when this returns.
+    /// Pushes `response` as the answer to `request`: in any [form](PushForm) it is announced when this returns.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! Answers a request, and pushes what will be asked for next.
+//! Answers a request, and pushes the answers to later ones.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -59,7 +59,7 @@ pub(super) enum Kind {
     Reply { head: bool, tunnel: bool },
     /// Answered by HEADERS: SYN_STREAM was ours.
     Push,
-    /// A push in one block, not told yet: answered by SYN_STREAM.
+    /// A push in one block, not announced yet: answered by SYN_STREAM.
     Deferred {
         parent: StreamId,
         priority: Priority,
@@ -106,13 +106,13 @@ impl Responder {
 
     /// Sends `response`; done when its last byte was handed to the session.
     ///
-    /// Hop-by-hop headers are left out and a content-length is added where the body's length is known.
-    /// To HEAD, and with 204 and 304, no body is sent. A request whose DATA was not as long as its
-    /// content-length is answered with 400 instead.
+    /// Hop-by-hop headers are left out and a content-length is added if the body's length is known. No body is
+    /// sent to HEAD, or with 204 and 304. A request whose DATA differs in length from its content-length is
+    /// answered with 400 instead.
     ///
-    /// As long as all that the client asked for has the highest priority, answers go by their content-type:
-    /// pages, style sheets, scripts, and pictures last; but for tunnels, streams of events and what has no type.
-    /// With the first request that has another priority, the client's own hold, for answers under way too.
+    /// While all requests of the client have the highest priority, answers are ordered by content-type: pages,
+    /// style sheets, scripts, and pictures last; except tunnels, event streams and answers without a type. From
+    /// the first request with another priority on, the client's priorities apply, for answers in progress too.
     ///
     /// # Errors
     ///
@@ -190,7 +190,7 @@ impl Responder {
             }
             entry.answered = true;
             let bad_length = entry.mismatch.is_some();
-            // OkHttp and moby say 0 of everything: then what it is decides (choice).
+            // OkHttp and moby send 0 for everything: then the content-type decides (choice).
             if matches!(kind, Kind::Reply { tunnel: false, .. })
                 && !state.peer_uses_priorities
                 && let Some(urgency) = urgency::by_content_type(&head.headers)
@@ -242,9 +242,9 @@ impl Responder {
         Ok((!all_sent).then(|| SendBody::new(stream, first, body, RstStatus::INTERNAL_ERROR)))
     }
 
-    /// Pushes the answer to `request`, a GET whose URI has the origin of the request answered here. Call
-    /// it before [`respond`](Self::respond): what is pushed must be told before it can be asked for. In
-    /// [one block](PushForm::OneBlock) it is told with its answer, so that has to come before as well.
+    /// Pushes the answer to `request`, a GET whose URI has the origin of the request answered here. Call it
+    /// before [`respond`](Self::respond): a push must be announced before the client can request it. In [one
+    /// block](PushForm::OneBlock) it is announced with its answer, so that has to come before as well.
     ///
     /// # Errors
     ///
@@ -266,8 +266,8 @@ impl Responder {
         }
     }
 
-    /// Ready when the peer gave the stream up, or the session was lost: nobody waits for an answer. Of a push
-    /// in one block the peer does not know before its answer, and so cannot give it up.
+    /// Ready when the peer reset the stream, or the session was lost: no one needs the answer. The peer does not
+    /// know a push in one block before its answer, and so cannot reset it.
     pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
         self.stream().poll_failure(cx)
     }

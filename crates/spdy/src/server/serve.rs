@@ -18,8 +18,8 @@ use crate::runtime::{BoxFuture, SharedRuntime};
 use crate::server::responder::Responder;
 use crate::server::{Accept, Builder, OnBadRequest};
 
-/// Serves SPDY/3.1 over `io` on tokio's runtime until the session ends: `service` is called for every
-/// request. [`Builder::serve`] says more, and takes other versions, limits and runtimes.
+/// Serves SPDY/3.1 over `io` on tokio's runtime until the session ends: `service` is called for every request. See
+/// [`Builder::serve`] for other versions, limits and runtimes.
 ///
 /// ```no_run
 /// # #[tokio::main]
@@ -213,7 +213,7 @@ where
     let mut answering = pin!(answering);
     let answer = poll_fn(|cx| match answering.as_mut().poll(cx) {
         Poll::Ready(answer) => Poll::Ready(Some(answer)),
-        // Nobody waits any more: the service need not go on.
+        // The client no longer waits: the service need not go on.
         Poll::Pending => responder.poll_reset(cx).map(|_| None),
     });
     let response = match answer.await {

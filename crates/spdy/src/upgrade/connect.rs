@@ -1,4 +1,4 @@
-//! The client's side: ask, and read the answer without swallowing a byte of the first frame.
+//! The client's side: sends the request, and reads the answer without consuming a byte of the first frame.
 
 use std::pin::pin;
 
@@ -14,7 +14,7 @@ use crate::upgrade::head::{
 };
 use crate::upgrade::{Limits, PROTOCOL, Rewind, STREAM_PROTOCOL_VERSION, UpgradeError, Upgraded};
 
-/// Asks over `io` for an upgrade, offering `protocols`, the best first, and waits for the switch.
+/// Requests an upgrade over `io`, offering `protocols`, the best first, and waits for the switch.
 ///
 /// `request` gives method, target (origin form, or absolute: its authority is then the `host` if it has
 /// none) and headers, credentials among them; it has no body. Nothing but the request is sent before the

@@ -13,7 +13,7 @@ use crate::upgrade::Refusal;
 #[non_exhaustive]
 pub enum UpgradeError {
     /// The server answered, and not with 101. Redirects are refusals too: following one would hand the
-    /// request's credentials to whoever it names.
+    /// request's credentials to the host that it names.
     #[error("the server refused the upgrade with {status}: {}", text(body))]
     Refused {
         /// The server's word.

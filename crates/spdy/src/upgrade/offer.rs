@@ -24,7 +24,7 @@ pub struct AcceptedUpgrade {
 }
 
 impl AcceptedUpgrade {
-    /// The sub-protocol chosen; `None` if the server asks for none.
+    /// The sub-protocol chosen; `None` if the server requires none.
     #[must_use]
     pub fn protocol(&self) -> Option<&str> {
         self.protocol.as_deref()
@@ -77,7 +77,7 @@ impl Refusal {
         self.status
     }
 
-    /// What the client is told.
+    /// The message to the client.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.message
@@ -91,11 +91,11 @@ impl Refusal {
         let headers = response.headers_mut();
         let text = HeaderValue::from_static("text/plain; charset=utf-8");
         headers.insert(header::CONTENT_TYPE, text);
-        // what we say repeats what the client said: no browser shall take it for a page
+        // our message repeats the client's header: no browser may take it for a page
         let nosniff = HeaderValue::from_static("nosniff");
         headers.insert(header::X_CONTENT_TYPE_OPTIONS, nosniff);
         if self.status == StatusCode::METHOD_NOT_ALLOWED {
-            // which are, it must say (RFC 9110 §15.5.6)
+            // 405 must list the allowed methods (RFC 9110 §15.5.6)
             headers.insert(header::ALLOW, HeaderValue::from_static("GET, POST"));
         }
         for protocol in &self.accepted {
@@ -224,7 +224,7 @@ where
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> UpgradeRequest<T> {
-    /// What is asked.
+    /// The request.
     #[must_use]
     pub fn request(&self) -> &Request<()> {
         &self.request

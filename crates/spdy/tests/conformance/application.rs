@@ -1,4 +1,4 @@
-//! The server's application: the paths that the inputs ask for.
+//! The server's application: the paths that the inputs request.
 
 use bytes::Bytes;
 use futures_util::stream;
@@ -16,7 +16,7 @@ pub(crate) async fn answer(request: Request<Body>) -> Response<Body> {
         "/sink" => Response::new(sink(request.into_body())),
         _ => match request.into_body().collect_up_to(1 << 20).await {
             Ok(_) => Response::new(Body::from("ok\r\n")),
-            // The request was given up, or is not as long as it said: whatever is said now.
+            // The request was cancelled, or its length is wrong: the response does not matter.
             Err(_) => Response::new(Body::empty()),
         },
     }

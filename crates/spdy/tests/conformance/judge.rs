@@ -64,7 +64,7 @@ pub(crate) fn wanted(case: &Case) -> &str {
     listed.map_or(case.expect[0].as_str(), |(_, outcome, _)| outcome)
 }
 
-/// Panics unless each case ended in the first outcome of its `expect`, or in the one that the table says.
+/// Panics unless each case ended in the first outcome of its `expect`, or in the one in the table.
 pub(crate) fn judge(runs: &[(Case, Run)]) {
     assert_eq!(runs.len(), 406);
     let mut wrong = Vec::new();

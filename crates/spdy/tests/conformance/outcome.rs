@@ -1,11 +1,11 @@
-//! The vocabulary of `expect`: what each outcome asks of a run.
+//! The vocabulary of `expect`: what each outcome requires of a run.
 
 use spdy::{Frame, GoAwayStatus, HeaderBlock, RstStatus, StreamId, Version};
 use spdy_testkit::conformance::{Case, Receiver};
 
 use crate::seen::{Run, Seen, decode, version};
 
-/// Whether `run` ended as `outcome` says.
+/// True if `run` ended in `outcome`.
 pub(crate) fn is(outcome: &str, case: &Case, run: &Run) -> bool {
     let words: Vec<&str> = outcome.split(':').collect();
     let look = Look { case, run };
@@ -143,7 +143,7 @@ impl Look<'_> {
         ended && self.reply(stream) == Some("200")
     }
 
-    /// Whether the session went on as before: it answered what was asked `then`.
+    /// True if the session went on as before: it answered the request in `then`.
     fn lives(&self) -> bool {
         match self.case.receiver {
             // After the peer's GOAWAY it may have drained, and ended in order.
@@ -212,7 +212,7 @@ impl Look<'_> {
     }
 }
 
-/// Whether a request is one that nobody answers.
+/// True for a request that the server leaves unanswered.
 pub(crate) fn holds(headers: &HeaderBlock) -> bool {
     let path = headers.value(":path").or_else(|| headers.value("url"));
     path.is_some_and(|path| path == b"/hold")

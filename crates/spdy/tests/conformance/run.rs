@@ -76,7 +76,7 @@ pub(crate) fn run(case: &Case) -> Run {
     run.unwrap_or_else(|| panic!("{} did not come to its end", case.id))
 }
 
-/// A server with the paths that the inputs ask for.
+/// A server with the paths that the inputs request.
 fn serve(io: End, version: Version, runtime: &SharedRuntime) {
     let builder = server::Builder::new(version);
     let serving = builder.serve(io, runtime.clone(), application::answer);
@@ -85,9 +85,9 @@ fn serve(io: End, version: Version, runtime: &SharedRuntime) {
     }));
 }
 
-/// A client that has asked for `/`, and takes pushes.
+/// A client that has requested `/`, and takes pushes.
 fn ask(io: End, case: &Case, runtime: &SharedRuntime, log: &Arc<Mutex<Log>>) {
-    // These are about a body that nobody reads, and presume the window that a session starts with.
+    // These cases leave the body unread, and presume the initial window of a session.
     let overflows = case.id.starts_with("c_recv_overflow");
     let mut builder = client::Builder::new(version(case));
     if overflows {

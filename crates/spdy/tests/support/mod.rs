@@ -42,7 +42,7 @@ where
     )
 }
 
-/// Likewise, with choices.
+/// As `served`, with builders of the caller.
 pub(crate) fn served_with<S, F>(
     client: client::Builder,
     server: server::Builder,

@@ -1,4 +1,4 @@
-//! Certificates by ACME for `spdy accelerate`: who keeps them, anew when the configuration says otherwise, and what people are told.
+//! Certificates by ACME for `spdy accelerate`: starts the renewer, restarts it on configuration changes, and prints its events.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ use crate::printer::{BAD, BOLD, DIM, Printer};
 
 /// Names in one certificate: what Let's Encrypt takes.
 const MAX_NAMES: usize = 100;
-/// The last that dates of HTTP can tell: the end of 9999.
+/// The last time that an HTTP date can express: the end of 9999.
 const MAX_HTTP_DATE: Duration = Duration::from_secs(253_402_300_799);
 
-/// Certificates, whether there is anybody to give them or not.
+/// The certificates, with or without ACME.
 pub(super) struct Acme {
     /// Those that are there.
     pub(super) certificates: Certificates,
@@ -76,7 +76,7 @@ pub(super) struct CertificateUpdate {
     rest: StaticCertificates,
 }
 
-/// Who keeps certificates from now on.
+/// What happens to the renewer on a reload.
 enum KeeperUpdate {
     Stop,
     Keep,
@@ -127,7 +127,7 @@ pub(super) fn check_files(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Who the authority is, and who we are to it, out of files.
+/// The TLS trust and the account for the authority, read from files.
 struct AuthorityCredentials {
     tls: ClientTls,
     /// What it calls an account elsewhere, and its key.
@@ -275,13 +275,12 @@ impl Acme {
         self.certificates.set_external(rest.given);
     }
 
-    /// The names that other hosts have for `sites` and that browsers would refuse by now: no certificate that is there has them, and what
-    /// is made on the spot stands in for one.
+    /// The aliases of `sites` that browsers would refuse now: no installed certificate has them, so a self-signed one would be shown.
     pub(super) fn uncertified(&self, sites: &Sites) -> BTreeSet<String> {
         if self.running.is_none() && self.files.pairs().is_empty() {
             return BTreeSet::new();
         }
-        // Where somebody else ends TLS, or nobody, pages name hosts by what is shown there.
+        // If another program ends TLS, or none does, the certificates here do not decide which aliases pages use.
         let by_tls = sites
             .all()
             .filter(|site| site.rules.site().scheme() == "https");

@@ -43,8 +43,8 @@ pub(super) struct Reloader<'a> {
 }
 
 impl Reloader<'_> {
-    /// Does as the configuration of now says, or goes on as before where that is wrong; people are told which. Certificates that are shown
-    /// are read again all the same: what is wrong elsewhere lets none of them expire.
+    /// Applies the current configuration, or keeps the previous one if it is invalid, and prints which. Certificate files are read
+    /// again in both cases, so that an invalid configuration lets none of them expire.
     pub(super) fn reload(&self, acme: &mut Acme) {
         match self.prepare(acme) {
             Ok(renewed) => {
@@ -68,7 +68,7 @@ impl Reloader<'_> {
         }
     }
 
-    /// Shows the certificates of now that are no authority's, and the one of before for each that is no good; of these people are told.
+    /// Reads the certificate files again and shows them. An invalid one keeps its previous certificate, with a note.
     pub(super) fn renew_certificates(&self, acme: &mut Acme) {
         let (files, stale) = acme.files.reread();
         match self.rest(acme, files) {
@@ -84,7 +84,7 @@ impl Reloader<'_> {
         self.update_host_names(acme);
     }
 
-    /// Lets pages call other hosts by the names that certificates have by now, and by no others.
+    /// Lets pages use only those aliases that a certificate has now.
     pub(super) fn update_host_names(&self, acme: &Acme) {
         let withheld = acme.uncertified(&self.proxy.sites());
         if self.proxy.withhold_aliases(&withheld) {
@@ -92,8 +92,8 @@ impl Reloader<'_> {
         }
     }
 
-    /// What is no authority's as it is to be from now on: these, or one made anew. What runs says for what; the configuration may be
-    /// half written at this time.
+    /// The certificates without ACME for the next installation: `files`, or a newly generated one. The names come from the running sites,
+    /// because the configuration file may be half written now.
     fn rest(&self, acme: &Acme, files: CertificateFiles) -> anyhow::Result<StaticCertificates> {
         acme.prepare_static(ServedCertificates::of(
             files,

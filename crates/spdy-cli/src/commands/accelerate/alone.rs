@@ -1,4 +1,4 @@
-//! In place of `accelerate/succession.rs` where no process hands sockets to another: nobody was before this program, and nobody follows.
+//! Replaces `accelerate/succession.rs` on systems where no process hands sockets to another: no predecessor, no successor.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! What `spdy accelerate` is asked while it runs: to end, to have a program follow it, to read its configuration anew.
+//! Handles the signals to a running `spdy accelerate`: stop, start a successor, reload the configuration.
 
 use tokio::time::{Instant, interval_at};
 
@@ -9,7 +9,7 @@ use crate::commands::accelerate::succession::{Succession, Successor};
 use crate::commands::signals::{ReloadSignal, StopSignals};
 use crate::printer::{DIM, Printer};
 
-/// Signals to this program. They are heard from the moment this is made.
+/// Signals to this program. They are caught from the creation of this value on.
 pub(super) struct ControlLoop {
     signals: StopSignals,
     reloads: ReloadSignal,
@@ -23,7 +23,7 @@ impl ControlLoop {
         })
     }
 
-    /// Does what it is asked until it is to end; if that is since another program has taken over, it is that one.
+    /// Handles signals until the program must end. Returns the successor if another process has taken over.
     pub(super) async fn run(
         mut self,
         again: &Reloader<'_>,

@@ -170,7 +170,7 @@ fn operator_config(config: &Config, replica: &Replica) -> anyhow::Result<Operato
     };
     Ok(OperatorConfig {
         names: site.names.clone(),
-        // An audit moves nothing of anybody's either, and tells what the rules would do.
+        // An audit changes no page, and reports what the rules would do.
         rewrite: Rewrite {
             dry_run: false,
             ..site.rewrite.clone()

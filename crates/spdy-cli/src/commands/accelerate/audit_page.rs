@@ -23,7 +23,7 @@ use crate::commands::record::{BrowserArgs, record_once};
 use crate::commands::signals::StopSignals;
 use crate::printer::{DIM, Printer, WARN};
 
-/// Things that could not be fetched and are told one by one on stderr; `--json` has all.
+/// How many resources that could not be fetched are printed one by one on stderr; `--json` has all.
 const MAX_PRINTED_REMARKS: usize = 3;
 
 /// How a live page is had.

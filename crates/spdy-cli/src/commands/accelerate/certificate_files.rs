@@ -28,7 +28,7 @@ pub(super) struct CertificateKeyPair {
     pub(super) is_invalid: bool,
 }
 
-/// Files that are not good by now: what was in them before is shown on.
+/// Files that are no longer valid: their previous certificate is still shown.
 #[derive(Debug)]
 pub(super) struct InvalidPair {
     why: anyhow::Error,
@@ -47,7 +47,7 @@ impl CertificateFiles {
         Ok(Self(pairs.collect::<Result<_, _>>()?))
     }
 
-    /// The same while these are shown: of a pair that is among these, and is not good by now, that stays.
+    /// Reads the files of `config`. A pair that is already shown, and is not valid now, keeps its previous certificate.
     ///
     /// # Errors
     ///
@@ -56,7 +56,7 @@ impl CertificateFiles {
         self.read_pairs(config.tls.files())
     }
 
-    /// The same pairs as they are by now.
+    /// Reads the same pairs again.
     pub(super) fn reread(&self) -> (Self, Vec<InvalidPair>) {
         let same = self.0.iter().map(|pair| (&*pair.certificate, &*pair.key));
         self.read_pairs(same).expect("no pair is new")
@@ -112,7 +112,7 @@ impl CertificateKeyPair {
 }
 
 impl InvalidPair {
-    /// Tells people.
+    /// Prints the reason, and how long the previous certificate is valid.
     pub(super) fn print_warning(&self, printer: &Printer) {
         let (why, until) = (&self.why, format_time(self.facts.validity.end));
         printer.note(format_args!(

@@ -63,7 +63,7 @@ impl ServedCertificates {
     }
 }
 
-/// Names of `sites` that none of `files` is for, if there are any. An address is asked for without a name.
+/// Names of `sites` that no certificate of `files` covers. An IP address counts as covered: clients send no SNI for it.
 pub(super) fn uncovered(files: &CertificateFiles, sites: &Sites) -> Vec<String> {
     let is_covered = |name: &str| {
         files.pairs().is_empty()
@@ -75,7 +75,7 @@ pub(super) fn uncovered(files: &CertificateFiles, sites: &Sites) -> Vec<String> 
     names.map(str::to_owned).collect()
 }
 
-/// Tells of names that no certificate is for.
+/// Warns of names that no certificate covers.
 pub(super) fn warn_uncovered(uncovered: &[String], printer: &Printer) {
     if !uncovered.is_empty() {
         let names = uncovered.join(", ");
@@ -85,7 +85,7 @@ pub(super) fn warn_uncovered(uncovered: &[String], printer: &Printer) {
     }
 }
 
-/// Tells of names that other hosts have, and that pages do not say since no certificate has them.
+/// Warns of aliases that pages do not use because no certificate has them.
 pub(super) fn warn_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
     if !withheld.is_empty() {
         let names: Vec<_> = withheld.iter().map(String::as_str).collect();
@@ -130,8 +130,8 @@ pub(super) fn check(
     Ok(())
 }
 
-/// The authority that signs where no certificate is given. Where its certificate is written it is kept: clients that trust it do so
-/// after the next start, too.
+/// The local authority, which signs if no certificate is configured. If its certificate is written to a file, the next start reads it
+/// from there, so that clients still trust it.
 pub(super) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<Arc<LocalCa>> {
     let Some(path) = &config.tls.write_authority else {
         return Ok(Arc::new(LocalCa::generate(KEYS)?));

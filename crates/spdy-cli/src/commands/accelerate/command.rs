@@ -137,14 +137,14 @@ struct StartPlan {
     certificates: CertificateFiles,
     /// Names of sites that none of them is for, where there are some.
     uncovered: Vec<String>,
-    /// Whom origins may be certified by.
+    /// TLS to origins, with the trusted authorities.
     origin_tls: ClientTls,
     timing: Timing,
     /// The operator's, if there is a listener for one.
     credentials: Option<Credentials>,
-    /// What is shared with other machines, if that is wanted.
+    /// The shared tier, if configured.
     tier: Option<TierConfig>,
-    /// Where spans are sent, if that is wanted.
+    /// Where spans are sent, if configured.
     spans: Option<telemetry::Settings>,
 }
 
@@ -253,8 +253,8 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-/// Opens its doors, makes what stands behind them, and lets clients in when nothing can fail any more; then does what it is asked
-/// until it is to end.
+/// Opens the listeners, builds the proxy, and accepts clients when nothing can fail any more. Then handles signals until the
+/// program must end.
 async fn accelerate(
     args: &Args,
     plan: StartPlan,
@@ -319,7 +319,7 @@ async fn accelerate(
         telemetry.announce();
     }
 
-    // Last of all that can fail, what is said to people included: from here on nobody else is there.
+    // After everything that can fail, output included: from here on the predecessor is no fallback.
     if let Some(predecessor) = &mut predecessor {
         predecessor.request_connections().await;
     }
@@ -375,7 +375,7 @@ async fn accelerate(
     Ok(())
 }
 
-/// What each connection may want; the sessions are counted in `counted`, and those who meet a limit in `hits`.
+/// Options of each connection. `counted` counts sessions, `hits` counts limits that clients reach.
 fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
     let limits = args.limits.or(&config.limits);
     ServerOptions {

@@ -1,4 +1,4 @@
-//! Where `spdy accelerate` listens: what is opened in which order, and what people are told of it.
+//! Where `spdy accelerate` listens: what is opened in which order, and what is printed about it.
 //!
 //! ```text
 //!  TCP for clients ─▶ TCP for the operator ─▶ UDP for HTTP/3 ─▶ UDP and TCP for names ─▶ HTTP/3 listens
@@ -6,7 +6,7 @@
 //!                                                                                        a predecessor has left its datagrams
 //! ```
 //!
-//! What was handed over is taken, the rest is bound.
+//! Inherited sockets are used, the rest is bound.
 
 use std::net::SocketAddr;
 
@@ -24,7 +24,7 @@ use spdy_proxy::config::Config;
 use crate::commands::serve_listen::{self, BoundListener, ListenerInfo};
 use crate::printer::{BAD, BOLD, DIM, Printer};
 
-/// All that is open to somebody.
+/// All listeners of the program.
 pub(super) struct Listeners {
     /// For clients; each with TLS has a socket of UDP as well where HTTP/3 is spoken.
     pub(super) clients: Vec<BoundListener>,
@@ -43,7 +43,8 @@ struct Ready<'a> {
 }
 
 impl Listeners {
-    /// All that `config` says, of `sockets`. Nobody is let in yet. Who meets a limit of those who ask for names is counted in `hits`.
+    /// Opens all listeners of `config`, from `sockets` where they have them. No connection is accepted yet. `hits` counts DNS clients that
+    /// reach a limit.
     pub(super) fn open(
         config: &Config,
         protocols: &[Protocol],
@@ -115,7 +116,7 @@ impl Listeners {
     }
 }
 
-/// Clients' doors, by TCP.
+/// The TCP listeners for clients.
 fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundListener>> {
     let wanted = [(config.listen.tls(), true), (&config.listen.plain, false)];
     let mut doors = Vec::new();
@@ -138,7 +139,7 @@ fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundLi
     Ok(doors)
 }
 
-/// Who answers for `zones`, if that is wanted.
+/// The DNS server for `zones`, if configured.
 fn names(
     config: &Config,
     zones: &SharedZones,
@@ -155,7 +156,7 @@ fn names(
     Ok(Some(server))
 }
 
-/// Lets go of what was handed over for nothing, and says so.
+/// Closes inherited sockets that the configuration does not use, and prints a note for each.
 pub(super) fn close_unused(sockets: &mut Sockets, printer: &Printer) {
     for address in sockets.close_unused() {
         printer.note(format_args!(

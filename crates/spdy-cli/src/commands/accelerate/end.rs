@@ -6,8 +6,8 @@
 //!                                                                                                    for the file `heard`    LAST_PATIENCE
 //! ```
 //!
-//! Whatever is cut off is as after a kill: fetched once more, or heard once more; and behind a disk that hangs, what a client's
-//! request had let go of is there again.
+//! Work that is cut off has the same effect as after a kill: responses are fetched again, and purges are applied again. If the disk
+//! hangs, objects that a client's request had invalidated are present again.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ use crate::commands::telemetry::Telemetry;
 /// For all that the disk has not written yet. An object is there when it outlives a cut of the power, and tens of thousands may
 /// wait for that.
 const DISK_TIMEOUT: Duration = Duration::from_secs(5);
-/// For what nobody wants any more.
+/// For work with a result that is no longer needed.
 const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Ends what goes on beside the connections of clients.
@@ -31,11 +31,11 @@ pub(super) async fn end(proxy: &Proxy, shared: Option<SharedTier>, telemetry: Op
     }
     if let Some(disk) = proxy.disk() {
         let settled = tokio::time::timeout(DISK_TIMEOUT, disk.flush_removals()).await;
-        // In time or not: what comes now, comes too late, and who lets go of the disk last does not wait for it.
+        // With or without the timeout: later writes are too late, and dropping the disk must not wait for them.
         disk.discard_queue();
         if settled.is_err() {
             tracing::warn!("the disk of the cache is slow: what is not written by now is left out");
-            // What is to go has waited behind what was to come.
+            // Removals were queued behind writes.
             let _ = tokio::time::timeout(FINAL_TIMEOUT, disk.flush_removals()).await;
         }
     }
@@ -44,10 +44,10 @@ pub(super) async fn end(proxy: &Proxy, shared: Option<SharedTier>, telemetry: Op
     }
 }
 
-/// Does `work`, and lets go of the threads behind it.
+/// Runs `work`, then shuts the runtime down without waiting long for its threads.
 pub(super) fn run<T>(runtime: Runtime, work: impl Future<Output = T>) -> T {
     let done = runtime.block_on(work);
-    // The system is asked for names on a thread, and may take a minute to say that it does not know.
+    // The system resolver runs on a thread and may take a minute to fail.
     runtime.shutdown_timeout(FINAL_TIMEOUT);
     done
 }

@@ -1,4 +1,4 @@
-//! What `spdy accelerate` tells Prometheus, beside what `spdy serve` does.
+//! The metrics of `spdy accelerate`, in addition to those of `spdy serve`.
 
 use std::fmt;
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use crate::commands::accelerate::origins::OriginCounters;
 use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
 use crate::commands::telemetry::Queue;
 
-/// What there is to be told of an accelerator.
+/// Collects the metrics of an accelerator.
 #[derive(Debug)]
 pub(super) struct AcceleratorCollector {
     pub(super) proxy: Arc<Proxy>,
     /// What is counted of origins' names and addresses.
     pub(super) origin_counters: OriginCounters,
-    /// What was asked of who answers for names, if anybody does.
+    /// Counters of the DNS server, if there is one.
     pub(super) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
     pub(super) shared: Option<Arc<Tier>>,

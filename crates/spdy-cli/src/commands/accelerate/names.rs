@@ -1,5 +1,5 @@
-//! Names that other hosts have in a zone of the operator's, as `spdy accelerate --check` tells them: what stands for what, and what
-//! is to be done before browsers come to them over the site's session.
+//! The aliases of other hosts in the operator's zone, as `spdy accelerate --check` prints them: which alias is for which host, and
+//! what is needed before browsers use them over the site's session.
 
 use serde::Serialize;
 use spdy_net::tls::certificates::Identity;
@@ -32,7 +32,7 @@ struct CheckOutput<'a> {
     names: Vec<HostNameStatus>,
 }
 
-/// Tells that all is good, and of the names that other hosts have; `certificates` are those out of files.
+/// Prints that the configuration is valid, and the aliases of other hosts. `certificates` are those from files.
 pub(super) fn check(
     is_json: bool,
     config: &Config,

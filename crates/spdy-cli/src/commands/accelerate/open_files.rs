@@ -1,4 +1,4 @@
-//! How many files `spdy accelerate` may have open: as many as the system lets it, and people are told if that is too few.
+//! How many files `spdy accelerate` may have open: as many as the system allows, with a note if that is too few.
 //!
 //! A shell's soft limit is 1024 on most systems, for the sake of programs that use select(2); the hard one is what is meant.
 
@@ -9,7 +9,7 @@ use crate::printer::{BAD, Printer};
 /// Beside what clients have open: listeners, connections to origins, what the disk of the cache reads and writes.
 const RESERVED_FILES: u64 = 512;
 
-/// Raises the soft limit to the hard one; tells if so many connections, `sockets` of which are passed on as WebSockets, want more.
+/// Raises the soft limit to the hard one. Prints a note if `connections`, of which `sockets` may be WebSockets, need more.
 pub(super) fn raise_limit(connections: u32, sockets: usize, printer: &Printer) {
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
     let raised = Rlimit {

@@ -1,4 +1,4 @@
-//! The operator's door of `spdy accelerate`: who may come in, and how one connection there is served.
+//! The admin listener of `spdy accelerate`: its credentials, and how it serves one connection.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl AdminHandler {
         self.0.set_hosts(hosts);
     }
 
-    /// Serves whoever comes to `listener`, until the stop.
+    /// Serves the connections of `listener` until `stop`.
     pub(super) async fn serve(self, listener: Listener, runtime: SharedRuntime, stop: Latch) {
         let options = ListenOptions {
             admission: serve_metrics::admission(),

@@ -1,4 +1,4 @@
-//! The origins of `spdy accelerate`: who is believed, who is asked for addresses, and which of them nobody connects to.
+//! The origins of `spdy accelerate`: trusted authorities, DNS resolvers, and denied addresses.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, SocketAddr};
@@ -73,7 +73,7 @@ pub(super) fn upstream(
     ))
 }
 
-/// Whom origins may be certified by.
+/// TLS to origins, with the authorities that may certify them.
 pub(super) fn tls(config: &Config) -> anyhow::Result<ClientTls> {
     let mut authorities = Vec::new();
     for path in &config.upstream.authorities {
@@ -87,7 +87,7 @@ pub(super) fn tls(config: &Config) -> anyhow::Result<ClientTls> {
     Ok(ClientTls::new(&trust, &TlsOptions::default())?)
 }
 
-/// Where hosts of others may stand: what the operator says, and the ports that he listed hosts with.
+/// The addresses that third-party hosts may have: the operator's rules, and the ports of the hosts that the configuration lists.
 pub(super) fn rules(
     config: &Config,
     sites: &Sites,
@@ -152,7 +152,7 @@ pub(super) fn own(config: &Config, listening: &[SocketAddr], printer: &Printer) 
     OwnListeners::new(all, machine)
 }
 
-/// The addresses of the machine's interfaces; none where the system does not tell, which is said.
+/// The addresses of the machine's interfaces. Empty, with a note, if the system does not report them.
 #[cfg(target_os = "linux")]
 fn machine(printer: &Printer) -> Vec<IpAddr> {
     match nix::ifaddrs::getifaddrs() {

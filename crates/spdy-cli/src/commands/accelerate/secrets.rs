@@ -15,7 +15,7 @@ const SECRET_BYTES: usize = Key::MIN_SECRET_BYTES;
 pub(super) struct RandomSecret([u8; SECRET_BYTES]);
 
 impl RandomSecret {
-    /// One that nobody guesses.
+    /// Generates a secret from the system's random numbers.
     pub(super) fn generate() -> anyhow::Result<Self> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
@@ -23,7 +23,7 @@ impl RandomSecret {
     }
 }
 
-/// What capabilities are made and known by, as the files of `config` say it by now.
+/// The keys of capabilities, from the current files of `config`.
 pub(super) fn keys(config: &Config, chance: &RandomSecret) -> anyhow::Result<Keys> {
     let Some(path) = &config.secret_file else {
         return Ok(Keys::from_secrets(&chance.0, None)?);

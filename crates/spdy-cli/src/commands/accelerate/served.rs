@@ -28,7 +28,7 @@ use spdy_proxy::telemetry::access_log::AccessLog;
 
 use crate::commands::serve_listen::{self, BoundListener};
 
-/// What a connection is served with; at any door, until it is [`at`](Self::at) one.
+/// What a connection is served with. It fits any listener until [`at`](Self::at) makes it specific to one.
 #[derive(Clone)]
 pub(super) struct ConnectionContext {
     pub(super) proxy: Arc<Proxy>,
@@ -42,12 +42,12 @@ pub(super) struct ConnectionContext {
     pub(super) alt_svc: Option<HeaderValue>,
     pub(super) log: Option<AccessLog>,
     pub(super) timing: SharedTiming,
-    /// What authorities ask for at doors without TLS.
+    /// Responses for http-01 challenges, on listeners without TLS.
     pub(super) tokens: Option<Http01Tokens>,
 }
 
 impl ConnectionContext {
-    /// As it is at `door`.
+    /// The context for the listener `door`.
     pub(super) fn at(&self, door: &BoundListener) -> Self {
         let is_tls = door.info.tls;
         Self {
@@ -93,7 +93,7 @@ impl ConnectionContext {
         )
     }
 
-    /// Serves what `listener` lets in, until the stop.
+    /// Serves the connections that `listener` accepts, until the stop.
     pub(super) async fn listen_for_tcp(self, listener: Listener, options: ListenOptions) {
         let stop = self.stop.clone();
         let serve = move |io, from, seat| self.clone().serve_tcp(io, from, seat);
@@ -107,7 +107,7 @@ impl ConnectionContext {
         listener.run(options, stop, serve).await;
     }
 
-    /// Likewise over `socket`, once another program reads it no longer.
+    /// The same over `socket`, after another program stops reading it.
     pub(super) async fn serve_quic_after_handover(
         self,
         socket: UdpSocket,

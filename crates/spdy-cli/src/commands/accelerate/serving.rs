@@ -1,4 +1,4 @@
-//! Everybody whom `spdy accelerate` serves: each door has a task from the moment connections are taken until the program ends.
+//! The server tasks of `spdy accelerate`: one for each listener, from the first accepted connection until the program ends.
 
 use spdy_net::latch::Latch;
 use spdy_net::listen::ListenOptions;
@@ -10,19 +10,19 @@ use crate::commands::accelerate::served::ConnectionContext;
 use crate::commands::accelerate::succession::Successor;
 use crate::commands::serve_listen::BoundListener;
 
-/// Who is let in and served.
+/// The tasks that accept and serve connections.
 pub(super) struct ServerTasks {
     stop: Latch,
     /// HTTP/3. A successor reads datagrams once these have ended.
     over_quic: JoinSet<()>,
     rest: JoinSet<()>,
-    /// Set when whoever was before this program reads datagrams no longer.
+    /// Set when the predecessor no longer reads datagrams.
     datagrams: Option<Latch>,
 }
 
 impl ServerTasks {
-    /// Opens `doors`: for clients, who are `served` as `options` say, for the operator, and for those who ask for names. Datagrams are
-    /// taken when `datagrams` is set, if another program reads them still.
+    /// Starts a task for each listener of `doors`: for clients (with `served` and `options`), for the operator, and for DNS. If another
+    /// program still reads datagrams, HTTP/3 starts when `datagrams` is set.
     pub(super) fn start(
         doors: Listeners,
         served: &ConnectionContext,
@@ -73,13 +73,13 @@ impl ServerTasks {
         }
     }
 
-    /// Lets nobody in any more, and completes when all have been served, or have had their time. Datagrams are the successor's
-    /// from when HTTP/3 has ended.
+    /// Stops accepting. Completes when every connection has ended or its drain timeout has passed. The successor reads datagrams
+    /// when HTTP/3 has ended here.
     pub(super) async fn end(mut self, successor: Option<Successor>) {
         self.stop.set();
         while self.over_quic.join_next().await.is_some() {}
         if let (Some(_), Some(datagrams)) = (&successor, &self.datagrams) {
-            // Who was before this program may read them still.
+            // The predecessor may still read them.
             datagrams.wait().await;
         }
         drop(successor); // the datagrams are its own

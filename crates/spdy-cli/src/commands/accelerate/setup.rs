@@ -1,4 +1,4 @@
-//! What `spdy accelerate` is made of, out of its configuration: sites, zones, what is told to whom.
+//! Builds the parts of `spdy accelerate` from its configuration: sites, zones, warnings, timing, telemetry.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -25,14 +25,14 @@ use crate::printer::{BAD, Printer, WARN};
 /// Characters of a token.
 const MIN_TOKEN_CHARS: usize = 16;
 
-/// The sites, whose capabilities are made with the operator's secrets as they are by now, or with `chance`.
+/// The sites. Their capabilities use the operator's current secrets, or `chance`.
 pub(super) fn compile(config: &Config, chance: &RandomSecret) -> anyhow::Result<Sites> {
     let keys = secrets::keys(config, chance)?;
     let sites = Sites::compile(config, &keys).map_err(|error| Usage(error.to_string()))?;
     Ok(sites)
 }
 
-/// Tells of what may not be meant.
+/// Warns of settings that may be mistakes.
 pub(super) fn warn_sites(sites: &Sites, printer: &Printer) {
     for site in sites.possible_loops() {
         printer.note(format_args!(
@@ -85,7 +85,7 @@ pub(super) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyh
     Ok(())
 }
 
-/// Tells of an operator's door that others may come to.
+/// Warns of an admin listener that other machines can reach.
 pub(super) fn warn_admin_address(config: &Config, printer: &Printer) {
     let admin = config.admin.as_ref().map(|admin| admin.address);
     if let Some(address) = admin.filter(|address| !address.ip().to_canonical().is_loopback()) {
@@ -96,7 +96,7 @@ pub(super) fn warn_admin_address(config: &Config, printer: &Printer) {
     }
 }
 
-/// The tier on a disk, if one is wanted.
+/// The disk tier of the cache, if configured.
 pub(super) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
     let Some(folder) = &config.cache.disk else {
         return Ok(None);
@@ -106,7 +106,7 @@ pub(super) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
     Ok(Some(disk))
 }
 
-/// TLS as clients meet it at every door: it shows `identities`, and proves names to an authority that asks.
+/// TLS for clients on every listener. It shows `identities`, and answers tls-alpn-01 challenges.
 pub(super) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Result<ServerTls> {
     let tls = ServerTls::of(identities, protocols, &TlsOptions::default())?;
     Ok(tls.with_dynamic_record_size().with_acme_challenges())
@@ -118,7 +118,7 @@ pub(super) fn zones(config: &Config, sites: &Sites) -> anyhow::Result<Zones> {
         .map_err(|error| Usage(format!("dns.zone: {error}")).into())
 }
 
-/// Who is told where the time of an answer went.
+/// The clients that get a Server-Timing header.
 pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
     let token = config.token_file.as_deref().map(token).transpose()?;
     Ok(Timing {
@@ -127,7 +127,7 @@ pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
     })
 }
 
-/// Where spans are sent, if that is wanted.
+/// Where spans are sent, if configured.
 pub(super) fn telemetry(config: &Config) -> anyhow::Result<Option<telemetry::Settings>> {
     let telemetry = config.telemetry.as_ref();
     telemetry.map(telemetry::Settings::of).transpose()

@@ -1,7 +1,7 @@
-//! The tier that `spdy accelerate` shares with other machines: how it is made, and what is remembered of it beside a disk.
+//! The tier that `spdy accelerate` shares with other machines: its start, and its position in the purge log.
 //!
-//! What others purged while the program was not running is purged from its disk when it starts: the log of purges is read on
-//! from where it was heard last. That stands in a file beside what is kept, written when all before it is done.
+//! Purges by others while the program was not running are applied to its disk when it starts: it reads the purge log from its
+//! last position. A file beside the disk cache has that position. It is written after all earlier purges are done.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::commands::Usage;
 
 /// How long the program waits for the tier before it takes requests, and before it ends.
 const TIER_TIMEOUT: Duration = Duration::from_secs(1);
-/// How often it is written down how far purges were heard.
+/// Interval between writes of the position in the purge log.
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
 
 /// The tier, with what is to be done for it.
 #[derive(Debug)]
 pub(super) struct SharedTier {
     pub(super) tier: Arc<Tier>,
-    /// Where it stands how far purges were heard, if there is a disk, and who writes that now and then.
+    /// The file with the position in the purge log, if there is a disk, and the task that updates it.
     mark_task: Option<(PathBuf, JoinHandle<()>)>,
 }
 
 impl SharedTier {
-    /// Lets `proxy` share what it keeps by a `tier`, if one is wanted. The first requests should find what others have, so the cluster
-    /// is waited for, if only a moment.
+    /// Connects `proxy` to the shared `tier`, if configured. Waits up to `TIER_TIMEOUT` for the cluster, so that the first requests
+    /// can hit responses of other machines.
     pub(super) async fn start(
         config: &Config,
         tier: Option<TierConfig>,
@@ -56,7 +56,7 @@ impl SharedTier {
         let tier = Tier::start(tier, before, Arc::new(ear));
         let tier = Arc::new(tier.map_err(|error| usage_error(&error))?);
         proxy.set_shared_tier(tier.clone());
-        // It may be away; then nobody waits for it any longer.
+        // The cluster may be unreachable: do not wait longer.
         let _ = tokio::time::timeout(TIER_TIMEOUT, tier.started()).await;
         let heard = path.map(|path| {
             let notes = write_marks(tier.clone(), proxy.clone(), path.clone());
@@ -74,13 +74,13 @@ impl SharedTier {
         let _ = tokio::time::timeout(TIER_TIMEOUT, self.tier.flushed()).await;
         if let Some((path, notes)) = &self.mark_task {
             notes.abort();
-            // Else what was noted last holds on, and purges since are heard again.
+            // If this fails, the last position stays, and later purges are applied again.
             let _ = tokio::time::timeout(TIER_TIMEOUT, write_mark(&self.tier, proxy, path)).await;
         }
     }
 }
 
-/// The tier that is wanted, if one is: which cluster, and who is believed there. Nobody is connected to.
+/// The configured shared tier, if any: the cluster and its trusted authorities. Opens no connection.
 pub(super) fn tier(config: &Config) -> anyhow::Result<Option<TierConfig>> {
     let Some(shared) = &config.cache.shared else {
         return Ok(None);
@@ -107,7 +107,7 @@ fn usage_error(error: &ConfigError) -> Usage {
     Usage(format!("cache.shared: {error}"))
 }
 
-/// Writes down now and then how far purges were heard.
+/// Writes the position in the purge log every `MARK_INTERVAL`.
 async fn write_marks(tier: Arc<Tier>, proxy: Arc<Proxy>, path: PathBuf) {
     let mut notes = tokio::time::interval(MARK_INTERVAL);
     loop {
@@ -121,7 +121,7 @@ async fn write_mark(tier: &Tier, proxy: &Proxy, path: &Path) {
     if let Some(disk) = proxy.disk()
         && !disk.flush_removals().await
     {
-        // What was heard is not done before its files are gone: after a restart it is heard again.
+        // A purge is not done before its files are removed: after a restart it is applied again.
         return;
     }
     let to = path.to_owned();
@@ -132,7 +132,7 @@ async fn write_mark(tier: &Tier, proxy: &Proxy, path: &Path) {
     }
 }
 
-/// What cannot be read was not heard.
+/// The stored position; the default if the file cannot be read.
 fn read(path: &Path) -> PurgeVersion {
     let text = std::fs::read_to_string(path).unwrap_or_default();
     PurgeVersion(u128::from_str_radix(text.trim(), 16).unwrap_or_default())
@@ -140,7 +140,7 @@ fn read(path: &Path) -> PurgeVersion {
 
 fn write(path: &Path, heard: PurgeVersion) -> std::io::Result<()> {
     if heard == PurgeVersion::default() {
-        // Nothing yet, the cluster is away: what was heard before the program ended last holds on.
+        // No position yet, since the cluster is unreachable: the position of the previous run stays.
         return Ok(());
     }
     let new = path.with_extension("new");

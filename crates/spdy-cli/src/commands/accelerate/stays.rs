@@ -13,7 +13,7 @@ use crate::printer::{BAD, Printer};
 /// A key, with its value in words.
 type KeyValue = (&'static str, String);
 
-/// Tells which keys of `now` are other than at the start, and stay as they were then.
+/// Prints which keys of `now` differ from those at the start, and need a restart.
 pub(super) fn warn_changed(at_start: &Config, now: &Config, printer: &Printer) {
     let others = others(at_start, now);
     if !others.is_empty() {
@@ -24,7 +24,7 @@ pub(super) fn warn_changed(at_start: &Config, now: &Config, printer: &Printer) {
     }
 }
 
-/// `now`, listening where it is listened since the start: where pages are said to be, and how a client came to a door, hangs on that.
+/// `now` with the listeners of the start, because the URLs of pages and the scheme of connections depend on them.
 pub(super) fn keep_listeners(at_start: &Config, now: &Config) -> Config {
     let mut config = now.clone();
     config.listen.tls.clone_from(&at_start.listen.tls);

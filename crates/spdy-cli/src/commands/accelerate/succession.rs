@@ -1,4 +1,4 @@
-//! One `spdy accelerate` after another without a gap: asked to (SIGUSR2), it starts its program anew beside itself, as nginx and HAProxy
+//! Replaces a running `spdy accelerate` without a gap: on SIGUSR2 it starts a second process of its program, as nginx and HAProxy
 //! do, and ends when that one is ready.
 //!
 //! ```text
@@ -39,7 +39,7 @@ use crate::printer::{BAD, DIM, Printer};
 
 /// How long a program may take until it is ready to follow: it reads the head of every file of the cache.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
-/// For the end of one whose line has ended, and between two looks at it.
+/// How long to wait for the exit of a successor that closed its line, and how often to poll for it.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The first descriptor that is handed over (sd_listen_fds(3)).
@@ -66,17 +66,17 @@ impl Predecessor {
         Ok(Some(Self(tokio_stream(line)?)))
     }
 
-    /// Nothing is wrong with the configuration: the folder of the cache is wanted.
+    /// Reports that the configuration is valid, and requests the folder of the cache.
     pub(super) async fn request_cache(&mut self) {
         self.ask(MSG_CONFIG_OK).await;
     }
 
-    /// Nothing can go wrong any more: the connections are wanted.
+    /// Reports that nothing can fail any more, and requests the connections.
     pub(super) async fn request_connections(&mut self) {
         self.ask(MSG_READY).await;
     }
 
-    /// One that is gone needs no answer: all that it had is ours.
+    /// Sends a message and waits for the reply. A predecessor that has ended needs none: its resources are free.
     async fn ask(&mut self, word: u8) {
         if self.0.write_u8(word).await.is_ok() {
             let _ = self.0.read_u8().await;
@@ -95,7 +95,7 @@ impl Predecessor {
     }
 }
 
-/// Tells the service manager that connections are taken, if there is one that wants to know (sd_notify(3)).
+/// Notifies the service manager, if there is one, that connections are accepted (sd_notify(3)).
 pub(super) fn notify_ready() {
     notify(&[NotifyState::Ready]);
 }
@@ -106,7 +106,7 @@ fn notify(state: &[NotifyState<'_>]) {
     }
 }
 
-/// Whoever may follow this program.
+/// Starts successors of this program.
 pub(super) struct Succession {
     asked: Signal,
     sockets: Sockets,
@@ -115,7 +115,7 @@ pub(super) struct Succession {
 }
 
 impl Succession {
-    /// Hears from now on when one is wanted; it is to have `sockets`.
+    /// Listens for SIGUSR2. A successor gets `sockets`.
     pub(super) fn listen(sockets: Sockets) -> anyhow::Result<Self> {
         Ok(Self {
             asked: signal(SignalKind::user_defined2())?,
@@ -124,7 +124,7 @@ impl Succession {
         })
     }
 
-    /// Completes when a program has taken over. Those that cannot are told of.
+    /// Completes when a successor has taken over. Prints a note for each that fails.
     pub(super) async fn taken_over(&mut self, proxy: &Arc<Proxy>, printer: &Printer) -> Successor {
         loop {
             let followed = match &mut self.pending {
@@ -172,8 +172,7 @@ impl Drop for Succession {
     }
 }
 
-/// A program that follows this one. Let go of before it has taken over, it is killed; after that it may read
-/// datagrams.
+/// A program that follows this one. Dropping it before it has taken over kills it; dropping it later lets it read datagrams.
 pub(super) struct Successor {
     child: Child,
     line: UnixStream,

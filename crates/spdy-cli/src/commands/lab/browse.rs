@@ -150,8 +150,8 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
                 let first = visits.first().and_then(|visit| visit.recording.as_ref());
                 first.map_or(Ok(()), |recording| keep(recording, path))?;
             }
-            // Its certificates let a browser share connections where the recorded ones could have; its TLS knows ML-KEM, as the
-            // browser's does, whose schedulers ours are too.
+            // Its certificates let a browser share connections where the recorded ones could have. Its TLS has ML-KEM, and its
+            // schedulers are the browser's.
             let options = Options {
                 ip_pooling: true,
                 ml_kem: true,

@@ -1,4 +1,4 @@
-//! `spdy lab cell`: single cells, for whoever hands them out.
+//! `spdy lab cell`: runs single cells, for job schedulers.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -90,7 +90,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Numbers of the cells that are asked for, each once.
+/// Numbers of the requested cells, each once.
 fn numbers(args: &Args, experiment: &Experiment) -> anyhow::Result<Vec<usize>> {
     let plan = &experiment.plan;
     if let Some(Part { number, of }) = args.part {
@@ -117,7 +117,7 @@ fn incomplete_loads(cell: &CellLoads<'_>) -> usize {
     loads.filter(|load| !load.failures.is_empty()).count()
 }
 
-/// What was kept.
+/// What was added to the store.
 #[derive(Serialize)]
 struct StoreReport {
     store: String,
@@ -190,7 +190,7 @@ fn store_cells(
     Ok(Outcome::Done)
 }
 
-/// Loads the cells, and tells them in the order in which they were asked for.
+/// Loads the cells, and prints them in the requested order.
 fn print_cells(
     args: &Args,
     numbers: &[usize],
@@ -199,7 +199,7 @@ fn print_cells(
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let rows = Rows::new(runner, PROGRAM);
-    // Done before one that was asked for before them.
+    // Cells that are done before an earlier one of the requested order.
     let mut early = BTreeMap::new();
     let (mut told, mut failed, mut invalid, mut loads) = (0, 0, 0, 0);
     let mut summaries = Vec::new();

@@ -41,7 +41,7 @@ impl Experiment {
         Ok(Self { plan, folder })
     }
 
-    /// Says which factors have no effect where, for whoever may take their levels for evidence.
+    /// Prints which factors have no effect for which protocols, so that their levels are not taken for evidence.
     pub(super) fn warn_ineffective(&self, printer: &Printer) {
         for IneffectiveFactor {
             factor,
@@ -63,8 +63,8 @@ impl Experiment {
         }
     }
 
-    /// A plan that a store keeps, whose paths start in `folder`, and stay there: a store may be somebody else's, and is
-    /// not to choose which of our files are read.
+    /// The plan in a store. Its paths are relative to `folder` and must stay below it: a store may come from another
+    /// person and must not choose which of our files are read.
     pub(super) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
         let plan = Plan::parse(plan).context("the plan in the store is none")?;
         for name in plan.pages() {
@@ -98,7 +98,7 @@ impl Experiment {
     }
 }
 
-/// Whether `path` leads down from wherever it starts.
+/// Whether `path` stays below the folder that it is relative to.
 fn stays_below(path: &Path) -> bool {
     path.components()
         .all(|part| matches!(part, Component::Normal(_) | Component::CurDir))

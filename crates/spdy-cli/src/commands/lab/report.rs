@@ -105,7 +105,7 @@ impl WaterfallArgs {
         }
     }
 
-    /// Loads again what is to be seen from within. Only a cell that is not there is a fault: a report without waterfalls is one too.
+    /// Loads the cells for the waterfalls again. Only a missing cell is an error: a report without waterfalls is valid.
     pub(super) fn again(
         &self,
         store: &Location,

@@ -1,4 +1,4 @@
-//! `spdy lab reproduce`: what papers said of SPDY, run again.
+//! `spdy lab reproduce`: runs the experiments of papers on SPDY again.
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -49,7 +49,7 @@ pub(super) const EXAMPLES: &str = examples! {
     "spdy lab reproduce nsdi14 --quick --json"
 };
 
-/// The papers that were asked for.
+/// The requested papers.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Papers {
     All,

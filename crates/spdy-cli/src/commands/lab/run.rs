@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if let Some(outcome) = loading::enter(&experiment.plan)? {
         return Ok(outcome);
     }
-    // Heard before pages are opened, which may take long.
+    // Signals are caught before pages are opened, which may take long.
     let stop = stop_at_signal(printer)?;
     experiment.warn_ineffective(printer);
     let real = Real::start(&experiment.plan)?;
@@ -96,7 +96,7 @@ fn missing(runner: &Runner, store: &mut Store) -> anyhow::Result<Vec<usize>> {
         .collect())
 }
 
-/// Loads the cells of these numbers and keeps them, until done or told to stop; gives how many are left.
+/// Loads the cells of these numbers and stores them, until all are done or a signal stops it. Returns how many are left.
 fn load(
     runner: &Runner,
     real: Real,

@@ -124,7 +124,7 @@ const CLIENT: usize = 0;
 const SERVER: usize = 1;
 /// Exit code for a command that cannot be run, as shells have it.
 const CANNOT_RUN: u8 = 126;
-/// Exit code for a command that is not there.
+/// Exit code for a command that is not found.
 const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -234,7 +234,7 @@ fn has_listener() -> bool {
         || has("udp6", |_| true)
 }
 
-/// Waits until `client` ends. As first process of its namespace it buries everybody else who does.
+/// Waits until `client` ends. As the first process of its namespace it also reaps every other process that ends.
 fn wait_for(client: u32, server: Option<u32>, printer: &Printer) -> anyhow::Result<ExitStatus> {
     loop {
         let ended = match waitpid(None, None) {

@@ -74,7 +74,7 @@ struct Ready {
 /// Connections at once: browsers open six.
 const CONNECTIONS: usize = 64;
 
-/// Nothing but what comes from here is shown or run, and nobody else may put it into a frame.
+/// Content-Security-Policy: only content of this server is shown or run, and no other page may frame it.
 const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 'self'; connect-src 'self'; img-src data:; \
                       base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -94,7 +94,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Where the store is, or will be; its plan, as far as it is known by now, has the cell that was asked for.
+/// Where the store is, or will be. Checks that its plan, if it is known now, has the requested cell.
 fn locate_store(args: &Args) -> anyhow::Result<Location> {
     let named = Location::new(args.what.as_ref());
     if named.file().is_none_or(is_store) {
@@ -115,7 +115,7 @@ fn locate_store(args: &Args) -> anyhow::Result<Location> {
     Ok(args.store.clone().unwrap_or_else(by_name))
 }
 
-/// The plan in a store, if it is there and has one; why not is told to whoever looks at it.
+/// The plan in a store, if the store exists and has one. The reason why not is shown in the browser.
 fn plan_in(store: &Location) -> Option<Plan> {
     let contents = Store::open(store).ok()?.contents().ok()?;
     Plan::parse(&contents.plan).ok()
@@ -143,7 +143,7 @@ async fn serve(
     let listener =
         Listener::bind(address).with_context(|| format!("cannot listen on {address}"))?;
     let address = listener.address();
-    // Whoever reads that we listen may ask us to stop the next moment.
+    // Before the announcement: a program that reads it may send the stop signal at once.
     let mut signals = StopSignals::listen()?;
     printer.note(format_args!(
         "{store} at {BOLD}http://{address}/{BOLD:#} {DIM}until Ctrl-C{DIM:#}"
@@ -205,7 +205,7 @@ async fn answer(
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "");
         let allow = HeaderValue::from_static("GET, HEAD");
-        refused.headers_mut().insert(header::ALLOW, allow); // it must be said (RFC 9110 §15.5.6)
+        refused.headers_mut().insert(header::ALLOW, allow); // required (RFC 9110 §15.5.6)
         return refused;
     }
     let (kind, asked) = match path {
@@ -224,7 +224,7 @@ async fn answer(
     }
 }
 
-/// Whether the browser meant this server: a site whose name was turned to our address (DNS rebinding) says its own name.
+/// Whether the browser meant this server. A site that resolves to our address (DNS rebinding) sends its own name as the host.
 fn is_own_host(headers: &HeaderMap, address: SocketAddr) -> bool {
     let host = headers
         .get(header::HOST)

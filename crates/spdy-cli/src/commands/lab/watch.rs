@@ -1,4 +1,4 @@
-//! A store that is looked at while it grows: one thread reads it and makes its report, for whoever asks.
+//! Watches a store while it grows: one thread reads it and makes its report for all queries.
 //!
 //! It is a plain thread, since waterfalls are loaded in virtual time, which must not run inside a runtime.
 
@@ -20,13 +20,13 @@ use tokio::sync::oneshot;
 use super::report::WaterfallArgs;
 use crate::printer::Printer;
 
-/// What is reckoned of how fast cells come: those of so long.
+/// The rate of cells is computed over this time.
 const WINDOW: Duration = Duration::from_secs(60);
 
-/// Most questions that wait for the thread: whoever asks and goes leaves his question behind.
+/// Most queries in the queue of the thread. A query stays there when its client disconnects.
 const MAX_QUERIES: usize = 64;
 
-/// What may be asked.
+/// What a query returns.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(super) enum QueryKind {
     /// A JSON object: how far it is.
@@ -93,11 +93,11 @@ impl StoreWatcher {
     }
 }
 
-/// Answers until nobody can ask any more. A report may take long: none is made for somebody who has gone.
+/// Answers queries until every sender is dropped. A report may take long, so a cancelled query is skipped.
 fn answer_each(questions: &mpsc::Receiver<Query>, mut answer: impl FnMut(QueryKind) -> Answer) {
     for (asked, reply) in questions {
         if !reply.is_closed() {
-            let _ = reply.send(answer(asked)); // he may have gone meanwhile
+            let _ = reply.send(answer(asked)); // the query may be cancelled by now
         }
     }
 }
@@ -106,7 +106,7 @@ struct WatchState {
     store: Location,
     waterfalls: WaterfallArgs,
     printer: Printer,
-    /// What was there when its state was told last.
+    /// The version of the store at the last `State`.
     last: Option<StoreVersion>,
     /// Cells that were there, and when.
     seen: VecDeque<(Instant, usize)>,
@@ -114,7 +114,7 @@ struct WatchState {
     report: Option<(StoreVersion, String)>,
 }
 
-/// What was found in a store: a report is made anew if this is another.
+/// The version of a store: a report is made again if it changes.
 ///
 /// The number of cells alone would not do, for another store may be put in the place of the first with as many.
 #[derive(Debug, Eq, Hash, PartialEq)]
@@ -148,7 +148,7 @@ impl StoreVersion {
         format!("{:016x}", hasher.finish())
     }
 
-    /// Whether the cells of `earlier` are among its own, as far as can be told.
+    /// Whether the cells of `earlier` are probably among its own.
     fn goes_on_from(&self, earlier: &Self) -> bool {
         self.contents == earlier.contents && self.cells >= earlier.cells
     }
@@ -159,7 +159,7 @@ impl StoreVersion {
 #[serde(untagged)]
 enum StateReply {
     State(State),
-    /// It cannot be read, or is not there yet.
+    /// The store cannot be read, or does not exist yet.
     Problem {
         problem: String,
     },
@@ -181,7 +181,7 @@ struct State {
 }
 
 impl WatchState {
-    /// A store that is not there yet is no fault, but something to tell.
+    /// The state as JSON. A store that does not exist yet is no error, but a `problem` in the reply.
     fn told(&mut self, now: Instant) -> Answer {
         let told = match self.state(now) {
             Ok(state) => StateReply::State(state),
@@ -196,7 +196,7 @@ impl WatchState {
         let (edition, _) = StoreVersion::open(&self.store)?;
         let last = self.last.as_ref();
         if last.is_some_and(|last| !edition.goes_on_from(last)) {
-            self.seen.clear(); // the pace of another store tells nothing of this one
+            self.seen.clear(); // the rate of another store does not apply to this one
         }
         self.seen.push_back((now, edition.cells));
         while let Some((at, _)) = self.seen.front()
@@ -217,7 +217,7 @@ impl WatchState {
         Ok(state)
     }
 
-    /// The report, made anew only if something else is there. A cell to be loaded again that is not there costs the waterfalls alone.
+    /// The report, made again only if the store has changed. If a cell for the waterfalls is missing, only the waterfalls are left out.
     fn report(&mut self) -> Answer {
         let (edition, mut store) = StoreVersion::open(&self.store)?;
         if let Some((of, report)) = &self.report

@@ -32,7 +32,7 @@ pub(super) enum ExportError {
     Status {
         /// In so many words.
         status: StatusCode,
-        /// When it wants to be asked again.
+        /// The delay of its Retry-After.
         retry_after: Option<Duration>,
     },
 }
@@ -46,7 +46,7 @@ impl ExportError {
         }
     }
 
-    /// When the collector wants to be asked again, if it says so.
+    /// The delay before a retry, if the collector sent one.
     pub(super) fn retry_after(&self) -> Option<Duration> {
         match self {
             Self::NoResponse(_) => None,
@@ -90,7 +90,7 @@ impl OtlpClient {
         &self.uri
     }
 
-    /// From now on it is told `headers`.
+    /// Sends `headers` with every later request.
     pub(super) fn set_headers(&self, headers: HeaderMap) {
         *self.headers.write() = headers;
     }
@@ -112,7 +112,7 @@ impl OtlpClient {
             if let Some(failure) = failure(&response) {
                 return Err(failure);
             }
-            // That it took them is known by now, whatever comes of the rest.
+            // The status already confirms that it accepted them, even if the body fails.
             let answer = response.into_body().collect_up_to(ANSWER_BYTES).await;
             Ok(otlp::rejected(&answer.unwrap_or_default()))
         };
@@ -136,7 +136,7 @@ fn failure(response: &Response<Body>) -> Option<ExportError> {
     if status.is_success() {
         return None;
     }
-    // A date, which it may be as well, is as good as none: it is asked again soon.
+    // A date is also valid, but is ignored: the retry then comes soon.
     let after = response.headers().get(RETRY_AFTER);
     let after = after.and_then(|after| after.to_str().ok()?.trim().parse().ok());
     Some(ExportError::Status {

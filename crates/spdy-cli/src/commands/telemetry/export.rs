@@ -22,7 +22,7 @@ const LAST_RETRY: Duration = Duration::from_secs(15);
 /// How long a batch is sent again, before it is given up for the next.
 const RETRY_FOR: Duration = Duration::from_secs(60);
 
-/// Who sends.
+/// The task that sends spans.
 #[derive(Debug)]
 pub(super) struct ExportTask {
     pub(super) queue: Arc<Queue>,
@@ -36,7 +36,7 @@ pub(super) struct ExportTask {
 }
 
 impl ExportTask {
-    /// Until it is told to stop, and then once more what waits.
+    /// Sends until the stop, and then once more what is queued.
     pub(super) async fn run(mut self) {
         while !self.stop.is_set() {
             tokio::select! {

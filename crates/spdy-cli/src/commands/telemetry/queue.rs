@@ -117,7 +117,7 @@ impl SpanSink for Queue {
         waiting.push_back(span);
         let len = waiting.len();
         drop(waiting);
-        // Not for each: who waits is woken twice a batch.
+        // Not for each span: the waiting task is woken twice a batch.
         if len == 1 || len == self.batch() {
             self.told.notify_one();
         }

@@ -31,7 +31,7 @@ pub(in crate::commands) struct Telemetry {
 }
 
 impl Telemetry {
-    /// Lets `proxy` tell of its requests as `settings` say.
+    /// Starts the export of spans for the requests of `proxy`, with `settings`.
     pub(in crate::commands) fn start(
         settings: Settings,
         proxy: &Proxy,
@@ -71,8 +71,8 @@ impl Telemetry {
             .note(format_args!("{DIM}spans go to {uri}{DIM:#}"));
     }
 
-    /// What is to be done now that the configuration has been read again: the collector is told new tokens. The rest stays, and it is
-    /// said if that is not what the configuration says.
+    /// Handles a reload. If `[telemetry]` is unchanged, the collector gets its headers as read again, with new tokens. A change only prints
+    /// a note, and needs a restart.
     pub(in crate::commands) fn reload(
         running: Option<&Self>,
         settings: Option<Settings>,

@@ -1,6 +1,6 @@
 //! Which traces are recorded: by the configuration, else by OpenTelemetry's variables of the environment (*General SDK Configuration*).
 //!
-//! A value that nobody here knows is told of and passed over, as OpenTelemetry has it for these.
+//! An unknown value is reported and ignored, as OpenTelemetry requires.
 
 use spdy_proxy::telemetry::spans::Sampler;
 
@@ -11,7 +11,7 @@ const ARGUMENT: &str = "OTEL_TRACES_SAMPLER_ARG";
 /// Before a name: a parent that is another program's decides, and what is named only of traces that begin here.
 const BY_PARENT: &str = "parentbased_";
 
-/// The sampler where the configuration wants this part of traces, or says nothing; and what is to be told of the environment.
+/// The sampler for this part of traces, or for the environment if the configuration has none; and warnings about the environment.
 pub(super) fn read(
     part: Option<f64>,
     variable: &dyn Fn(&str) -> Option<String>,

@@ -1,5 +1,5 @@
-//! Where spans are sent and what the collector is told of this program: by the configuration, else by OpenTelemetry's variables of the
-//! environment (*OTLP Exporter Configuration*, *General SDK Configuration*).
+//! Where spans are sent, and how this program identifies itself to the collector: by the configuration, else by OpenTelemetry's
+//! variables of the environment (*OTLP Exporter Configuration*, *General SDK Configuration*).
 
 use std::path::Path;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use crate::printer::{Printer, WARN};
 const DEFAULT_ENDPOINT: &str = "http://127.0.0.1:4318";
 /// Where they take spans.
 const PATH: &str = "v1/traces";
-/// What this is called where nobody says otherwise.
+/// Default name of this service.
 const DEFAULT_SERVICE_NAME: &str = "spdy";
 const SERVICE_NAME: &str = "service.name";
 
@@ -46,10 +46,10 @@ pub(in crate::commands) struct Settings {
     pub(super) config: TelemetryConfig,
     /// Where spans are taken.
     pub(super) uri: Uri,
-    /// What is said with each request.
+    /// Headers of each request.
     pub(super) headers: HeaderMap,
     pub(super) tls: ClientTls,
-    /// What this program is.
+    /// Resource attributes of this program.
     pub(super) resource: Vec<(String, String)>,
     pub(super) timeout: Duration,
     /// Which traces are recorded.
@@ -65,7 +65,7 @@ impl Settings {
         Self::read(config, &variable)
     }
 
-    /// Tells of what may not be meant.
+    /// Prints warnings about settings that may be mistakes.
     pub(in crate::commands) fn print_warnings(&self, printer: &Printer) {
         for doubt in &self.warnings {
             printer.note(format_args!("{WARN}telemetry{WARN:#}: {doubt}"));
@@ -164,7 +164,7 @@ fn headers_of_list(variable: &str, list: &str) -> anyhow::Result<HeaderMap> {
     let mut headers = HeaderMap::new();
     for (number, (name, value)) in (1..).zip(pairs(variable, list)?) {
         let Some((name, value)) = field_of(&name, &value) else {
-            // Not what is there: who writes `Name: value` has a token before the first `=`.
+            // Does not print the value: `Name: value` may have a token before the first `=`.
             let why = format!(
                 "{variable} in the environment: want name=value,name=value of fields, got none as number {number}"
             );

@@ -42,7 +42,7 @@ impl Accelerator {
         Self::start_with(&wrapper, OwnedFd::from(socket).into(), config)
     }
 
-    /// Starts it with `config`, to tell as JSON where it listens, and then each answer: see [`told`](Self::told).
+    /// Starts it with `config`. It prints its listeners as JSON, and then each response: see [`told`](Self::told).
     pub(crate) fn start_json(config: &str) -> Self {
         let folder = folder_of(config);
         let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
@@ -60,7 +60,7 @@ impl Accelerator {
         }
     }
 
-    /// The object of this number that it has told, 0 being where it listens, once it has.
+    /// The JSON object of this number, once it is printed; 0 has the listeners.
     pub(crate) fn told(&self, number: usize) -> Value {
         let line = self.running.line(number);
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
@@ -97,23 +97,23 @@ impl Accelerator {
         }
     }
 
-    /// The first line that holds `words`, once it has said it.
+    /// The first line with `words`, once it is printed.
     pub(crate) fn line_with(&self, words: &str) -> String {
         self.running.line_with(words)
     }
 
-    /// What it has said so far.
+    /// The lines that it has printed so far.
     pub(crate) fn said(&self) -> Vec<String> {
         self.running.said()
     }
 
-    /// How often it has said `words` so far.
+    /// How many lines with `words` it has printed so far.
     pub(crate) fn count_lines_with(&self, words: &str) -> usize {
         let said = self.said();
         said.iter().filter(|line| line.contains(words)).count()
     }
 
-    /// What it counts, as the operator is told.
+    /// Its metrics, from the admin listener.
     pub(crate) fn metrics(&self) -> String {
         let head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
         PendingResponse::begin(self.admin(), head)
@@ -121,20 +121,20 @@ impl Accelerator {
             .text()
     }
 
-    /// The metric that is told by this name and labels, if it is there.
+    /// The metric of this name and labels, if it is there.
     pub(crate) fn metric(&self, name: &str) -> Option<u64> {
         let metrics = self.metrics();
         let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
         line.trim().parse().ok()
     }
 
-    /// The operator's door.
+    /// The address of the admin listener.
     pub(crate) fn admin(&self) -> SocketAddr {
         let line = self.line_with("the operator's door is");
         address_after(&line, "http://").expect("it is an address")
     }
 
-    /// Writes another configuration, for whoever reads it.
+    /// Replaces the configuration file, without a reload.
     pub(crate) fn write(&self, config: &str) {
         std::fs::write(self.folder.path().join(FILE), config).expect("it can be written to");
     }
@@ -149,20 +149,20 @@ impl Accelerator {
         self.running.ended();
     }
 
-    /// Writes another configuration, and asks for it to be read.
+    /// Replaces the configuration file, and reloads it.
     pub(crate) fn reload(&self, config: &str) {
         self.write(config);
         self.reload_unchanged();
     }
 
-    /// Asks for all that it was started with to be read again.
+    /// Reloads the unchanged configuration (SIGHUP).
     pub(crate) fn reload_unchanged(&self) {
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-HUP", &id]).status();
         assert!(sent.expect("there is a kill").success());
     }
 
-    /// Asks it to end, and waits until it has.
+    /// Stops it (SIGTERM), and waits until it has ended.
     pub(crate) fn end(mut self) {
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
@@ -175,12 +175,12 @@ impl Accelerator {
         self.running.id()
     }
 
-    /// The first door of plain connections.
+    /// The first listener for plain connections.
     pub(crate) fn plain(&self) -> SocketAddr {
         self.listener(false)
     }
 
-    /// The first door of TLS.
+    /// The first listener for TLS.
     pub(crate) fn tls(&self) -> SocketAddr {
         self.listener(true)
     }

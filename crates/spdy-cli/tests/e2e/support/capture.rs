@@ -145,13 +145,13 @@ impl Capture {
         ] {
             self.bytes.extend(word.to_le_bytes());
         }
-        // IPv4, no checksum: nobody carries it anywhere.
+        // IPv4, no checksum: the packet is never sent.
         self.bytes.extend([0x45, 0]);
         self.bytes.extend((length as u16).to_be_bytes());
         self.bytes.extend([0, 0, 0x40, 0, 64, 6, 0, 0]);
         self.bytes
             .extend([10, 0, 0, 1 + side as u8, 10, 0, 0, 1 + other as u8]);
-        // TCP, likewise.
+        // TCP, no checksum either.
         self.bytes.extend(ports[side].to_be_bytes());
         self.bytes.extend(ports[other].to_be_bytes());
         self.bytes.extend(self.next[side].to_be_bytes());

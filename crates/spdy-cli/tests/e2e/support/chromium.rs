@@ -1,4 +1,4 @@
-//! A Chromium without a window, spoken to by its DevTools protocol: opens a page, asks it questions, and notes what it said and fetched.
+//! A headless Chromium, controlled by the DevTools protocol: opens a page, evaluates scripts in it, and records its messages and fetches.
 
 use std::net::TcpStream;
 use std::path::Path;
@@ -19,7 +19,7 @@ pub(crate) struct Chromium {
     socket: WebSocket<TcpStream>,
     session: Option<String>,
     calls: u64,
-    /// Everything that was told without being asked.
+    /// All events of the DevTools protocol.
     events: Vec<Value>,
     _running: RunningProgram,
     _profile: tempfile::TempDir,
@@ -44,8 +44,8 @@ pub(crate) struct FetchedResource {
     pub(crate) protocol: String,
 }
 
-/// A Chromium without a window that says nothing of its own to anybody, and whose home is `folder`: nothing of whoever runs the
-/// tests is read or written.
+/// A headless Chromium without background requests. Its home is `folder`, so it reads and writes no files of the user that
+/// runs the tests.
 pub(crate) fn chromium(folder: &Path) -> Command {
     let mut command = Command::new("chromium");
     command.args([
@@ -84,7 +84,7 @@ impl Chromium {
         Self::start_in(tempfile::tempdir(), arguments)
     }
 
-    /// The same of somebody who prefers this.
+    /// The same with these `preferences` in its profile.
     pub(crate) fn start_preferring(preferences: &Value, arguments: &[String]) -> Self {
         let profile = tempfile::tempdir().expect("a folder can be made");
         let folder = profile.path().join("profile/Default");
@@ -132,7 +132,7 @@ impl Chromium {
         chromium
     }
 
-    /// Opens `url` anew, and waits until it is loaded.
+    /// Opens `url`, and waits until it is loaded.
     pub(crate) fn open(&mut self, url: &str, look: Viewport) {
         let media = json!([{
             "name": "prefers-color-scheme",
@@ -171,7 +171,7 @@ impl Chromium {
         self.call("Page.addScriptToEvaluateOnNewDocument", &prepare);
     }
 
-    /// Forgets what was kept of pages so far.
+    /// Clears the browser's cache.
     pub(crate) fn forget(&mut self) {
         self.call("Network.clearBrowserCache", &json!({}));
     }
@@ -195,7 +195,7 @@ impl Chromium {
         all
     }
 
-    /// Everything that was fetched since the page was opened, once each answer is there; what failed is told by its error.
+    /// Everything fetched since the page was opened, once each response is complete. A failed fetch has its error.
     pub(crate) fn fetched_resources(&mut self) -> Vec<FetchedResource> {
         let named = |events: &[Value], method: &str| -> Vec<Value> {
             let of_it = events.iter().filter(|event| event["method"] == method);
@@ -261,7 +261,7 @@ impl Chromium {
             .collect()
     }
 
-    /// What the page and the browser said on the console since then.
+    /// The console messages of the page and the browser since then.
     pub(crate) fn console_messages(&self) -> Vec<&Value> {
         let loud = [
             "Runtime.consoleAPICalled",

@@ -86,7 +86,7 @@ impl EchoOrigin {
         thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 let served = served.clone();
-                // Who hangs up in between has had enough.
+                // A client that disconnects early is no error.
                 thread::spawn(move || _ = served.answer_all(&socket));
             }
         });

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use sha2::{Digest, Sha256};
 
-/// One file of the folder that everybody serves.
+/// One file of the folder that every server of the tests serves.
 #[derive(Clone, Debug)]
 pub(crate) struct File {
     /// Its name, which is its size.

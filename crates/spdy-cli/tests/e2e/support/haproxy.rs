@@ -27,7 +27,7 @@ impl HaProxy {
     pub(crate) fn start(server: SocketAddr, how: &str, is_secure: bool, name: &str) -> Self {
         let is_there = is_installed("haproxy") || Path::new(PROGRAM).is_file();
         require("HAProxy", is_there);
-        // A port that was free may be somebody's by the time that it wants it.
+        // Another process may take the free port before HAProxy listens on it.
         let mut tries = (0..5).filter_map(|_| Self::try_start(server, how, is_secure, name));
         tries.next().expect("loopback has free ports")
     }
@@ -80,7 +80,7 @@ impl HaProxy {
         None
     }
 
-    /// Who signed its certificate, PEM.
+    /// The authority that signed its certificate, PEM.
     pub(crate) fn authority(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }

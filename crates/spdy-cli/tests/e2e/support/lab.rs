@@ -45,7 +45,7 @@ impl Lab {
         command
     }
 
-    /// The same, who knows the password of the databases of tests.
+    /// The same, with the password of the test databases.
     pub(crate) fn command_with_password(&self, arguments: &[&str]) -> Command {
         let mut command = self.command(arguments);
         command.env("PGPASSWORD", PASSWORD);

@@ -1,4 +1,4 @@
-//! Origins on addresses of their own that say byte for byte what a test tells them to, and know what they were asked.
+//! Origins on addresses of their own. They send the exact bytes that a test sets, and record the requests.
 //!
 //! ```text
 //! name, scheme ──▶ 127.0.0.N, a free port ──▶ head of a request ──▶ the test's closure ──▶ steps: bytes, silence, a reset
@@ -184,7 +184,7 @@ impl Origins {
                         if scheme == "http" {
                             return teller.serve(host, socket).await;
                         }
-                        // Who does not like our certificate leaves.
+                        // A client that does not trust the certificate ends the handshake.
                         if let Ok((socket, _)) = tls.accept(Box::new(socket)).await {
                             teller.serve(host, socket).await;
                         }
@@ -202,7 +202,7 @@ impl Origins {
         }
     }
 
-    /// What was asked so far, by all.
+    /// The requests to all origins so far.
     pub(crate) fn asked(&self) -> Vec<OriginRequest> {
         self.asked.lock().expect("nobody panicked").clone()
     }

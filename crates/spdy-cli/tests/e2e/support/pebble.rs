@@ -1,4 +1,4 @@
-//! Pebble, Let's Encrypt's authority for tests: every challenge is looked at, over the network and through the DNS that it is told.
+//! Pebble, Let's Encrypt's authority for tests. It validates every challenge over the network, with the configured DNS server.
 
 use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ pub(crate) struct ChallengeAddresses {
 impl Pebble {
     /// One whose certificates are good for `validity_s`.
     pub(crate) fn start(looks: &ChallengeAddresses, validity_s: u32) -> Self {
-        // A port that was free may be somebody's by the time that Pebble wants it.
+        // Another process may take the free port before Pebble listens on it.
         let mut tries = (0..5).filter_map(|_| Self::try_start(looks, validity_s));
         tries.next().expect("loopback has free ports")
     }
@@ -71,7 +71,7 @@ impl Pebble {
             .args(["-dnsserver", &looks.dns.to_string()])
             // It looks at once, and not after some seconds by chance.
             .env("PEBBLE_VA_NOSLEEP", "1")
-            // Of a hundred nonces it refuses one for practice, and not five: who meets three in a row waits for minutes.
+            // It rejects 1 % of nonces and not 5 %: a client that meets three rejections in a row waits for minutes.
             .env("PEBBLE_WFE_NONCEREJECT", "1");
         let (running, ()) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
             line.contains("ACME directory available").then_some(())
@@ -105,12 +105,12 @@ impl Pebble {
         format!("https://127.0.0.1:{}/dir", self.ports[0])
     }
 
-    /// Who signed the certificate that it shows itself.
+    /// The authority that signed its own server certificate, PEM.
     pub(crate) fn authority(&self) -> PathBuf {
         self.folder.path().join("authority.pem")
     }
 
-    /// Who signs the certificates that it gives.
+    /// The authority that signs the certificates it issues.
     pub(crate) fn roots(&self) -> Roots {
         let url = format!("https://127.0.0.1:{}/roots/0", self.ports[1]);
         let root = self.folder.path().join("root.pem");
@@ -128,7 +128,7 @@ impl Pebble {
             .count()
     }
 
-    /// What it has said.
+    /// The lines that it has printed.
     pub(crate) fn said(&self) -> Vec<String> {
         self.running.said()
     }

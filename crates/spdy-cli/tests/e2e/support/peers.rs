@@ -168,7 +168,7 @@ impl Peer {
         }
     }
 
-    /// What its client tells of a response's status: spdystream shows nobody the headers of SYN_REPLY.
+    /// The status that its client reports: spdystream does not expose the headers of SYN_REPLY.
     pub(crate) fn seen_status(self, status: u16) -> u16 {
         if self == Self::Moby { 0 } else { status }
     }

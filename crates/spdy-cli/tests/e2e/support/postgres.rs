@@ -1,4 +1,4 @@
-//! A PostgreSQL server of a test's own: made anew, reached over a socket of its folder and over TLS, gone with the test.
+//! A new PostgreSQL server for one test, reached over a socket in its folder and over TLS, removed after the test.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -11,13 +11,13 @@ use super::certificate::CERTIFICATE;
 use super::peers::{is_installed, require};
 use super::program::run_expecting;
 
-/// Whom the server runs as if the test is run by root, which it refuses: Debian's `nobody` and `nogroup`.
+/// The server's user if root runs the test, since the server refuses root: Debian's `nobody` and `nogroup`.
 const NOBODY_UID: u32 = 65_534;
 
 /// What its only user, `lab`, must know.
 pub(crate) const PASSWORD: &str = "open sesame";
 
-/// A server that runs until the test lets go of it.
+/// A server that runs until it is dropped.
 pub(crate) struct PostgresServer {
     folder: tempfile::TempDir,
     child: Child,
@@ -110,13 +110,13 @@ impl PostgresServer {
         }
     }
 
-    /// The URL of `database` by its socket. Whoever uses it must be told the password.
+    /// The URL of `database` by its socket, without the password.
     pub(crate) fn url(&self, database: &str) -> String {
         let (socket, port) = (self.folder.path().display(), self.port);
         format!("postgres://lab@/{database}?host={socket}&port={port}")
     }
 
-    /// The URL of `database` by TCP, as `user`, who is told to know `password`.
+    /// The URL of `database` by TCP, with `user` and `password`.
     pub(crate) fn url_by_tcp(&self, database: &str, user: &str, password: &str) -> String {
         let password = password.replace(' ', "%20");
         format!(
@@ -141,7 +141,7 @@ impl PostgresServer {
         String::from_utf8_lossy(&output.stdout).into_owned()
     }
 
-    /// Does `sql` in a transaction that stays open until the test lets go of it.
+    /// Runs `sql` in a transaction that stays open until the result is dropped.
     pub(crate) fn hold(&self, database: &str, sql: &str) -> OpenTransaction {
         let mut psql = self.psql(database);
         let psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -183,7 +183,7 @@ fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
         "ssl=on".to_owned(),
         format!("ssl_cert_file={}", folder.join("certificate.pem").display()),
         format!("ssl_key_file={}", folder.join("key.pem").display()),
-        "fsync=off".to_owned(), // nobody pulls a plug in a test
+        "fsync=off".to_owned(), // a test needs no durability
         "logging_collector=off".to_owned(),
     ] {
         server.arg("-c").arg(setting);

@@ -30,7 +30,7 @@ pub(crate) fn spdy(arguments: &[&str]) -> Command {
     command
 }
 
-/// What `command` said; it must have ended with `code`.
+/// The output of `command`, which must end with `code`.
 pub(crate) fn run_expecting(code: i32, command: &mut Command) -> Output {
     let output = output(command);
     let text =
@@ -45,7 +45,7 @@ pub(crate) fn run_expecting(code: i32, command: &mut Command) -> Output {
     output
 }
 
-/// What `command` said; it is killed when it does not end.
+/// The output of `command`, which is killed if it does not end.
 pub(crate) fn output(command: &mut Command) -> Output {
     output_within(MAX_RUN_TIME, command)
 }
@@ -66,7 +66,7 @@ pub(crate) fn output_of(child: Child) -> Output {
     patience::output_within(MAX_RUN_TIME, child)
 }
 
-/// A program that runs until the test lets go of it.
+/// A program that runs until it is dropped.
 pub(crate) struct RunningProgram {
     child: Child,
     said: Arc<Mutex<Vec<String>>>,
@@ -96,17 +96,17 @@ impl RunningProgram {
         assert!(status.success(), "{status}: {:#?}", self.said());
     }
 
-    /// What it has said so far.
+    /// The lines that it has printed so far.
     pub(crate) fn said(&self) -> Vec<String> {
         self.said.lock().expect("nobody panicked").clone()
     }
 
-    /// The first line that holds `words`, once it has said it.
+    /// The first line with `words`, once it is printed.
     pub(crate) fn line_with(&self, words: &str) -> String {
         self.line_where(words, |said| said.iter().find(|line| line.contains(words)))
     }
 
-    /// The line of this number, the first is 0, once it has said it.
+    /// The line of this number, the first is 0, once it is printed.
     pub(crate) fn line(&self, number: usize) -> String {
         self.line_where(&format!("line {number}"), |said| said.get(number))
     }

@@ -36,7 +36,7 @@ impl PendingResponse {
                 Ok(len @ 1..) => bytes.extend_from_slice(&piece[..len]),
                 _ => break,
             }
-            // Who keeps the connection open after a small answer is not waited for.
+            // Does not wait for a server that keeps the connection open after a small response.
             if bytes.len() < EAGER_CHECK_BYTES && RawResponse::of(&bytes).has_ended() {
                 break;
             }
@@ -54,7 +54,7 @@ pub(crate) struct RawResponse {
     pub(crate) head: String,
     /// Without chunks.
     pub(crate) body: Vec<u8>,
-    /// All of it came, as far as the client can tell.
+    /// The response is complete, as far as the client can see.
     pub(crate) is_whole: bool,
 }
 

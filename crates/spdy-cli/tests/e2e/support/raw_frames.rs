@@ -28,7 +28,7 @@ pub(crate) type Fields<'a> = &'a [(&'a str, &'a [u8])];
 /// Gives the status once it is there in the bytes so far, or `None` in its place once there will be none.
 type Reader = Box<dyn FnMut(&mut BytesMut) -> Option<Option<u16>>>;
 
-/// Who frames it.
+/// The protocol that frames the request.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum FrameProtocol {
     Http2,
@@ -76,7 +76,7 @@ impl FrameProtocol {
             Self::Http2 => http2(fields, body),
             Self::Spdy => spdy(fields, body),
         };
-        // Who refuses the beginning need not read the rest.
+        // A server that refuses the beginning need not read the rest.
         let _ = socket.write_all(&request);
         let mut got = BytesMut::new();
         let mut reader: Reader = match self {

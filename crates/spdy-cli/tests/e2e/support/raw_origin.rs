@@ -113,7 +113,7 @@ impl RawOrigin {
                         match secure {
                             false => answer_all(socket, name, &hosts, &sent).await,
                             true => {
-                                // Who does not like our certificate leaves.
+                                // A client that does not trust the certificate ends the handshake.
                                 if let Ok((socket, _)) = tls.accept(Box::new(socket)).await {
                                     answer_all(socket, name, &hosts, &sent).await;
                                 }
@@ -306,7 +306,7 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
     }
 }
 
-/// gzip with what nobody writes: extra field, name, comment, a time, an operating system that is none.
+/// gzip with unusual fields: an extra field, name, comment, time, and an unknown operating system.
 fn odd_gzip(text: &[u8]) -> Vec<u8> {
     let plain = coding::encode(text, "gzip", None).expect("gzip is known");
     // The usual header has ten bytes; FEXTRA, FNAME and FCOMMENT announce what follows it.

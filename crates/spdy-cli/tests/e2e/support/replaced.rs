@@ -11,17 +11,17 @@ use spdy_testkit::patience::until;
 use super::origins::Origins;
 use super::raw_client::PendingResponse;
 
-/// The site of which all is asked.
+/// The site of all requests.
 pub(crate) const SITE: &str = "www.site.test";
 /// Clients, each time over a new connection.
 const CLIENTS: usize = 4;
 /// Answers that there are to be at least before it is replaced once more.
 const ANSWERS: usize = 40;
-/// How long after it is asked to end the accelerator hears who has said nothing yet. A client that the system leaves alone for so
-/// long between its connection and its request may be cut off.
+/// How long a stopping accelerator waits for the first byte of a connection. A client that is delayed for so long between its
+/// connection and its request may be cut off.
 const STOP_LATENCY: Duration = Duration::from_secs(1);
 
-/// A socket of loopback, for one who listens there by that address.
+/// A listening loopback socket, and its address for the configuration.
 pub(crate) fn door() -> (TcpListener, SocketAddr) {
     let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
     let door = socket.local_addr().expect("it is bound");
@@ -40,8 +40,8 @@ pub(crate) fn config(top: &str, origins: &Origins, door: SocketAddr) -> String {
     )
 }
 
-/// Does `replace`, to which it hands what waits for enough answers of whoever is at `door` now. All clients were answered when this
-/// returns.
+/// Runs `replace` while clients send requests to `door`. `replace` gets a function that waits for enough new responses. All
+/// clients were answered when this returns.
 pub(crate) fn with_clients<T>(door: SocketAddr, replace: impl FnOnce(&dyn Fn()) -> T) -> T {
     let (answers, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let enough = || {
@@ -68,7 +68,7 @@ pub(crate) fn with_clients<T>(door: SocketAddr, replace: impl FnOnce(&dyn Fn()) 
     })
 }
 
-/// Asks until it is over, each time for another thing and over another connection, and must be answered.
+/// Sends requests until `is_over`, each for another path over a new connection. Each must be answered.
 fn ask_on(door: SocketAddr, client: usize, answers: &AtomicUsize, is_over: &AtomicBool) {
     for step in 0.. {
         if is_over.load(Ordering::SeqCst) {
@@ -90,7 +90,7 @@ fn ask_on(door: SocketAddr, client: usize, answers: &AtomicUsize, is_over: &Atom
     }
 }
 
-/// Asks for `target` over a connection of its own.
+/// Requests `target` over a new connection.
 pub(crate) fn get(door: SocketAddr, target: &str) -> PendingResponse {
     let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n");
     PendingResponse::begin(door, request.as_bytes())

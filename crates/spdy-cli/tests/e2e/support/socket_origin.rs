@@ -42,7 +42,7 @@ impl SocketOrigin {
         thread::spawn(move || {
             for socket in listener.incoming().map_while(Result::ok) {
                 let served = served.clone();
-                // Who hangs up in between has had enough.
+                // A client that disconnects early is no error.
                 thread::spawn(move || _ = served.serve(&socket));
             }
         });

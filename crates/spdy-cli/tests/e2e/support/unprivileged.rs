@@ -1,4 +1,4 @@
-//! The program for whoever is not root.
+//! The program for a user that is not root.
 
 use std::fs::Permissions;
 use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _};
@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt as _;
 use std::path::Path;
 use std::process::Command;
 
-/// A user and a group without a name; that of nobody, 65534, is what the kernel calls those whom a namespace does not know.
+/// A user and a group without a name. Not 65534 (`nobody`): the kernel shows that for IDs that a namespace does not map.
 pub(crate) const UNPRIVILEGED_ID: u32 = 54_321;
 
-/// The program for a user without privileges: whoever runs the tests, or somebody else if that is root. `folder` has a copy that they may run,
-/// wherever it was built.
+/// The program for a user without privileges: the user that runs the tests, or `UNPRIVILEGED_ID` if that is root. `folder` gets a copy
+/// that this user may run.
 pub(crate) fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
     let open = Permissions::from_mode(0o755);
     std::fs::set_permissions(folder, open).expect("it is ours");

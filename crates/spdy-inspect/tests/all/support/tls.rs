@@ -39,7 +39,7 @@ pub(crate) struct Talk {
 }
 
 impl Talk {
-    /// Moves records until nobody has any.
+    /// Moves records until neither side has any.
     pub(crate) fn turn(&mut self) {
         loop {
             let (mut up, mut down) = (Vec::new(), Vec::new());

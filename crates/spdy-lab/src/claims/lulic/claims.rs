@@ -1,4 +1,4 @@
-//! What he said, claim by claim.
+//! Lulic's claims.
 
 use super::grid::{
     by_bandwidth, by_delay, grid, grid_of_dom_content_loaded, knee, trips_of_base, trips_of_other,

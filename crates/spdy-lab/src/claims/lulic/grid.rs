@@ -1,4 +1,4 @@
-//! His cells, and what is measured over them.
+//! Lulic's cells, and what is measured over them.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ use crate::stats::Line;
 const BANDWIDTHS: [u32; 7] = [100, 256, 512, 1024, 2048, 5120, 10_240];
 const DELAYS: [u32; 6] = [10, 50, 100, 200, 250, 500];
 
-/// `setting` in one of his cells.
+/// `setting` in one of Lulic's cells.
 fn cell(setting: &Setting, bandwidth: u32, delay: u32) -> Setting {
     Setting {
         profile: profile(&format!("lulic:{bandwidth}kbit:{delay}ms")),

@@ -1,4 +1,4 @@
-//! The kinds of claims that he makes most.
+//! The most frequent kinds of claims of Lulic's paper.
 
 use super::grid::wins;
 use super::setting::{FACTORS, fitted_flags};

@@ -1,4 +1,4 @@
-//! His laboratory: the pages, the two ways that are compared, and what else may explain a difference.
+//! Lulic's laboratory: the pages, the two ways that are compared, and other factors that may explain a difference.
 
 use spdy_page::replica::Replica;
 

@@ -79,7 +79,7 @@ impl Figure {
         }
     }
 
-    /// The figure as part of a page; `id` is nobody else's there.
+    /// The figure as part of a page; `id` is unique there.
     pub(crate) fn write_html(&self, out: &mut String, id: &str) -> fmt::Result {
         let columns = match self.columns {
             1 => " one",

@@ -324,7 +324,7 @@ impl fmt::Display for SvgAttributes {
 /// What a text is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum TextStyle {
-    /// Under an axis, or wherever its middle is given.
+    /// Under an axis, or anywhere with a given middle.
     Axis,
     /// Before an axis: its end is given.
     Before,

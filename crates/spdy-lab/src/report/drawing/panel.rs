@@ -111,7 +111,7 @@ impl Panel {
         self.shapes.push(Shape::Close);
     }
 
-    /// The picture as an element of a page; `id` is nobody else's there.
+    /// The picture as an element of a page; `id` is unique there.
     pub(crate) fn write_html(&self, out: &mut String, id: &str, class: &str) -> fmt::Result {
         // A small drawing is not blown up to the width that there is.
         let most = self.width * MAGNIFIED;

@@ -31,7 +31,7 @@ pub fn render(contents: &Manifest, rows: &[Row], again: &[TrialWaterfalls]) -> S
 /// A figure as a file.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct FigureFile {
-    /// Its name, without an ending: letters, digits and hyphens, like nobody else's.
+    /// Its unique name, without an ending: letters, digits and hyphens.
     pub name: String,
     /// An SVG document, light, with every colour and size in its place.
     pub svg: String,

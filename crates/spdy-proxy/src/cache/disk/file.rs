@@ -1,5 +1,4 @@
-//! One file of the tier on a disk: whether it is the tier's, and the object in it
-//! ([`object_file`](spdy_cache::object_file)), read and written.
+//! One file of the disk tier: recognizes its name, and reads and writes the object in it ([`object_file`](spdy_cache::object_file)).
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -10,14 +9,14 @@ use spdy_cache::body::{Body, BodyBuilder};
 use spdy_cache::object_file::{Encoder, Layout, OpenObject, PREFIX_BYTES, file_name};
 use spdy_cache::policy::Policy;
 
-/// Whether a file is named as this tier names them: whoever names the wrong folder loses nothing.
+/// Whether a file has a name of this tier. Other files are not touched, so a wrong folder in the configuration loses nothing.
 pub(crate) fn is_store_file(path: &Path) -> bool {
     let is_new = path.extension().is_none_or(|extension| extension == "new");
     let stem = path.file_stem();
     is_new && path.is_file() && stem.is_some_and(|stem| is_hexadecimal(stem, 64))
 }
 
-/// Whether somebody removed it since it was listed.
+/// Whether the file was removed after it was listed.
 pub(crate) fn is_not_found(path: &Path) -> bool {
     let found = fs::symlink_metadata(path);
     found.is_err_and(|error| error.kind() == io::ErrorKind::NotFound)
@@ -31,7 +30,7 @@ pub(crate) fn is_hexadecimal(name: &OsStr, len: usize) -> bool {
             .all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
 }
 
-/// The head of a file that is whole as far as its head tells, with the file's name.
+/// The head of a file, with the file's name. The head must be valid and match the name.
 pub(crate) fn read_valid_head(path: &Path, policy: &Policy) -> io::Result<(String, OpenObject)> {
     let (object, _) = open(path, policy)?;
     let name = file_name(&object.key, &object.stored);
@@ -41,7 +40,7 @@ pub(crate) fn read_valid_head(path: &Path, policy: &Policy) -> io::Result<(Strin
     }
 }
 
-/// Writes all of an object to a new file at `path`, and has the disk have it.
+/// Writes an object to a new file at `path`, and syncs it to the disk.
 pub(crate) fn write_new(
     path: &Path,
     start: &[u8],
@@ -57,7 +56,7 @@ pub(crate) fn write_new(
     file.into_inner()?.sync_data()
 }
 
-/// Reads a file's head; the file then stands at its body.
+/// Reads the head of a file. The file position is then at the body.
 pub(crate) fn open(path: &Path, policy: &Policy) -> io::Result<(OpenObject, File)> {
     let mut file = File::open(path)?;
     let mut start = vec![0; PREFIX_BYTES];
@@ -67,7 +66,7 @@ pub(crate) fn open(path: &Path, policy: &Policy) -> io::Result<(OpenObject, File
     if want != got {
         return Err(io::Error::other(format!("{got} bytes, want {want}")));
     }
-    // No longer than a head may be: the layout has seen to that.
+    // The layout has checked the length of the head.
     start.resize(
         usize::try_from(layout.body_start()).map_err(io::Error::other)?,
         0,
@@ -77,7 +76,7 @@ pub(crate) fn open(path: &Path, policy: &Policy) -> io::Result<(OpenObject, File
     Ok((object, file))
 }
 
-/// Reads the body of `object` from a file that stands at it, each chunk checked.
+/// Reads the body of `object` from a file that is positioned there, and checks each chunk.
 pub(crate) fn read_body(object: &OpenObject, mut file: File) -> io::Result<Body> {
     let mut body = BodyBuilder::new(object.layout.body_len());
     let mut buffer = Vec::new();

@@ -1,4 +1,4 @@
-//! The folder of the tier on a disk: which files are in it, found again at the start, found for a request, and removed.
+//! The folder of the disk tier: scans its files at the start, looks up responses, and removes files.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,21 +20,21 @@ use crate::cache::disk::file::{
 use crate::cache::disk::index::{DiskIndex, FileLocation, Generation};
 use crate::cache::disk::removal::PendingRemovals;
 
-/// What the threads of the tier share.
+/// What the threads of the disk tier share.
 #[derive(Debug)]
 pub(crate) struct DiskFolder {
     pub(crate) path: PathBuf,
     pub(crate) max_bytes: u64,
-    /// What single sites may have of it.
+    /// The most bytes of single sites.
     pub(crate) site_bytes: Mutex<BTreeMap<String, u64>>,
     index: Mutex<DiskIndex>,
-    /// Of objects that are to be written.
+    /// Bytes of objects that wait to be written.
     pub(crate) waiting_bytes: AtomicU64,
     /// Changes that were sent to the writer and are not finished.
     pub(crate) pending_changes: AtomicUsize,
-    /// The last object was not written, since the disk did not take it: said once, until one is again.
+    /// The last object was not written because of a disk error. Logged once, until an object is written again.
     pub(crate) is_failing: AtomicBool,
-    /// What others have on the disk leaves less than `max_bytes`: said once.
+    /// Other files on the disk leave less than `max_bytes`. Logged once.
     pub(crate) is_space_limited: AtomicBool,
     /// Nothing is written any more.
     pub(crate) is_closed: AtomicBool,
@@ -45,7 +45,7 @@ pub(crate) struct DiskFolder {
 }
 
 impl DiskFolder {
-    /// The one at `path`, before anything of it is read; `max_bytes` is what all files may have together.
+    /// The folder at `path`, before it is scanned. `max_bytes` is the limit for all files together.
     pub(crate) fn new(path: &Path, max_bytes: u64) -> Self {
         Self {
             path: path.to_owned(),
@@ -67,12 +67,12 @@ impl DiskFolder {
         self.index.lock()
     }
 
-    /// Where the file of this name is.
+    /// The path of the file with this name.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.path.join(&name[..2]).join(name)
     }
 
-    /// Reads every head, and removes what is not whole.
+    /// Reads every head, and removes invalid files.
     pub(crate) fn scan(&self) -> io::Result<()> {
         let policy = Policy::site();
         let mut found = Vec::new();
@@ -92,7 +92,7 @@ impl DiskFolder {
                 }
                 match read_valid_head(&path, &policy) {
                     Ok(named) => found.push(named),
-                    // Who lent the folder goes on removing what is purged.
+                    // The process that lent the folder still removes purged files.
                     Err(_) if is_not_found(&path) => {}
                     Err(why) => {
                         tracing::info!(path = %path.display(), %why, "removed from the cache's folder");
@@ -107,7 +107,7 @@ impl DiskFolder {
                 }
             }
         }
-        // Which was used last is not known; which came last is.
+        // The time of last use is unknown, so the files are ordered by the time of receipt.
         found.sort_by_key(|(_, object)| object.stored.times().received);
         let mut index = self.index();
         for (name, object) in found {
@@ -119,8 +119,8 @@ impl DiskFolder {
         Ok(())
     }
 
-    /// The newest whole answer under `key` that is for a request with the fields `asked`. Files that are not what was written come
-    /// to `broken`: they are out of the index, and are to be removed.
+    /// The newest valid response under `key` for a request with the fields `asked`. Invalid files are added to `broken`: they are out of
+    /// the index, and the caller removes them.
     pub(crate) fn lookup(
         &self,
         key: &Key,
@@ -156,8 +156,8 @@ impl DiskFolder {
         }
     }
 
-    /// A file that is not what was written is nobody's answer: gives its place, if it was still in the index. A reader that hangs
-    /// may say so late, when another file has the name; and only the writer knows whether one is about to.
+    /// Takes an invalid file out of the index. Gives its location if it was still there. A reader that hangs may report this late, when
+    /// another file has the name. Only the writer knows whether it is about to write such a file.
     fn mark_corrupt(
         &self,
         key: &Key,
@@ -165,7 +165,7 @@ impl DiskFolder {
         which: Generation,
         why: &dyn std::fmt::Display,
     ) -> Option<FileLocation> {
-        // Purged or replaced in the meantime, it is no fault.
+        // It is not an error if the file was purged or replaced in the meantime.
         if !self.index().remove_generation(key, &name, which) {
             return None;
         }
@@ -174,7 +174,7 @@ impl DiskFolder {
         Some((key.clone(), name))
     }
 
-    /// Removes files for want of room.
+    /// Removes files to make room.
     pub(crate) fn evict(&self, names: &[String]) {
         self.counters
             .evicted

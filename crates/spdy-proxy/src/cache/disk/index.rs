@@ -1,7 +1,7 @@
-//! Which files the tier on a disk has: by key, by tag, by when each was used last, of all and of each site; and what was purged of late.
+//! The files of the disk tier by key, by tag and by last use, in total and for each site; and the recent purges.
 //!
-//! What was read or queued before a purge that means it is not believed after it ([`DiskIndex::is_purged_since`]): a purge is
-//! of everything that was handed over before, written or not.
+//! A read or a queued write from before a purge that matches it is dropped ([`DiskIndex::is_purged_since`]). A purge applies to everything
+//! that was handed over before it, written or not.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Bound;
@@ -12,13 +12,13 @@ use spdy_cache::shared::PurgeTarget;
 use spdy_cache::stored::Stored;
 use spdy_cache::tags::{self, PurgeTag};
 
-/// Purges that are remembered; what waited through more counts as purged.
+/// Purges that are remembered. A read or write from before all of them counts as purged.
 const MAX_RECENT_PURGES: usize = 256;
 
-/// Where a file is: under which key, and its name.
+/// The location of a file: its key and its name.
 pub(crate) type FileLocation = (Key, String);
 
-/// Which files there are.
+/// The index of the files.
 #[derive(Debug, Default)]
 pub(crate) struct DiskIndex {
     keys: BTreeMap<Key, BTreeMap<String, IndexEntry>>,
@@ -28,13 +28,13 @@ pub(crate) struct DiskIndex {
     next_use: u64,
     bytes: u64,
     sites: BTreeMap<Bytes, SiteUsage>,
-    /// Purges so far: what was read or queued before one that means it is not believed after it.
+    /// Purges so far. A read or a queued write from before a purge that matches it is dropped.
     purges: u64,
-    /// What the latest of them meant.
+    /// What the latest purges match.
     recent_purges: VecDeque<PurgeTarget>,
 }
 
-/// What a site has of it.
+/// What a site uses.
 #[derive(Debug, Default)]
 struct SiteUsage {
     bytes: u64,
@@ -42,7 +42,7 @@ struct SiteUsage {
     turns: BTreeSet<u64>,
 }
 
-/// Which of the files that had a name, one after the other: what is said of one is not said of the next.
+/// Distinguishes successive files of one name: a report about one file does not apply to the next.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Generation(u64);
 
@@ -55,7 +55,7 @@ pub(crate) struct IndexEntry {
 }
 
 impl DiskIndex {
-    /// The files of `key`, each with [which one of its name](Generation) it is; `None` if there are none.
+    /// The files of `key`, each with [its generation](Generation); `None` if there are none.
     pub(crate) fn names(&self, key: &Key) -> Option<Vec<(String, Generation)>> {
         let names = self.keys.get(key)?.iter();
         Some(
@@ -72,12 +72,12 @@ impl DiskIndex {
             .is_some_and(|names| names.contains_key(name))
     }
 
-    /// Files, all in all.
+    /// The number of files.
     pub(crate) fn files(&self) -> usize {
         self.by_last_use.len()
     }
 
-    /// Bytes in them.
+    /// Bytes of all files.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
@@ -87,7 +87,7 @@ impl DiskIndex {
         self.purges
     }
 
-    /// Adds a file, in the place of the one of its name.
+    /// Adds a file. Replaces the one with this name.
     pub(crate) fn add(&mut self, key: &Key, stored: &Stored, name: String, bytes: u64) {
         self.remove(key, &name);
         let turn = self.next_use;
@@ -118,7 +118,7 @@ impl DiskIndex {
             .insert(name, entry);
     }
 
-    /// Counts a use.
+    /// Records a use.
     pub(crate) fn record_use(&mut self, key: &Key, name: &str) {
         let turn = self.next_use;
         let Some(entry) = self.keys.get_mut(key).and_then(|names| names.get_mut(name)) else {
@@ -137,7 +137,7 @@ impl DiskIndex {
         self.next_use += 1;
     }
 
-    /// Takes a file out; `None` if it is not in.
+    /// Removes a file from the index; `None` if it is not there.
     pub(crate) fn remove(&mut self, key: &Key, name: &str) -> Option<IndexEntry> {
         let names = self.keys.get_mut(key)?;
         let entry = names.remove(name)?;
@@ -164,14 +164,14 @@ impl DiskIndex {
         Some(entry)
     }
 
-    /// Takes this one file out, and no later one of its name; whether it was in.
+    /// Removes this file from the index, but not a later one of its name. Gives whether it was there.
     pub(crate) fn remove_generation(&mut self, key: &Key, name: &str, which: Generation) -> bool {
         let entry = self.keys.get(key).and_then(|names| names.get(name));
         let is_it = entry.is_some_and(|entry| entry.generation == which);
         is_it && self.remove(key, name).is_some()
     }
 
-    /// Takes out what was used longest ago until at most `room` bytes are left; the names of what goes.
+    /// Removes the least recently used files from the index until at most `room` bytes are left. Gives their names.
     pub(crate) fn evict_to(&mut self, room: u64) -> Vec<String> {
         let mut names = Vec::new();
         while self.bytes > room
@@ -184,7 +184,7 @@ impl DiskIndex {
         names
     }
 
-    /// The same of what `site` has.
+    /// The same for the files of `site`.
     pub(crate) fn evict_site_to(&mut self, site: &[u8], room: u64) -> Vec<String> {
         let mut names = Vec::new();
         while let Some(of_site) = self.sites.get(site)
@@ -198,7 +198,7 @@ impl DiskIndex {
         names
     }
 
-    /// Takes out what has a key with this prefix; the places of what goes.
+    /// Removes files with this key prefix from the index. Gives their locations.
     pub(crate) fn purge_prefix(&mut self, prefix: &[u8]) -> Vec<FileLocation> {
         let prefix = Bytes::copy_from_slice(prefix);
         let from = Bound::Included(Key::range_start(prefix.clone()));
@@ -210,7 +210,7 @@ impl DiskIndex {
         self.purge(places, PurgeTarget::Prefix(prefix))
     }
 
-    /// Takes out what has this tag; the places of what goes.
+    /// Removes files with this tag from the index. Gives their locations.
     pub(crate) fn purge_tag(&mut self, tag: &PurgeTag) -> Vec<FileLocation> {
         let places = self.tags.get(tag).into_iter().flatten().cloned().collect();
         self.purge(places, PurgeTarget::Tag(tag.clone()))
@@ -226,13 +226,13 @@ impl DiskIndex {
         places
     }
 
-    /// Whether a purge later than the first `purges` meant this.
+    /// Whether a purge after count `purges` matched this response.
     pub(crate) fn is_purged_since(&self, purges: u64, key: &Key, stored: &Stored) -> bool {
         let later = self.purges - purges;
         if later > self.recent_purges.len() as u64 {
             return true;
         }
-        // At most as many as are remembered.
+        // No more than are remembered.
         let mut latest = self.recent_purges.iter().take(later as usize);
         latest.any(|meant| meant.matches(key, stored.headers()))
     }

@@ -1,11 +1,11 @@
-//! Whose a folder is: one process alone reads and writes it.
+//! Locks the cache folder: only one process reads and writes it.
 
 use std::fs::{File, TryLockError};
 use std::io;
 use std::path::Path;
 
-/// A folder that is ours. Whoever empties it takes the file `lock` along, and another could take the next one of that name: so
-/// it is the folder itself that is locked too, where the system locks folders. Some that are far away are not.
+/// The lock of a folder. If the folder is emptied, the file `lock` is deleted too, and another process could lock a new file of that name.
+/// So the folder itself is also locked, if the system can lock folders. Some network file systems cannot.
 #[derive(Debug)]
 pub(crate) struct FolderLock {
     file: File,
@@ -13,11 +13,11 @@ pub(crate) struct FolderLock {
 }
 
 impl FolderLock {
-    /// Takes the folder at `path`.
+    /// Locks the folder at `path`.
     ///
     /// # Errors
     ///
-    /// Another process has it, or the file cannot be made.
+    /// Another process has the lock, or the file cannot be created.
     pub(crate) fn take(path: &Path) -> io::Result<Self> {
         let file = File::create(path.join("lock"))?;
         take(&file)?;
@@ -40,7 +40,7 @@ impl FolderLock {
         self.file.unlock()
     }
 
-    /// Takes it again.
+    /// Locks the folder again.
     pub(crate) fn take_back(&self) -> io::Result<()> {
         take(&self.file)?;
         self.folder.as_ref().map_or(Ok(()), take)

@@ -1,5 +1,5 @@
-//! Files that are to be gone for good. An unlinked file may be there again after a cut of the power, until its folder has been synced; so
-//! that is done before anybody is told that what was purged is gone.
+//! Removes files durably. After a power failure, an unlinked file may be back until its folder has been synced. So a purge is reported as
+//! done only after the sync.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -7,17 +7,17 @@ use std::io;
 
 use crate::cache::disk::folder::DiskFolder;
 
-/// What is still to be done until all that was removed is gone for good.
+/// Removals that are not durable yet.
 #[derive(Debug, Default)]
 pub(crate) struct PendingRemovals {
-    /// Folders of which files were unlinked since they were synced last, by name.
+    /// Names of folders with files that were unlinked after the last sync.
     unsynced: BTreeSet<String>,
-    /// Files that could not be unlinked. There are no more than there are files.
+    /// Files that could not be unlinked. Their number is limited by the number of files.
     failed: BTreeSet<String>,
 }
 
 impl DiskFolder {
-    /// Removes the file of this name. One that cannot be is tried again by [`settle`](Self::settle).
+    /// Removes the file of this name. If that fails, [`settle`](Self::settle) tries again.
     pub(crate) fn unlink(&self, name: &str) {
         let removed = fs::remove_file(self.file(name));
         let mut removals = self.removals.lock();
@@ -31,19 +31,19 @@ impl DiskFolder {
         }
     }
 
-    /// Another file of this name was written: it is to stay.
+    /// A new file of this name was written, so the name is no longer removed.
     pub(crate) fn cancel_removal(&self, name: &str) {
         self.removals.lock().failed.remove(name);
     }
 
-    /// Sees to it that no crash brings back what was removed so far; whether none can.
+    /// Makes all removals durable, so that no crash brings a file back. Gives `false` if one of them failed.
     pub(crate) fn sync_removals(&self) -> bool {
         let left = std::mem::take(&mut self.removals.lock().failed);
         left.iter().for_each(|name| self.unlink(name));
         let unsynced = std::mem::take(&mut self.removals.lock().unsynced);
         for folder in unsynced {
             match sync(&self.path.join(&folder)) {
-                // Where it is gone, so are its files.
+                // If the folder is gone, so are its files.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
                     tracing::warn!(folder, %error, "a folder of the cache cannot be synced");
                     self.removals.lock().unsynced.insert(folder);
@@ -56,7 +56,7 @@ impl DiskFolder {
     }
 }
 
-/// Makes lasting which files are in the folder at `path`. Elsewhere than on Unix a folder is no file, and its system sees to that.
+/// Makes the names in the folder at `path` durable. A folder can be synced on Unix only; other systems handle this themselves.
 fn sync(path: &std::path::Path) -> io::Result<()> {
     match cfg!(unix) {
         true => File::open(path)?.sync_all(),

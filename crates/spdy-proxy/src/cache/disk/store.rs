@@ -1,4 +1,4 @@
-//! The tier on a disk: what was kept outlives a restart, and a kill, and is never served torn.
+//! The disk tier of the cache: stored responses survive a restart or a kill, and a damaged one is never served.
 //!
 //! ```text
 //!  keep ──queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
@@ -7,16 +7,16 @@
 //!  start ────────▶ reads every head; what is torn, or of another version, is removed
 //! ```
 //!
-//! A file is one object ([`object_file`](spdy_cache::object_file)), named by what it is for, so that a newer answer takes the other's place by
-//! renaming. The index in memory has keys, tags, lengths and when each was used last; by that the disk is kept within so
-//! many bytes. Nothing waits for a disk that is slow or full but who asks it: writes past a queue's room are left out, and
-//! what cannot be written is told in the log, counted, and served from memory all the same.
+//! A file holds one object ([`object_file`](spdy_cache::object_file)). Its name derives from the key and variant, so a newer response
+//! replaces the old one by a rename. The index in memory has keys, tags, lengths and last uses, and limits the bytes on the disk. A store
+//! never waits for a slow or full disk: writes beyond the queue's limit are skipped. Objects that cannot be written are logged, counted,
+//! and still served from memory.
 //!
-//! A folder is one process's. It may be lent to another that is to follow: the new one reads all heads while the old one answers on, from
-//! what it had found.
+//! One process has a folder. The folder may be lent to the process that replaces it: the new process reads all heads while the old one
+//! still serves what it had found.
 //!
-//! A soft purge is a hard one here: what is stale in memory may serve while it is fetched anew, and after a restart
-//! nobody remembers that it was purged.
+//! A soft purge is a hard purge here. In memory, a stale object may be served during revalidation. After a restart, the purge would be
+//! forgotten.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,9 +44,9 @@ use crate::cache::disk::writer::WriterCommand;
 
 /// Threads that read.
 const READERS: usize = 2;
-/// Requests that may wait for a reader; one more is a miss.
+/// Most requests that may wait for a reader; one more is a miss.
 const MAX_READS: usize = 256;
-/// Bytes of objects that may wait to be written; with more, the next is left out.
+/// Most bytes of objects that may wait to be written; with more, the next object is skipped.
 const MAX_WRITE_BYTES: u64 = 64 << 20;
 
 /// The tier. Dropping it writes the queue and releases the folder before it returns. After [`discard_queue`](Self::discard_queue) a drop does not
@@ -55,12 +55,12 @@ const MAX_WRITE_BYTES: u64 = 64 << 20;
 pub struct DiskStore {
     folder: Arc<DiskFolder>,
     reads: mpsc::SyncSender<LookupJob>,
-    /// Readers borrow it for a moment, when a file is to go.
+    /// Readers upgrade a weak reference to it when a file is to be removed.
     writes: Option<Arc<mpsc::Sender<WriterCommand>>>,
     writer: Option<thread::JoinHandle<()>>,
 }
 
-/// What was asked of a reader.
+/// A lookup that a reader handles.
 #[derive(Debug)]
 struct LookupJob {
     key: Key,
@@ -70,12 +70,12 @@ struct LookupJob {
 }
 
 impl DiskStore {
-    /// Opens the folder at `path`, which is made if it is not there, and reads the heads of what is in it. `max_bytes` is what all
-    /// files may have together.
+    /// Opens the folder at `path`, creates it if it does not exist, and reads the heads of its files. `max_bytes` is the limit for all
+    /// files together.
     ///
     /// # Errors
     ///
-    /// The folder cannot be made or read, or another process has it.
+    /// The folder cannot be created or read, or another process has it.
     pub fn open(path: &Path, max_bytes: u64) -> io::Result<Self> {
         fs::create_dir_all(path)?;
         let folder = Arc::new(DiskFolder::new(path, max_bytes));
@@ -90,9 +90,9 @@ impl DiskStore {
             let (folder, to_read) = (folder.clone(), to_read.clone());
             let writes = Arc::downgrade(&writes);
             spawn(&format!("disk-read-{number}"), move || {
-                // The lock is held while waiting: whoever is first in it gets the next.
+                // The reader that holds the lock waits for the next job.
                 while let Ok(find) = { to_read.lock().recv() } {
-                    // Who has waited too long has asked elsewhere, and would only keep others waiting.
+                    // A request that has waited too long has continued without the disk. Its lookup would only delay others.
                     if find.reply.is_closed() {
                         continue;
                     }
@@ -104,7 +104,7 @@ impl DiskStore {
                         // If the writer has ended, the next start removes the broken files.
                         folder.send(&writes, WriterCommand::Remove(broken));
                     }
-                    // Who asked may be gone.
+                    // The request may be gone.
                     let _ = find.reply.send(found);
                 }
             })?;
@@ -126,7 +126,7 @@ impl DiskStore {
         })
     }
 
-    /// The newest answer under `key` that is for a request with the fields `asked`, checked to its last byte.
+    /// The newest response under `key` for a request with the fields `asked`. All its bytes are checked.
     pub async fn lookup(
         &self,
         key: &Key,
@@ -150,7 +150,7 @@ impl DiskStore {
         (!self.folder.index().is_purged_since(purges, key, &found.0)).then_some(found)
     }
 
-    /// Writes an answer, sooner or later, or not if too much waits already.
+    /// Queues a response to be written; skips it if too much is queued already.
     pub fn store(&self, key: &Key, stored: Arc<Stored>, body: Body) {
         let head = key.as_bytes().len() + stored.weight() + size_of::<WriterCommand>();
         let weight = body.weight() + head as u64;
@@ -177,35 +177,35 @@ impl DiskStore {
         }
     }
 
-    /// From now on the files of sites may have so many bytes, by name; those that have more give soon.
+    /// Sets the most bytes that the files of each site may have, by name. Sites that have more are reduced soon.
     pub fn set_site_bytes(&self, quotas: BTreeMap<String, u64>) {
         self.send(WriterCommand::SetQuotas(quotas));
     }
 
-    /// Purges what has a key that begins with `prefix`: none of it is found from now on, and its files go soon
+    /// Purges objects with a key that begins with `prefix`. They are not found from now on, and their files are removed soon
     /// ([`flush_removals`](Self::flush_removals)).
     pub fn purge(&self, prefix: &[u8]) {
         let places = self.folder.index().purge_prefix(prefix);
         self.remove(places);
     }
 
-    /// Purges what has a tag, likewise.
+    /// Purges objects with a tag in the same way.
     pub fn purge_tag(&self, tag: &PurgeTag) {
         let places = self.folder.index().purge_tag(tag);
         self.remove(places);
     }
 
     fn remove(&self, places: Vec<FileLocation>) {
-        // While a disk hangs, nothing waits for it that has nothing to do there.
+        // Without files to remove, nothing waits for a disk that hangs.
         if !places.is_empty() {
             self.send(WriterCommand::Remove(places));
         }
     }
 
-    /// Takes one answer out, also one that waits to be written.
+    /// Removes one response, even if it still waits to be written.
     pub fn remove_entry(&self, key: &Key, stored: &Stored) {
         let name = file_name(key, stored);
-        // Looked at first: what no longer waits is in the index by then.
+        // Checked first: an object that no longer waits is in the index by then.
         let is_any_waiting = self.folder.waiting_bytes.load(Ordering::Acquire) > 0;
         let is_there = self.folder.index().remove(key, &name).is_some();
         if is_there || is_any_waiting {
@@ -213,38 +213,38 @@ impl DiskStore {
         }
     }
 
-    /// Waits until everything that was handed over is on the disk, and what was purged is not; whether the latter is so, and no crash brings
-    /// any of it back. If not, the system's reasons are in the log, and whoever asks again has it tried again.
+    /// Waits until all earlier changes are on the disk. Gives `true` if all removals are durable, so that no crash undoes one. If not, the
+    /// errors are in the log, and the next call tries again.
     pub async fn flush_removals(&self) -> bool {
         let (done, settled) = oneshot::channel();
         self.send(WriterCommand::SyncRemovals(done));
-        // An error is a writer that ended, and with it the process.
+        // An error means that the writer has ended, and the process with it.
         settled.await.unwrap_or(false)
     }
 
-    /// Leaves out what waits to be written, now and from now on: a program that ends is not to wait for a disk that is slow. What
-    /// was purged is removed all the same, if the program does not end before that.
+    /// Skips what waits to be written, now and from now on: a program that ends must not wait for a slow disk. Purged files are still
+    /// removed, unless the program ends before that.
     pub fn discard_queue(&self) {
         self.folder.is_closed.store(true, Ordering::Relaxed);
     }
 
-    /// Lets another process have the folder, after what waits now is written. What comes from now on is left out; what is there is found
-    /// as before, as long as the other leaves it there.
+    /// Lends the folder to another process, after the queue is written. Later writes are skipped. Lookups go on as long as the other
+    /// process leaves the files there.
     ///
     /// # Errors
     ///
-    /// The system does not let go of the lock.
+    /// The system cannot release the lock.
     pub async fn lend(&self) -> io::Result<()> {
         self.flush_removals().await;
         self.folder.is_lent.store(true, Ordering::Relaxed);
         self.ask_writer(WriterCommand::Lend).await
     }
 
-    /// Has the folder back from a process that has let go of it.
+    /// Takes the folder back from a process that has released it.
     ///
     /// # Errors
     ///
-    /// It has not; then nothing is written any more.
+    /// The other process has not released it; then nothing is written any more.
     pub async fn take_back(&self) -> io::Result<()> {
         self.ask_writer(WriterCommand::TakeBack).await?;
         self.folder.is_lent.store(false, Ordering::Relaxed);
@@ -261,7 +261,7 @@ impl DiskStore {
         answer.await.unwrap_or_else(ended)
     }
 
-    /// Files, and bytes in them.
+    /// The number of files, and their bytes.
     #[must_use]
     pub fn usage(&self) -> (usize, u64) {
         let index = self.folder.index();

@@ -1,4 +1,4 @@
-//! What the one writer of the tier on a disk does: one change after the other, in the order in which they were asked for.
+//! The writer thread of the disk tier: applies changes one by one, in the order of the queue.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::cache::disk::folder::DiskFolder;
 use crate::cache::disk::index::{DiskIndex, FileLocation};
 use crate::cache::disk::lock::FolderLock;
 
-/// What was asked of the writer.
+/// A change for the writer.
 #[derive(Debug)]
 pub(crate) enum WriterCommand {
     Store {
@@ -26,20 +26,20 @@ pub(crate) enum WriterCommand {
         stored: Arc<Stored>,
         body: Body,
         purges: u64,
-        /// Bytes that wait with it.
+        /// Bytes that wait with this object.
         weight: u64,
     },
-    /// Files that have left the index, if no others have come in their places since.
+    /// Files that have left the index. A file stays if a new one took its name since.
     Remove(Vec<FileLocation>),
-    /// One that may have come into the index since.
+    /// A file that may have entered the index since.
     Forget(Key, String),
-    /// What sites may have.
+    /// Most bytes of each site.
     SetQuotas(BTreeMap<String, u64>),
-    /// Wants to know whether no crash undoes what came before.
+    /// Reports whether all earlier removals are durable.
     SyncRemovals(oneshot::Sender<bool>),
-    /// Lets another process have the folder.
+    /// Lends the folder to another process.
     Lend(oneshot::Sender<io::Result<()>>),
-    /// Wants it back.
+    /// Takes it back.
     TakeBack(oneshot::Sender<io::Result<()>>),
 }
 
@@ -63,7 +63,7 @@ impl DiskFolder {
         is_sent
     }
 
-    /// Makes one change; `lock` is the folder's.
+    /// Applies one change; `lock` is the folder's.
     pub(crate) fn apply(&self, change: WriterCommand, lock: &FolderLock) {
         let pending = PendingChange(self);
         match change {
@@ -103,7 +103,7 @@ impl DiskFolder {
                 self.index().remove(&key, &name);
                 self.unlink(&name);
             }
-            // Here, so that no file of an evicted name is written in between.
+            // Done here, so that no file of an evicted name is written in between.
             WriterCommand::SetQuotas(quotas) => {
                 let mut evicted = Vec::new();
                 for (site, quota) in &quotas {
@@ -131,15 +131,14 @@ impl DiskFolder {
         }
     }
 
-    /// Says that the disk takes nothing any more, or takes something again: not of each object, of which there may be thousands a
-    /// second.
+    /// Logs when the disk starts or stops to fail. It does not log each object, because there may be thousands a second.
     fn log_write_state(&self, written: io::Result<()>) {
         match written {
             Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
                 tracing::warn!(folder = %self.path.display(), "the disk of the cache takes objects again");
             }
             Ok(()) => {}
-            // Ours: of this object alone.
+            // An error of our own: it is about this object only.
             Err(error) if error.kind() == io::ErrorKind::Other => {
                 tracing::debug!(%error, "not kept on the disk");
             }
@@ -176,21 +175,21 @@ impl DiskFolder {
         });
         let outcome = outcome.and_then(|()| self.publish(&new, key, stored, name, len, purges));
         if outcome.is_err() {
-            // What is left of it would be removed by the next start.
+            // Otherwise the next start would remove the rest of it.
             let _ = fs::remove_file(&new);
         }
         outcome
     }
 
-    /// Writes a file of `len` bytes. On a disk that has no room for it, since others have their things there too, what was used longest
-    /// ago goes, as where the tier has all it may have.
+    /// Writes a file of `len` bytes. If the disk is full because of other files, the least recently used objects are evicted, as at the
+    /// tier's own limit.
     fn write_with_room(
         &self,
         new: &Path,
         len: u64,
         write: impl Fn() -> io::Result<()>,
     ) -> io::Result<()> {
-        // What is unlinked while it is read gives its room later, and files take whole blocks: so twice as much each time.
+        // An unlinked file that is still read frees its room later, and files take whole blocks. So the room doubles each time.
         let (mut room, mut freed) = (len, 0);
         loop {
             let outcome = write();
@@ -201,12 +200,12 @@ impl DiskFolder {
             if !is_full {
                 return outcome;
             }
-            // What is left of it takes room itself.
+            // The unfinished file takes room itself.
             let _ = fs::remove_file(new);
             let (evicted, left) = {
                 let mut index = self.index();
                 let bytes = index.bytes();
-                // Nothing goes for what would not fit if all went.
+                // Nothing is evicted for an object that would not fit even in an empty tier.
                 if freed + bytes < len || self.is_closed.load(Ordering::Relaxed) {
                     return outcome;
                 }
@@ -228,7 +227,7 @@ impl DiskFolder {
         }
     }
 
-    /// Gives the new file its name, and the index the file.
+    /// Renames the new file to its name, and adds it to the index.
     fn publish(
         &self,
         new: &Path,
@@ -242,14 +241,14 @@ impl DiskFolder {
         let purged = || Err(io::Error::other("purged before it was written"));
         {
             let mut index = self.index();
-            // What was purged since it was handed over does not come back.
+            // An object that was purged after it was queued does not come back.
             if is_purged(&index) {
                 return purged();
             }
-            // Nobody finds the new one by the old one's place: a purge may mean the one and not the other.
+            // Lookups must not find the new file through the old entry: a purge may match only one of them.
             index.remove(key, &name);
         }
-        // While the disk takes its time, nobody waits for the index.
+        // The index is not locked while the disk is slow.
         if let Err(error) = fs::rename(new, self.file(&name)) {
             self.unlink(&name);
             return Err(error);
@@ -265,7 +264,7 @@ impl DiskFolder {
         Ok(())
     }
 
-    /// What the site of `key` may have.
+    /// The most bytes that the site of `key` may have.
     fn quota(&self, key: &Key) -> u64 {
         let quotas = self.site_bytes.lock();
         let site = std::str::from_utf8(key.site()).ok();
