@@ -157,7 +157,7 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
             events => {
                 let text = format!("{events:?}");
                 assert!(
-                    text.contains("Began") && text.contains("key log"),
+                    text.contains("SessionStart") && text.contains("key log"),
                     "{suite:?} {text}"
                 );
             }
