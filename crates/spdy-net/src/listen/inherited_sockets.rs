@@ -41,7 +41,7 @@ impl InheritedSockets {
     ///
     /// One is no socket of TCP that listens, and none of UDP.
     #[cfg(unix)]
-    pub fn of_environment() -> io::Result<Self> {
+    pub fn from_env() -> io::Result<Self> {
         let names = std::env::var("LISTEN_FDNAMES").unwrap_or_default();
         let mut all = ListenFd::from_env();
         let mut handed = Self::default();
@@ -65,7 +65,7 @@ impl InheritedSockets {
     ///
     /// None.
     #[cfg(not(unix))]
-    pub fn of_environment() -> io::Result<Self> {
+    pub fn from_env() -> io::Result<Self> {
         Ok(Self::default())
     }
 

@@ -17,11 +17,11 @@ impl Predecessor {
         Ok(None)
     }
 
-    pub(super) async fn lend(&mut self) {
+    pub(super) async fn request_cache(&mut self) {
         match self.0 {}
     }
 
-    pub(super) async fn give_way(&mut self) {
+    pub(super) async fn request_connections(&mut self) {
         match self.0 {}
     }
 
@@ -30,7 +30,7 @@ impl Predecessor {
     }
 }
 
-pub(super) fn tell_ready() {}
+pub(super) fn notify_ready() {}
 
 pub(super) struct Succession;
 

@@ -177,7 +177,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         plan.config.websocket.open,
         printer,
     );
-    let handed = InheritedSockets::of_environment();
+    let handed = InheritedSockets::from_env();
     let handed = handed.context("cannot listen on a socket that was handed over")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()

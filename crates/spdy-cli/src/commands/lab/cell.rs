@@ -14,7 +14,7 @@ use spdy_lab::store::row::Rows;
 use spdy_lab::store::summary::CellSummary;
 
 use super::experiment::Experiment;
-use super::loading::{self, Real};
+use super::loading::{self, RealTimeLoader};
 use crate::commands::count::at_least_one;
 use crate::commands::lab::command::PROGRAM;
 use crate::commands::lab::show;
@@ -82,7 +82,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if let Some(outcome) = loading::enter(&experiment.plan)? {
         return Ok(outcome);
     }
-    let real = Real::start(&experiment.plan)?;
+    let real = RealTimeLoader::start(&experiment.plan)?;
     let runner = experiment.into_runner(printer)?;
     match &args.store {
         Some(location) => store_cells(args, location, &numbers, &runner, real, printer),
@@ -137,7 +137,7 @@ fn store_cells(
     location: &Location,
     numbers: &[usize],
     runner: &Runner,
-    real: Real,
+    real: RealTimeLoader,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let mut store = Store::open_or_create(location, &Manifest::of(runner, PROGRAM))?;
@@ -195,7 +195,7 @@ fn print_cells(
     args: &Args,
     numbers: &[usize],
     runner: &Runner,
-    real: Real,
+    real: RealTimeLoader,
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let rows = Rows::new(runner, PROGRAM);

@@ -36,12 +36,12 @@ pub(super) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
 
 /// What loads the cells in real time.
 #[cfg(target_os = "linux")]
-pub(super) struct Real(Option<spdy_lab::live::cells::RealTimeRunner>);
+pub(super) struct RealTimeLoader(Option<spdy_lab::live::cells::RealTimeRunner>);
 
 #[cfg(not(target_os = "linux"))]
-pub(super) struct Real;
+pub(super) struct RealTimeLoader;
 
-impl Real {
+impl RealTimeLoader {
     /// Lays the link, if there are cells for it: a machine that gives none says so before anything is loaded.
     #[cfg(target_os = "linux")]
     pub(super) fn start(plan: &Plan) -> anyhow::Result<Self> {
@@ -81,7 +81,7 @@ impl Real {
 /// Loads the cells of these numbers, and gives each that is whole to `on_cell`, until that fails or `stops` says so.
 pub(super) fn load<'a>(
     runner: &'a Runner,
-    mut real: Real,
+    mut real: RealTimeLoader,
     numbers: &[usize],
     jobs: Option<NonZeroUsize>,
     stops: impl Fn() -> bool + Sync,

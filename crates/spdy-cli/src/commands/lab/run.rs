@@ -13,7 +13,7 @@ use spdy_lab::store::results::Store;
 use spdy_lab::store::row::Rows;
 
 use super::experiment::Experiment;
-use super::loading::{self, Real};
+use super::loading::{self, RealTimeLoader};
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
 use crate::commands::lab::command::PROGRAM;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     // Signals are caught before pages are opened, which may take long.
     let stop = stop_at_signal(printer)?;
     experiment.warn_ineffective(printer);
-    let real = Real::start(&experiment.plan)?;
+    let real = RealTimeLoader::start(&experiment.plan)?;
     let by_name = || Location::File(format!("{}.db", experiment.plan.name()).into());
     let location = args.store.clone().unwrap_or_else(by_name);
     let runner = experiment.into_runner(printer)?;
@@ -99,7 +99,7 @@ fn missing(runner: &Runner, store: &mut Store) -> anyhow::Result<Vec<usize>> {
 /// Loads the cells of these numbers and stores them, until all are done or a signal stops it. Returns how many are left.
 fn load(
     runner: &Runner,
-    real: Real,
+    real: RealTimeLoader,
     store: &mut Store,
     numbers: &[usize],
     stop: &AtomicBool,
