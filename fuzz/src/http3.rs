@@ -72,7 +72,7 @@ fn stream(way: StreamKind, limit: usize, choices: &mut Choices<'_>, wire: &[u8])
     }
     // After a fault in the content of a frame, that frame is the last.
     let back = read(way, &[&again], limit);
-    assert_eq!((&back.frames, &back.said), (&whole.frames, &whole.said));
+    assert_eq!((&back.frames, &back.events), (&whole.frames, &whole.events));
 }
 
 fn block(block: &[u8], limit: usize) {

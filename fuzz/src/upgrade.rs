@@ -40,7 +40,7 @@ fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
     let offer = complete(read_request(Script::new(pieces), limits, &runtime()));
     let offer = match offer {
         Ok(offer) => offer,
-        Err(error) => return told(&error),
+        Err(error) => return error_text(&error),
     };
     let request = format!("{:?}", offer.request());
     match complete(offer.accept(&PROTOCOLS)) {
@@ -54,7 +54,7 @@ fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
             assert!(written.starts_with(b"HTTP/1.1 101 ") && written.ends_with(b"\r\n\r\n"));
             format!("{request} {}", written.escape_ascii())
         }
-        Err(error) => format!("{request} {}", told(&error)),
+        Err(error) => format!("{request} {}", error_text(&error)),
     }
 }
 
@@ -87,7 +87,7 @@ fn answered(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
             );
             format!("{status} {headers:?} {body:?}")
         }
-        Err(error) => told(&error),
+        Err(error) => error_text(&error),
     }
 }
 
@@ -110,7 +110,7 @@ fn rest(io: Rewind<Script>, wire: &[u8]) -> Vec<u8> {
 }
 
 /// An error, as a person sees it.
-fn told(error: &UpgradeError) -> String {
+fn error_text(error: &UpgradeError) -> String {
     match error {
         // What was there by then is how it was cut.
         UpgradeError::Closed { .. } => "closed".to_owned(),

@@ -7,7 +7,7 @@
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
 use tokio::sync::Mutex;
 
-use crate::authority::{AcmeSettings, said};
+use crate::authority::{AcmeSettings, authority_error};
 use crate::error::AcmeError;
 use crate::folder::StateDir;
 use crate::transport::Transport;
@@ -55,7 +55,7 @@ impl Accounts {
             })?;
         let builder = Account::builder_with_http(Box::new(transport.clone()));
         let account = builder.from_credentials(credentials).await;
-        let account = account.map_err(|error| said(settings, "the directory", error))?;
+        let account = account.map_err(|error| authority_error(settings, "the directory", error))?;
         Ok((account, kept))
     }
 
@@ -75,7 +75,8 @@ impl Accounts {
         let directory = settings.directory.to_string();
         let builder = Account::builder_with_http(Box::new(transport.clone()));
         let made = builder.create(&account, directory, external.as_ref()).await;
-        let (account, kept) = made.map_err(|error| said(settings, "a new account", error))?;
+        let (account, kept) =
+            made.map_err(|error| authority_error(settings, "a new account", error))?;
         let kept = serde_json::to_vec(&kept).expect("an account can be written as JSON");
         self.folder.save_account(&kept)?;
         Ok((account, AccountFile(kept)))

@@ -223,11 +223,11 @@ impl Inner {
         drop(shown);
         let (key, request) = request(names)?;
         let finalized = order.finalize_csr(&request).await;
-        finalized.map_err(|error| self.said("a certificate", error))?;
+        finalized.map_err(|error| self.authority_error("a certificate", error))?;
         let is_over = |status| matches!(status, OrderStatus::Valid | OrderStatus::Invalid);
         self.until(&mut order, is_over).await?;
         let chain = order.certificate().await;
-        let chain = chain.map_err(|error| self.said("a certificate", error))?;
+        let chain = chain.map_err(|error| self.authority_error("a certificate", error))?;
         let chain = chain.ok_or_else(|| AcmeError::Order("valid, and has no chain".to_owned()))?;
         let chain = certificates_from_pem(chain.as_bytes(), self.settings.directory.as_str())?;
         Ok(Identity { chain, key })
@@ -244,7 +244,7 @@ impl Inner {
             Some(profile) => NewOrder::new(&names).profile(profile),
             None => NewOrder::new(&names),
         };
-        let said = |error| self.said("a new order", error);
+        let said = |error| self.authority_error("a new order", error);
         if let Some(replaced) = held.and_then(|held| CertificateIdentifier::try_from(held).ok()) {
             match account.new_order(&wanted().replaces(replaced)).await {
                 // Some do not know of replacing, or not of this one. One that was rate limited would be so again.
@@ -268,7 +268,7 @@ impl Inner {
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization =
-                authorization.map_err(|error| self.said("an authorization", error))?;
+                authorization.map_err(|error| self.authority_error("an authorization", error))?;
             let name = authorization.identifier().to_string();
             // Else an authority could have texts at any name of our zones.
             if !names
@@ -302,7 +302,7 @@ impl Inner {
                 authorized.as_str(),
             )?);
             let told = challenge.set_ready().await;
-            told.map_err(|error| self.said("a challenge", error))?;
+            told.map_err(|error| self.authority_error("a challenge", error))?;
         }
         Ok(shown)
     }
@@ -317,7 +317,7 @@ impl Inner {
         loop {
             let refreshed = order.refresh().await;
             let status = refreshed
-                .map_err(|error| self.said("its order", error))?
+                .map_err(|error| self.authority_error("its order", error))?
                 .status;
             if is_it(status) {
                 return Ok(status);
@@ -354,13 +354,17 @@ impl Inner {
         }
     }
 
-    fn said(&self, what: &'static str, source: Error) -> AcmeError {
-        said(&self.settings, what, source)
+    fn authority_error(&self, what: &'static str, source: Error) -> AcmeError {
+        authority_error(&self.settings, what, source)
     }
 }
 
 /// What the authority answered when `what` was wanted of it.
-pub(crate) fn said(settings: &AcmeSettings, what: &'static str, source: Error) -> AcmeError {
+pub(crate) fn authority_error(
+    settings: &AcmeSettings,
+    what: &'static str,
+    source: Error,
+) -> AcmeError {
     let directory = settings.directory.to_string();
     match is(&source, "accountDoesNotExist") {
         true => AcmeError::Account { directory },

@@ -55,34 +55,32 @@ impl Transport {
             StatusCode::SERVICE_UNAVAILABLE,
         ];
         if refused.contains(&response.status()) {
-            let told = response.headers().get(header::RETRY_AFTER);
-            let told =
-                told.and_then(|told| parse_retry_after(told.to_str().ok()?, SystemTime::now()));
-            *self.rest.lock() = told;
+            let retry_after = response.headers().get(header::RETRY_AFTER);
+            *self.rest.lock() = retry_after
+                .and_then(|value| parse_retry_after(value.to_str().ok()?, SystemTime::now()));
         }
     }
 }
 
-/// Seconds, or an hour (RFC 9110 §10.2.3).
-fn parse_retry_after(told: &str, now: SystemTime) -> Option<Duration> {
-    if let Ok(seconds) = told.parse() {
+/// The time to wait by a `Retry-After` value: seconds, or a date (RFC 9110 §10.2.3).
+fn parse_retry_after(value: &str, now: SystemTime) -> Option<Duration> {
+    if let Ok(seconds) = value.parse() {
         return Some(Duration::from_secs(seconds));
     }
-    let hour = httpdate::parse_http_date(told).ok()?;
-    hour.duration_since(now).ok()
+    let date = httpdate::parse_http_date(value).ok()?;
+    date.duration_since(now).ok()
 }
 
-/// Rewrites how long we are to rest so that it can be reckoned with: instant-acme adds it to the hour as it is, and no clock bears
-/// `u64::MAX` seconds more.
+/// Limits `Retry-After` to [`MAX_RETRY_AFTER`]: instant-acme adds it to the current time, which overflows for `u64::MAX` seconds.
 fn limit_retry_after(headers: &mut HeaderMap, now: SystemTime) {
-    let Some(told) = headers.remove(header::RETRY_AFTER) else {
+    let Some(value) = headers.remove(header::RETRY_AFTER) else {
         return;
     };
-    let told = told
+    let rest = value
         .to_str()
         .ok()
-        .and_then(|told| parse_retry_after(told, now));
-    if let Some(rest) = told {
+        .and_then(|value| parse_retry_after(value, now));
+    if let Some(rest) = rest {
         let seconds = rest.min(MAX_RETRY_AFTER).as_secs();
         headers.insert(header::RETRY_AFTER, seconds.into());
     }

@@ -91,5 +91,5 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     fn purge(&self, meant: PurgeTarget, soft: bool);
 
     /// Waits until others can read all purges so far; `false` if that takes too long. They are delivered later then.
-    fn told(&self) -> TierFuture<'_, bool>;
+    fn flush_purges(&self) -> TierFuture<'_, bool>;
 }

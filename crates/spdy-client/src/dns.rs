@@ -32,7 +32,7 @@ pub(crate) struct Dns {
 
 /// One question to the resolver.
 struct Lookup {
-    asked: Instant,
+    started_at: Instant,
     /// Set when the answer is there.
     answered: Latch,
     answer: OnceLock<(Instant, Result<Vec<IpAddr>, LookupError>)>,
@@ -142,7 +142,7 @@ impl Dns {
             names.clear();
         }
         let look_up = Arc::new(Lookup {
-            asked: now,
+            started_at: now,
             answered: Latch::new(),
             answer: OnceLock::new(),
         });
@@ -157,7 +157,7 @@ impl Dns {
                 Err(error) => Err(error.into()),
             };
             let now = runtime.now();
-            tracing::trace!(took = ?(now - asking.asked), ?answer, "name looked up");
+            tracing::trace!(took = ?(now - asking.started_at), ?answer, "name looked up");
             let _ = asking.answer.set((now, answer));
             asking.answered.set();
         }));

@@ -38,7 +38,7 @@ struct Tokens {
     /// Hundredths of a request.
     hundredths: u64,
     filled: Instant,
-    asked: Instant,
+    last_used: Instant,
 }
 
 impl Tokens {
@@ -92,7 +92,7 @@ impl RetryBudget {
         let mut all = self.tokens.lock();
         if !all.contains_key(origin)
             && all.len() >= MAX_ORIGINS
-            && let Some(oldest) = all.iter().min_by_key(|(_, tokens)| tokens.asked)
+            && let Some(oldest) = all.iter().min_by_key(|(_, tokens)| tokens.last_used)
         {
             let oldest = oldest.0.clone();
             all.remove(&oldest);
@@ -100,9 +100,9 @@ impl RetryBudget {
         let tokens = all.entry(origin.clone()).or_insert(Tokens {
             hundredths: BURST * PARTS_PER_TOKEN,
             filled: now,
-            asked: now,
+            last_used: now,
         });
-        tokens.asked = now;
+        tokens.last_used = now;
         tokens.fill(now);
         act(tokens)
     }

@@ -85,7 +85,7 @@ impl StreamingRequest {
 
 /// How a client is answered: what it speaks from here on.
 struct NegotiatedUpgrade {
-    asked: StreamingRequest,
+    request: StreamingRequest,
     protocol: SessionProtocol,
 }
 
@@ -343,7 +343,7 @@ impl<H: Handler> StreamingServer<H> {
         };
         let (speech, response) = judged?;
         let agreed = NegotiatedUpgrade {
-            asked,
+            request: asked,
             protocol: speech,
         };
         Ok((agreed, response.map(|()| String::new())))
@@ -406,7 +406,7 @@ impl<H: Handler> StreamingServer<H> {
             builder = builder.metrics(metrics);
         }
         let NegotiatedUpgrade {
-            asked,
+            request: asked,
             protocol: speech,
         } = agreed;
         match speech {

@@ -61,7 +61,7 @@ enum Layer {
 struct Http {
     client: Heads,
     server: Heads,
-    asked: Option<PendingUpgrade>,
+    pending: Option<PendingUpgrade>,
 }
 
 #[derive(Debug)]
@@ -311,20 +311,20 @@ impl Conversation {
         };
         loop {
             // Before each answer, so that it makes no difference whether the next one is here already.
-            while http.asked.is_none() {
+            while http.pending.is_none() {
                 match http.client.poll(limit) {
                     Some(Head::UpgradeRequest {
                         target,
                         to,
                         body_bytes,
                     }) => {
-                        http.asked = Some(PendingUpgrade::Upgrade {
+                        http.pending = Some(PendingUpgrade::Upgrade {
                             target,
                             to,
                             body_bytes,
                         });
                     }
-                    Some(Head::ConnectRequest) => http.asked = Some(PendingUpgrade::Tunnel),
+                    Some(Head::ConnectRequest) => http.pending = Some(PendingUpgrade::Tunnel),
                     Some(Head::Response { .. }) => {}
                     None => break,
                 }
@@ -342,7 +342,7 @@ impl Conversation {
                 Some(Head::UpgradeRequest { .. } | Head::ConnectRequest) => continue,
                 None => return,
             };
-            match (&http.asked, status) {
+            match (&http.pending, status) {
                 // The request may be missing in the capture: 101 to SPDY says enough.
                 (asked, 101) if let Some(switch) = switch => {
                     let (target, body) = match asked {
@@ -392,9 +392,9 @@ impl Conversation {
                 (Some(PendingUpgrade::Upgrade { target, to, .. }), _) => {
                     let why = format!("{target} asked for {to}, answered: {line}");
                     around.out.push((at, EventKind::Unreadable(why)));
-                    http.asked = None;
+                    http.pending = None;
                 }
-                _ => http.asked = None,
+                _ => http.pending = None,
             }
         }
     }

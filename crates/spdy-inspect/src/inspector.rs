@@ -61,7 +61,7 @@ pub struct Inspector {
     /// By ends in order of address; never iterated where order is told, but to finish.
     connections: BTreeMap<Ends, Connection>,
     held_bytes: usize,
-    told: u64,
+    numbered_connections: u64,
     events: VecDeque<Event>,
 }
 
@@ -89,7 +89,7 @@ impl Inspector {
             now: Instant::ZERO,
             connections: BTreeMap::new(),
             held_bytes: 0,
-            told: 0,
+            numbered_connections: 0,
             events: VecDeque::new(),
         }
     }
@@ -168,8 +168,8 @@ impl Inspector {
     fn emit(&mut self, number: &mut Option<u64>, out: Vec<(Instant, EventKind)>) {
         for (at, what) in out {
             let connection = *number.get_or_insert_with(|| {
-                self.told += 1;
-                self.told
+                self.numbered_connections += 1;
+                self.numbered_connections
             });
             self.events.push_back(Event {
                 at,

@@ -68,7 +68,7 @@ pub struct StreamTimeline {
     /// Who opened it.
     pub opened_by: Option<Direction>,
     /// What was asked: method and URL, or the headers that a stream without them has.
-    pub asked: String,
+    pub request: String,
     /// Its SYN_REPLY.
     pub replied: Option<Instant>,
     /// What was answered: the status.
@@ -243,7 +243,7 @@ impl TimeLine {
                 if let Some(line) = self.stream(at, id, seen) {
                     line.opened = line.opened.or(Some(at));
                     line.opened_by = line.opened_by.or(Some(direction));
-                    line.asked = asked;
+                    line.request = asked;
                     if frame.unidirectional {
                         line.finished[direction.back().index()] = Some(at);
                     }

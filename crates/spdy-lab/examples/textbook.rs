@@ -32,7 +32,7 @@ fn slope(of: &LulicComparison, time: fn(&Load) -> f64) -> f64 {
     Line::fit(&points).map_or(f64::NAN, |line| line.slope)
 }
 
-fn told(error: LulicError) -> String {
+fn format_error(error: LulicError) -> String {
     format!(
         "{:>5.1} % {:>+6.1} %",
         error.mean * 100.0,
@@ -60,15 +60,15 @@ fn parameters(out: &mut impl Write) -> std::io::Result<()> {
             writeln!(
                 out,
                 "{name:<24} {protocol:<6} {} {}",
-                told(load),
-                told(ready)
+                format_error(load),
+                format_error(ready)
             )?;
             errors.push((load, ready));
         }
         let (load, ready): (Vec<_>, Vec<_>) = errors.into_iter().unzip();
         let (load, ready) = (
-            told(LulicError::over(&load)),
-            told(LulicError::over(&ready)),
+            format_error(LulicError::over(&load)),
+            format_error(LulicError::over(&ready)),
         );
         writeln!(out, "{name:<24} {:<6} {load} {ready}", "all")?;
     }
@@ -174,8 +174,8 @@ fn main() -> std::io::Result<()> {
             }
             if protocol != RaceProtocol::H2 {
                 let browser_ms = Parameters::FITTED.browser_ms;
-                let load = told(both[1].load_error(browser_ms));
-                let ready = told(both[1].dom_content_loaded_error(browser_ms));
+                let load = format_error(both[1].load_error(browser_ms));
+                let ready = format_error(both[1].dom_content_loaded_error(browser_ms));
                 write!(out, " {load} {ready}")?;
             }
             writeln!(out)?;

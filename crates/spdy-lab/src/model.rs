@@ -14,7 +14,7 @@ pub const UNVERSIONED: u64 = 0;
 
 /// `model` for display.
 #[must_use]
-pub fn told(model: u64) -> String {
+pub fn format(model: u64) -> String {
     match model {
         UNVERSIONED => format!("{UNVERSIONED} (any from before they were counted)"),
         counted => counted.to_string(),

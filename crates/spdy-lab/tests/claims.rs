@@ -103,7 +103,7 @@ fn names_are_told_apart_and_the_page_tells_every_claim_as_it_stands() {
         let row = row.unwrap_or_else(|| {
             panic!("{claim:?} is not in docs/measurements/claims.md, or twice in the list")
         });
-        let claimed = claim.expected.told(claim.unit);
+        let claimed = claim.expected.describe(claim.unit);
         let start = format!("{} | {} | {claimed} | ", claim.what, claim.conditions);
         assert!(row.starts_with(&start), "{claim:?}: {row}");
     }

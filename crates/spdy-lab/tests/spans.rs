@@ -82,7 +82,7 @@ struct Setup {
     runtime: SimRuntime,
     proxy: Arc<Proxy>,
     notes: Arc<SpanRecorder>,
-    asked: OriginRequests,
+    requests: OriginRequests,
 }
 
 impl Setup {
@@ -113,8 +113,8 @@ impl Setup {
     }
 
     /// The last that an origin was told with the request for `target`.
-    fn told(&self, target: &str) -> HeaderMap {
-        let asked = self.asked.lock().unwrap();
+    fn last_upstream_headers(&self, target: &str) -> HeaderMap {
+        let asked = self.requests.lock().unwrap();
         let found = asked.iter().rev().find(|(asked, _)| asked == target);
         found
             .unwrap_or_else(|| panic!("{target} was not asked for"))
@@ -199,7 +199,7 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
         runtime,
         proxy,
         notes,
-        asked,
+        requests: asked,
     };
     let ended = executor.run(client(&stage));
     ended.unwrap_or_else(|stalled| panic!("seed {seed}: {stalled}"))
@@ -414,7 +414,7 @@ fn trace_headers_go_to_the_sites_origin_and_to_no_other_host() {
         stage.get("/private", &fields).await;
         let taken = stage.taken();
         let fetch = taken.iter().find(|span| span.kind == SpanKind::Client);
-        let told = stage.told("/private");
+        let told = stage.last_upstream_headers("/private");
         assert_eq!(told["traceparent"], fetch.unwrap().context.traceparent());
         assert!(!told.contains_key("tracestate"), "it is of another trace");
         // The client's trace ends here, and leads on.
@@ -425,7 +425,7 @@ fn trace_headers_go_to_the_sites_origin_and_to_no_other_host() {
         assert_eq!(request.link.as_ref().unwrap().traceparent(), CLIENTS);
         stage.get("/.spdy/1/-/p/cdn.test/b.png", &fields).await;
         assert_eq!(stage.taken().len(), 2);
-        let told = stage.told("/b.png");
+        let told = stage.last_upstream_headers("/b.png");
         assert!(!told.contains_key("traceparent") && !told.contains_key("tracestate"));
     });
 }
@@ -449,11 +449,11 @@ fn a_trusted_client_continues_its_trace_and_sampling() {
             assert_eq!(span.is_parent_remote, is_request);
             assert!(span.parent.is_some() && span.link.is_none(), "{span:?}");
         }
-        assert_eq!(stage.told("/private")["tracestate"], "a=b");
+        assert_eq!(stage.last_upstream_headers("/private")["tracestate"], "a=b");
         // One that has it not recorded, and one that says nothing.
         let unsampled = CLIENTS.replace("-01", "-00");
         stage.get("/private", &[("traceparent", &unsampled)]).await;
-        let told = stage.told("/private")["traceparent"]
+        let told = stage.last_upstream_headers("/private")["traceparent"]
             .to_str()
             .unwrap()
             .to_owned();
@@ -462,7 +462,7 @@ fn a_trusted_client_continues_its_trace_and_sampling() {
             "{told}"
         );
         stage.get("/private", &[]).await;
-        let told = stage.told("/private")["traceparent"]
+        let told = stage.last_upstream_headers("/private")["traceparent"]
             .to_str()
             .unwrap()
             .to_owned();
@@ -503,7 +503,7 @@ fn without_spans_a_trace_goes_on_as_it_came() {
     run(7, None, async |stage| {
         let fields = [("traceparent", CLIENTS), ("tracestate", "a=b")];
         stage.get("/private", &fields).await;
-        let told = stage.told("/private");
+        let told = stage.last_upstream_headers("/private");
         assert_eq!(told["traceparent"], CLIENTS);
         assert_eq!(told["tracestate"], "a=b");
     });

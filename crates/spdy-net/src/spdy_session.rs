@@ -87,7 +87,10 @@ impl SpdyClient {
                 .map_err(|error| exchange_error(&error))?
                 .into_parts();
             let body = match head.headers.contains_key(http::header::CONTENT_LENGTH) {
-                true => Body::wrap(LengthCheckedBody { body, told: false }),
+                true => Body::wrap(LengthCheckedBody {
+                    body,
+                    is_end_reported: false,
+                }),
                 false => body,
             };
             Ok(Response::from_parts(head, body))
@@ -125,7 +128,7 @@ impl SpdyClient {
 struct LengthCheckedBody {
     body: Body,
     /// The end was told, good or bad.
-    told: bool,
+    is_end_reported: bool,
 }
 
 impl http_body::Body for LengthCheckedBody {
@@ -136,14 +139,14 @@ impl http_body::Body for LengthCheckedBody {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        if self.told {
+        if self.is_end_reported {
             return Poll::Ready(None);
         }
         let polled = std::task::ready!(Pin::new(&mut self.body).poll_frame(cx));
         if let Some(Ok(_)) = polled {
             return Poll::Ready(polled);
         }
-        self.told = true;
+        self.is_end_reported = true;
         Poll::Ready(match (polled, self.body.length_mismatch()) {
             (None, Some(mismatch)) => Some(Err(Box::new(mismatch))),
             (ended, _) => ended,
@@ -151,7 +154,7 @@ impl http_body::Body for LengthCheckedBody {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.told || (self.body.is_end_stream() && self.body.length_mismatch().is_none())
+        self.is_end_reported || (self.body.is_end_stream() && self.body.length_mismatch().is_none())
     }
 
     fn size_hint(&self) -> SizeHint {

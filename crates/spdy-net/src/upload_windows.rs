@@ -123,7 +123,7 @@ impl UploadWindows {
     }
 
     /// SETTINGS say `size`.
-    pub(crate) fn told(&self, size: u32) {
+    pub(crate) fn settings_sent(&self, size: u32) {
         self.lock().sent = size;
     }
 }
@@ -178,7 +178,9 @@ mod tests {
     /// The window size that the next SETTINGS frame announces.
     fn next(windows: &UploadWindows) -> Option<u32> {
         let change = windows.poll_change(&Context::from_waker(Waker::noop()));
-        change.into_iter().for_each(|size| windows.told(size));
+        change
+            .into_iter()
+            .for_each(|size| windows.settings_sent(size));
         change
     }
 

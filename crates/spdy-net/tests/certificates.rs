@@ -189,7 +189,7 @@ async fn an_authority_that_is_kept_is_the_same_the_next_time() {
     for kind in [KeyKind::EcdsaP256, KeyKind::Rsa2048, KeyKind::Ed25519] {
         let dir = tempfile::tempdir().unwrap();
         let certificate = dir.path().join("ca.pem");
-        assert!(LocalCa::kept(&certificate, kind).unwrap().is_none());
+        assert!(LocalCa::load(&certificate, kind).unwrap().is_none());
         let first = LocalCa::load_or_create(&certificate, kind).unwrap();
         std::fs::write(&certificate, "something else").unwrap();
         let second = LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).unwrap();

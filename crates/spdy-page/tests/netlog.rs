@@ -456,7 +456,7 @@ fn no_more_requests_are_watched_than_a_recording_keeps() {
 }
 
 /// What the browser tells of a request by script, from its memory or not.
-fn told(number: usize, url: &str, priority: &str, from_memory: bool) -> String {
+fn devtools_request(number: usize, url: &str, priority: &str, from_memory: bool) -> String {
     let kind = if number == 1 { "Document" } else { "Image" };
     let params = format!(
         r#"{{"requestId":"{number}","request":{{"url":"{url}","method":"GET","initialPriority":"{priority}"}},"timestamp":{number},"type":"{kind}"}}"#
@@ -479,7 +479,10 @@ fn addresses_missing_in_the_log_come_from_devtools() {
     log.exchange("https://a.test/", true, 4_242, HTML, "hi");
     let received = r#"{"method":"Network.responseReceived","params":{"requestId":"1","response":{"remoteIPAddress":"[2001:db8::7]"}}}"#;
     let mut observations = Observations::new(&Limits::default());
-    observations.take(&told(1, "https://a.test/", "VeryHigh", false), true);
+    observations.take(
+        &devtools_request(1, "https://a.test/", "VeryHigh", false),
+        true,
+    );
     observations.take(received, true);
     let limits = Limits::default();
     let recorded = netlog::record(log.text().as_bytes(), "x", "x", &observations, &limits);
@@ -497,11 +500,11 @@ fn repeated_requests_match_their_own_observation() {
     log.exchange(url, false, socket, HTML, "2!");
     let mut observations = Observations::new(&Limits::default());
     let messages = [
-        told(1, "http://a.test/", "VeryHigh", false),
-        told(2, url, "Low", false),
-        told(3, url, "memory", true),
-        told(4, url, "disk", false),
-        told(5, url, "High", false),
+        devtools_request(1, "http://a.test/", "VeryHigh", false),
+        devtools_request(2, url, "Low", false),
+        devtools_request(3, url, "memory", true),
+        devtools_request(4, url, "disk", false),
+        devtools_request(5, url, "High", false),
     ];
     messages
         .iter()
@@ -540,9 +543,12 @@ fn a_look_into_the_cache_is_no_failure_of_what_came_afterwards() {
     }
     log.exchange(font, false, socket, HTML, "1!");
     let mut observations = Observations::new(&Limits::default());
-    observations.take(&told(1, "http://a.test/", "VeryHigh", false), true);
-    observations.take(&told(2, font, "Low", false), true);
-    observations.take(&told(3, absent, "Low", false), true);
+    observations.take(
+        &devtools_request(1, "http://a.test/", "VeryHigh", false),
+        true,
+    );
+    observations.take(&devtools_request(2, font, "Low", false), true);
+    observations.take(&devtools_request(3, absent, "Low", false), true);
     let failed = r#"{"method":"Network.loadingFailed","params":{"requestId":"3","timestamp":4,"errorText":"net::ERR_CACHE_MISS"}}"#;
     observations.take(failed, true);
     let limits = Limits::default();

@@ -95,7 +95,7 @@ impl SharedTier for Door {
         }
     }
 
-    fn told(&self) -> TierFuture<'_, bool> {
+    fn flush_purges(&self) -> TierFuture<'_, bool> {
         Box::pin(std::future::ready(true))
     }
 }

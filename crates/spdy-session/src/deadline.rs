@@ -61,7 +61,7 @@ impl Deadlines {
     }
 
     /// A frame, or a piece of DATA, left.
-    pub(crate) fn said(&mut self, now: Instant) {
+    pub(crate) fn record_sent(&mut self, now: Instant) {
         self.last_activity = now;
     }
 
@@ -140,7 +140,7 @@ impl Session {
         let keepalive = config
             .keepalive_interval
             .map(|interval| match self.pings.flight() {
-                Some(flight) => flight.asked + config.keepalive_timeout,
+                Some(flight) => flight.requested_at + config.keepalive_timeout,
                 None => waits.last_received + interval,
             });
         [
@@ -283,7 +283,7 @@ impl Session {
         let (now, heard) = (self.now, self.deadlines.last_received);
         let patience = self.config.keepalive_timeout;
         match self.pings.flight() {
-            Some(flight) if now < flight.asked + patience => return,
+            Some(flight) if now < flight.requested_at + patience => return,
             Some(_)
                 if !self.stream_windows
                     && (self.deadlines.is_reading_stopped || self.is_behind_data()) =>
@@ -291,7 +291,7 @@ impl Session {
                 return self.await_single_echo();
             }
             // no echo, but the peer lives: Undertow never answers a PING
-            Some(flight) if heard > flight.asked => self.pings.forget(),
+            Some(flight) if heard > flight.requested_at => self.pings.forget(),
             Some(_) => return self.fail(SessionError::KeepaliveTimeout { waited: patience }),
             None => {}
         }

@@ -15,7 +15,7 @@ use crate::config::Role;
 pub(crate) struct PingInFlight {
     id: u32,
     /// When it was requested, or written: the start of the timeout for a dead session.
-    pub(crate) asked: Instant,
+    pub(crate) requested_at: Instant,
     /// When it was written: what the round trip is measured from.
     sent: Option<Instant>,
 }
@@ -70,7 +70,7 @@ impl Pings {
         if self.flight.is_none() {
             self.flight = Some(PingInFlight {
                 id: self.next_id,
-                asked: now,
+                requested_at: now,
                 sent: None,
             });
             // 2^31 pings later the ids start again; 0 is left out, which some peers do not echo
@@ -107,7 +107,7 @@ impl Pings {
     /// Waits for an answer from `now` on: it could not be read before.
     pub(crate) fn restart_wait(&mut self, now: Instant) {
         if let Some(flight) = &mut self.flight {
-            flight.asked = now;
+            flight.requested_at = now;
         }
     }
 
@@ -155,7 +155,7 @@ impl Pings {
             .flight
             .as_mut()
             .filter(|flight| flight.sent.is_none())?;
-        (flight.asked, flight.sent) = (now, Some(now));
+        (flight.requested_at, flight.sent) = (now, Some(now));
         self.behind_data |= std::mem::take(&mut self.data_since);
         Some(flight.id)
     }

@@ -325,7 +325,7 @@ impl Session {
         self.update_backpressure(); // what was consumed since, where there are no windows
         let wrote = self.write_next(out);
         if wrote {
-            self.deadlines.said(now);
+            self.deadlines.record_sent(now);
         }
         self.after_change();
         wrote

@@ -42,7 +42,7 @@ pub(crate) struct TierState {
     /// Wakes the keeper: a purge waits to be written to the log.
     pub(crate) wake: Notify,
     /// The number up to which purges are in the log.
-    pub(crate) told: watch::Sender<u64>,
+    pub(crate) published: watch::Sender<u64>,
     /// Whether the keeper has made its first round.
     pub(crate) started: watch::Sender<bool>,
     writer: Writer,
@@ -97,7 +97,7 @@ impl TierState {
             write_queues: lanes,
             counters: Counters::default(),
             wake: Notify::new(),
-            told: watch::Sender::new(0),
+            published: watch::Sender::new(0),
             started: watch::Sender::new(false),
             writer: me,
             on_purge: ear,
@@ -144,10 +144,10 @@ impl TierState {
     }
 
     /// Records the outcome of a request to a part.
-    pub(crate) fn asked<T>(&self, part: usize, outcome: &Result<T, Failure>) {
+    pub(crate) fn record_request<T>(&self, part: usize, outcome: &Result<T, Failure>) {
         let failure = outcome.as_ref().err();
         let was_answered = failure.is_none_or(Failure::was_answered);
-        lock(&self.parts).asked(part, was_answered);
+        lock(&self.parts).record_request(part, was_answered);
         self.log_health_change(failure);
     }
 
@@ -222,7 +222,7 @@ impl TierState {
         let found = tokio::time::timeout_at(until, look)
             .await
             .unwrap_or_else(late);
-        self.asked(place.part, &found);
+        self.record_request(place.part, &found);
         let counters = &self.counters;
         let (counter, found) = match found {
             Ok(ReadResult::Hit(found)) => {
@@ -335,7 +335,7 @@ impl TierState {
             let late = |_| Err(Failure::Timeout(self.config.timeout));
             let read = tokio::time::timeout_at(until, self.read_log()).await;
             let read = read.unwrap_or_else(late);
-            self.asked(part, &read);
+            self.record_request(part, &read);
             if read.is_err() {
                 return PurgeCheck::Unknown;
             }
@@ -413,7 +413,7 @@ impl TierState {
             return false;
         }
         let outcome = self.store.delete(place).await;
-        self.asked(place.part, &outcome);
+        self.record_request(place.part, &outcome);
         self.record_write(&outcome);
         if outcome.is_ok() {
             lock(&self.pending_deletes).remove(place, turn);
@@ -448,7 +448,7 @@ impl TierState {
             self.read_log().await?;
             let told = lock(&self.outbox).mark_sent(&entry.what, Instant::now());
             if let Some(told) = told {
-                self.told.send_replace(told);
+                self.published.send_replace(told);
             }
         }
         Ok(())

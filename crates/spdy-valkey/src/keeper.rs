@@ -44,7 +44,7 @@ pub(crate) async fn run(inner: Arc<TierState>) {
             match tokio::time::timeout(bound, inner.sync_log()).await {
                 // There were many entries: the rest in another round.
                 Err(_) if inner.mark() != before => inner.wake.notify_one(),
-                outcome => inner.asked(part, &outcome.unwrap_or_else(late)),
+                outcome => inner.record_request(part, &outcome.unwrap_or_else(late)),
             }
         }
         if pause < poll && inner.available_parts() == PARTS {

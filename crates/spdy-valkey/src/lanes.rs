@@ -169,7 +169,7 @@ impl TierState {
             .store
             .write(&place, &name, &object[..head_len], &object, lifetime)
             .await;
-        self.asked(place.part, &written);
+        self.record_request(place.part, &written);
         self.record_write(&written);
         if written.as_ref().is_ok_and(|objects| *objects > MAX_OBJECTS) {
             self.queue_delete(&place);

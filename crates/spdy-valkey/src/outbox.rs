@@ -22,7 +22,7 @@ const RESEND_WINDOW: Duration = Duration::from_secs(600);
 #[derive(Debug, Default)]
 pub(crate) struct Outbox {
     waiting: VecDeque<PurgeEvent>,
-    told: VecDeque<(Instant, PurgeEvent)>,
+    sent: VecDeque<(Instant, PurgeEvent)>,
     /// All that were ever put in.
     count: u64,
 }
@@ -61,9 +61,9 @@ impl Outbox {
         if self.waiting.front() == Some(what)
             && let Some(what) = self.waiting.pop_front()
         {
-            self.told.push_back((now, what));
-            if self.told.len() > MAX_SENT {
-                self.told.pop_front();
+            self.sent.push_back((now, what));
+            if self.sent.len() > MAX_SENT {
+                self.sent.pop_front();
             }
         }
         self.waiting.is_empty().then_some(self.count)
@@ -71,7 +71,7 @@ impl Outbox {
 
     /// The log is lost: recent purges are written again.
     pub(crate) fn resend(&mut self, now: Instant) {
-        let told = self.told.drain(..);
+        let told = self.sent.drain(..);
         let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
         let late: Vec<PurgeEvent> = late.map(|(_, what)| what).collect();
         for what in late.into_iter().rev() {

@@ -20,7 +20,7 @@ const PROBES: u32 = 2;
 pub(crate) struct PartHealth {
     parts: [PartState; PARTS],
     /// The last reported state: whether all answer.
-    said: Option<bool>,
+    last_logged: Option<bool>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,7 @@ impl PartHealth {
             parts: [PartState::Unavailable {
                 answered: PROBES - 1,
             }; PARTS],
-            said: None,
+            last_logged: None,
         }
     }
 
@@ -60,7 +60,7 @@ impl PartHealth {
     }
 
     /// A request was answered, or was not.
-    pub(crate) fn asked(&mut self, part: usize, was_answered: bool) {
+    pub(crate) fn record_request(&mut self, part: usize, was_answered: bool) {
         if let PartState::Available { failures } = &mut self.parts[part] {
             *failures = if was_answered { 0 } else { *failures + 1 };
             if *failures >= FAILURES {
@@ -86,7 +86,7 @@ impl PartHealth {
     /// The change to report now, once.
     pub(crate) fn take_change(&mut self) -> Option<HealthChange> {
         let all = self.available() == PARTS;
-        let before = self.said.replace(all);
+        let before = self.last_logged.replace(all);
         match (before, all) {
             (Some(true) | None, false) => Some(HealthChange::Lost),
             (Some(false), true) => Some(HealthChange::Recovered),
@@ -110,14 +110,14 @@ mod tests {
         probed(&mut parts, |_| true);
         assert_eq!((parts.available(), parts.take_change()), (PARTS, None));
         for _ in 0..FAILURES - 1 {
-            parts.asked(3, false);
+            parts.record_request(3, false);
         }
-        parts.asked(3, true);
+        parts.record_request(3, true);
         for _ in 0..FAILURES - 1 {
-            parts.asked(3, false);
+            parts.record_request(3, false);
         }
         assert!(parts.answers(3), "not in a row");
-        parts.asked(3, false);
+        parts.record_request(3, false);
         assert!(!parts.answers(3));
         assert_eq!(parts.take_change(), Some(HealthChange::Lost));
         probed(&mut parts, |_| true);

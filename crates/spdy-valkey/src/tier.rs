@@ -138,10 +138,10 @@ impl SharedTier for Tier {
         self.inner.purge(PurgeEvent::Purge { meant, soft });
     }
 
-    fn told(&self) -> TierFuture<'_, bool> {
+    fn flush_purges(&self) -> TierFuture<'_, bool> {
         Box::pin(async {
             let all = self.inner.purges();
-            let mut told = self.inner.told.subscribe();
+            let mut told = self.inner.published.subscribe();
             if !self.inner.answers(self.inner.log_part()) {
                 return *told.borrow() >= all;
             }

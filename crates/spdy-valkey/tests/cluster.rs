@@ -120,7 +120,7 @@ impl Cache {
 
     async fn purge(&self, meant: PurgeTarget) {
         self.tier.purge(meant, false);
-        assert!(self.tier.told().await, "the log is there");
+        assert!(self.tier.flush_purges().await, "the log is there");
     }
 
     /// Waits until it knows what `other` knows.

@@ -303,7 +303,7 @@ impl Session {
         entry.span = trace::local_stream(Role::Client, now, Some((&head.method, &head.uri)));
         let opened = self.shared.command(|state| {
             state.exchanges.requests += 1;
-            entry.asked = state.accepts_streams.then(|| {
+            entry.push_parent = state.accepts_streams.then(|| {
                 Arc::new(PushParent {
                     uri: head.uri,
                     headers: head.headers,

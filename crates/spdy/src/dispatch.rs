@@ -173,7 +173,7 @@ impl State {
             .ok_or(RstStatus::INVALID_STREAM)?;
         let promise =
             decode_promise(version, &opening.headers).map_err(|_| RstStatus::PROTOCOL_ERROR)?;
-        match self.entries[*parent].asked.clone() {
+        match self.entries[*parent].push_parent.clone() {
             Some(asked)
                 if is_same_origin(&asked.uri, &promise.request.uri)
                     && self.may_wait(&promise.request.uri) =>

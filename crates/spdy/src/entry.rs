@@ -84,7 +84,7 @@ pub(crate) struct Entry {
     /// Present if a subscriber of `tracing` follows the stream.
     pub(crate) span: Option<Box<StreamSpan>>,
     /// The URL and headers of our request, if pushes on it must be checked.
-    pub(crate) asked: Option<Arc<PushParent>>,
+    pub(crate) push_parent: Option<Arc<PushParent>>,
     /// The URL of the peer's request, if our pushes on it must be checked.
     pub(crate) uri: Option<http::Uri>,
     pub(crate) reader: Option<Waker>,
@@ -113,7 +113,7 @@ impl Entry {
             on_mismatch: OnMismatch::Flag,
             mismatch: None,
             span: None,
-            asked: None,
+            push_parent: None,
             uri: None,
             reader: None,
             writer: None,

@@ -268,7 +268,7 @@ fn streams_table(summary: &Summary) -> Table {
             "" => String::new(),
             answered => format!(" -> {answered}"),
         };
-        row.push(Cell::word(format!("{}{answered}", line.asked)));
+        row.push(Cell::word(format!("{}{answered}", line.request)));
         table.row(row);
     }
     table
@@ -427,7 +427,7 @@ fn summary_json(connection: u64, summary: &Summary) -> Value {
             "bytes_to_client": line.bytes[1],
             "stalls_of_client": stalls(&line.stalls[0]),
             "stalls_of_server": stalls(&line.stalls[1]),
-            "asked": line.asked,
+            "asked": line.request,
             "answered": line.answered,
         })
     };

@@ -333,7 +333,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         )
     };
     let accelerator = Accelerator::start_json(&config("'www.site.test'"));
-    let ready = accelerator.told(0);
+    let ready = accelerator.json_line(0);
     let address = |of: &Value| -> SocketAddr {
         let address = of.as_str().expect("it listens");
         address.parse().expect("an address")
@@ -348,7 +348,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
 
     // A folder says when its files changed, so for a while they are fresh.
     assert!(get(here, "www.site.test", "/a.txt").ends_with("first"));
-    let told = accelerator.told(1);
+    let told = accelerator.json_line(1);
     assert_eq!(
         (
             &told["uri"],
@@ -372,7 +372,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     let status = told["cache_status"].as_str().expect("it was looked up");
     assert!(status.starts_with("spdy; fwd=uri-miss;"), "{status}");
     assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
-    let told = accelerator.told(2);
+    let told = accelerator.json_line(2);
     assert_eq!(
         (&told["outcome"], &told["cache_status"]),
         (&"misdirected".into(), &Value::Null)
@@ -383,7 +383,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     ] {
         let got = PendingResponse::begin(here, asked.as_bytes()).end(usize::MAX);
         assert_eq!(got.status, 400, "{asked:?}");
-        let told = accelerator.told(if method == Value::Null { 4 } else { 3 });
+        let told = accelerator.json_line(if method == Value::Null { 4 } else { 3 });
         let told = ["status", "outcome", "method", "from"].map(|key| told[key].clone());
         let want = [400.into(), "malformed".into(), method, "127.0.0.1".into()];
         assert_eq!(told, want, "{asked:?}");

@@ -276,7 +276,7 @@ fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
     assert!(cases.len() >= 80, "{} cases", cases.len());
     let mut wrong = Vec::new();
     for case in cases {
-        let before = scene.origins.asked().len();
+        let before = scene.origins.requests().len();
         let mut head = format!(
             "{} {} HTTP/1.1\r\nHost: {SITE}\r\n",
             case.method, case.target
@@ -289,7 +289,7 @@ fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
             head.push_str(&format!("{name}: {value}\r\n"));
         }
         let got = scene.program.exchange(format!("{head}\r\n").as_bytes());
-        let asked = scene.origins.asked().split_off(before);
+        let asked = scene.origins.requests().split_off(before);
         let is_right = match case.refusal {
             // It is the site's own path, whatever it looks like.
             "not-moved" => {
@@ -352,7 +352,7 @@ fn an_origin_cannot_send_the_program_where_it_may_not_go() {
             got.head
         );
     }
-    let rounds = scene.origins.asked();
+    let rounds = scene.origins.requests();
     let rounds = rounds
         .iter()
         .filter(|asked| asked.target == "/round")
@@ -360,7 +360,7 @@ fn an_origin_cannot_send_the_program_where_it_may_not_go() {
     assert_eq!(rounds, 2 * 4, "once, and three redirects");
     let secret = scene
         .origins
-        .asked()
+        .requests()
         .into_iter()
         .find(|asked| asked.target == "/secret");
     assert!(
@@ -443,10 +443,10 @@ fn hosts_and_messages_with_two_readings_are_refused() {
         ("a moved URL deleted", format!("DELETE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
         ("a moved URL purged", format!("PURGE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
     ] {
-        let before = scene.origins.asked().len();
+        let before = scene.origins.requests().len();
         let got = scene.program.exchange(message.as_bytes());
         assert!(statuses.contains(&got.status), "{name}: want {statuses:?}, got {:?} {}", got.head, got.text());
-        let asked = scene.origins.asked().split_off(before);
+        let asked = scene.origins.requests().split_off(before);
         assert!(asked.iter().all(|asked| asked.host == SITE && asked.target == "/page"), "{name}: {asked:?}");
         assert!(asked.len() <= 1, "{name}: one message became {asked:?}");
         scene.assert_healthy();
@@ -474,14 +474,14 @@ fn content_length_with_chunked_is_ignored_and_closes_the_connection() {
             "{}",
             got.head
         );
-        let asked = scene.origins.asked().pop().expect("it was passed on");
+        let asked = scene.origins.requests().pop().expect("it was passed on");
         assert!(asked.head.starts_with("post /page "), "{}", asked.head);
         assert!(!asked.head.contains("content-length: 5"), "{}", asked.head);
     }
     scene.assert_healthy();
     let smuggled = scene
         .origins
-        .asked()
+        .requests()
         .into_iter()
         .find(|asked| asked.target == "/smuggled.png");
     assert!(smuggled.is_none(), "{smuggled:?}");
@@ -497,7 +497,7 @@ fn proxied_requests_carry_no_identity_and_responses_no_site_headers() {
                 X-Secret: secret\r\nConnection: X-Secret\r\nSec-CH-UA: secret\r\nProxy-Authorization: secret\r\n";
     let got = scene.get(&scene.moved("/told.png"), told);
     assert_eq!(got.status, 200);
-    let asked = scene.origins.asked().pop().expect("it was asked");
+    let asked = scene.origins.requests().pop().expect("it was asked");
     assert!(
         asked.target == "/told.png" && !asked.head.contains("secret"),
         "{}",

@@ -49,7 +49,7 @@ impl TestSite {
         }
     }
 
-    fn kept(&self) -> std::path::PathBuf {
+    fn certificate_folder(&self) -> std::path::PathBuf {
         self.folder.path().join("acme")
     }
 
@@ -72,7 +72,7 @@ impl TestSite {
 
     /// A configuration with an unreachable authority.
     fn unreachable_acme(&self) -> String {
-        let (at, kept) = ("https://127.0.0.1:1/dir", self.kept());
+        let (at, kept) = ("https://127.0.0.1:1/dir", self.certificate_folder());
         format!(
             "[tls.acme]\ndirectory = '{at}'\nfolder = {kept:?}\nterms_of_service_agreed = true\n"
         )
@@ -84,7 +84,7 @@ impl TestSite {
              contact = ['admin@site.test']\n{more}\n",
             pebble.directory(),
             pebble.authority(),
-            self.kept(),
+            self.certificate_folder(),
         )
     }
 }
@@ -234,7 +234,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     assert!(uploaded.starts_with("200 OK POST /up"), "{uploaded}");
     assert!(uploaded.ends_with(&format!("{sent} bytes")), "{uploaded}");
     assert_eq!(accelerator.count_lines_with("no certificate"), 0);
-    assert_private_files(&shop.kept());
+    assert_private_files(&shop.certificate_folder());
     let issued = accelerator.metric("spdy_certificate_orders_total{outcome=\"issued\"}");
     assert!(issued >= Some(2), "{issued:?}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
@@ -261,12 +261,12 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     assert!(killed.expect("there is a kill").success());
     drop(accelerator);
     let orders = pebble.orders();
-    assert!(orders >= 2, "{:#?}", pebble.said());
+    assert!(orders >= 2, "{:#?}", pebble.log_lines());
     let accelerator = Accelerator::start(&calm);
     assert_trusted(&accelerator, &pebble);
     accelerator.line_with("certificate for www.site.test, site.test: until");
     assert_eq!(accelerator.count_lines_with("ordering"), 0);
-    assert_eq!(pebble.orders(), orders, "{:#?}", pebble.said());
+    assert_eq!(pebble.orders(), orders, "{:#?}", pebble.log_lines());
 }
 
 /// A name that does not resolve to this server is reported. The others are validated by http-01 or dns-01.

@@ -59,7 +59,10 @@ fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
     assert_eq!(knows(one, two), (false, false), "the former are nobody's");
     assert_eq!(metrics(), 200);
     let stays = |line: &String| line.contains("until the program is started again");
-    assert_eq!(accelerator.said().iter().find(|line| stays(line)), None);
+    assert_eq!(
+        accelerator.log_lines().iter().find(|line| stays(line)),
+        None
+    );
 
     let other = "[cache]\nafter_cookies = true\n[learn]\npush = false";
     accelerator.reload(&config(two, one, other));

@@ -267,7 +267,7 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
                 for round in 0..2 {
                     let asked = || {
                         origins
-                            .asked()
+                            .requests()
                             .iter()
                             .filter(|asked| asked.host == *host && asked.target == target)
                             .count()

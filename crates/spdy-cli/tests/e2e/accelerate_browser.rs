@@ -132,7 +132,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
     assert_third_parties_have_cookies(&mut direct, &origins);
     drop(direct);
 
-    let before = origins.asked().len();
+    let before = origins.requests().len();
     let accelerated = start_accelerator(&origins);
     let mut browser = browser(&origins, accelerated.tls);
     for (flavour, (straight, _)) in POLICIES.into_iter().zip(&straight) {
@@ -146,7 +146,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
     }
     // Each thing was fetched once, by the page's wish or ahead of it, however it is loaded.
     let mut often = BTreeMap::<_, u32>::new();
-    for asked in &origins.asked()[before..] {
+    for asked in &origins.requests()[before..] {
         *often.entry((asked.host, asked.target.clone())).or_default() += 1;
     }
     for script in ["main", "part", "deep/deep", "lib"] {
@@ -171,7 +171,7 @@ fn chromium_gets_the_same_bytes_over_one_connection() {
             .all(|cookie| *cookie == of_site || *cookie == third),
         "a third party's cookie: {cookies:?}"
     );
-    assert_asked_without_cookies(&origins.asked()[before..]);
+    assert_asked_without_cookies(&origins.requests()[before..]);
 }
 
 /// The accelerator sent cookies to no other host. The browser requested unmoved resources itself, with at most their host's cookies.
@@ -221,7 +221,7 @@ fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
         assert!(cookies.contains(&third), "{name}: {cookies:?}");
     }
     for host in [CDN, FONTS] {
-        let asked = origins.asked();
+        let asked = origins.requests();
         let mut asked = asked.iter().filter(|asked| asked.host == host);
         let is_told = asked.any(|asked| asked.head.contains("cookie: of-third=tracker"));
         assert!(is_told, "{host} hears of no cookie");
@@ -239,7 +239,7 @@ fn a_page_works_the_same_under_another_site_name() {
     let mut direct = browser(&origins, origins.places.address(SITE));
     let (straight, _) = look(&mut direct, SECOND, flavour);
     drop(direct);
-    let before = origins.asked().len();
+    let before = origins.requests().len();
     let accelerated = start_accelerator(&origins);
     let mut browser = browser(&origins, accelerated.tls);
     let (seen, fetched) = look(&mut browser, SECOND, flavour);
@@ -252,7 +252,7 @@ fn a_page_works_the_same_under_another_site_name() {
         of_first.is_none(),
         "it leads to the first name: {of_first:?}"
     );
-    assert_asked_without_cookies(&origins.asked()[before..]);
+    assert_asked_without_cookies(&origins.requests()[before..]);
 }
 
 /// Hashes of the sheets that the page pins, as they were served.

@@ -183,7 +183,7 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
         assert_eq!(look(&mut direct, path), want, "{path}, straight");
     }
     drop(direct);
-    let before = origins.asked().len();
+    let before = origins.requests().len();
     let port = origins.places.address(CDN).port();
     let setting = Setting {
         site: &format!(
@@ -202,7 +202,7 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
             assert_eq!(look(&mut browser, path), want, "{path}, accelerated");
         }
     }
-    let mut asked = origins.asked().split_off(before).into_iter();
+    let mut asked = origins.requests().split_off(before).into_iter();
     assert!(
         asked.any(|asked| asked.host == CDN && asked.head.contains("via:")),
         "nothing was moved"

@@ -100,9 +100,9 @@ fn hinted_resources_load_once_in_the_right_mode() {
     all.sort_unstable();
     // A browser that has the page when it comes to the hints takes none; on a busy machine one may.
     let asked = (0..VISITS).find_map(|_| {
-        let before = origins.asked().len();
+        let before = origins.requests().len();
         let early = visit(&origins, &accelerated);
-        let asked = origins.asked().split_off(before);
+        let asked = origins.requests().split_off(before);
         assert!(early.is_empty() || early == all, "{early:?}");
         assert_eq!(asked.len(), SCRIPTS.len(), "{asked:?}");
         (!early.is_empty()).then_some(asked)

@@ -93,7 +93,7 @@ impl Setup {
             }
             run_expecting(0, &mut curl);
         }
-        let seen = self.origins.asked();
+        let seen = self.origins.requests();
         for target in targets {
             let is_planted = seen.iter().any(|request| request.target == *target);
             assert!(is_planted, "{target}: {seen:?}");
@@ -150,7 +150,7 @@ impl Setup {
     /// Asserts that no visitor of `page` requests a URL that contains a word of `planted`. Returns what the last browser requested.
     fn assert_not_requested(&self, page: &str, planted: &[&str]) -> Vec<String> {
         let has = |text: &str| planted.iter().any(|word| text.contains(word));
-        let before = self.origins.asked().len();
+        let before = self.origins.requests().len();
         let mut requested = Vec::new();
         for _ in 0..VISITS {
             requested = self.browse(page);
@@ -161,7 +161,7 @@ impl Setup {
             assert!(text.contains("taught"), "it is the page: {text}");
             assert!(!has(&text), "{protocol}: {text}");
         }
-        let seen = self.origins.asked().split_off(before);
+        let seen = self.origins.requests().split_off(before);
         let seen: Vec<_> = seen.into_iter().map(|request| request.target).collect();
         assert!(!seen.iter().any(|target| has(target)), "{seen:?}");
         requested

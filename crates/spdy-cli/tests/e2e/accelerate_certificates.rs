@@ -124,7 +124,12 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
         origin.address
     );
     let told = "no certificate is for d.test";
-    assert!(!accelerator.said().iter().any(|line| line.contains(told)));
+    assert!(
+        !accelerator
+            .log_lines()
+            .iter()
+            .any(|line| line.contains(told))
+    );
     accelerator.reload(&config(&token, origin.address, &tls, &more));
     accelerator.line_with(told);
     until("it is shown anew", || {

@@ -250,7 +250,9 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                     }
                 };
                 let is_there = tokio::time::timeout(WAIT_LIMIT, is_there).await;
-                is_there.unwrap_or_else(|_| panic!("{new} is not there: {:?}", accelerator.said()));
+                is_there.unwrap_or_else(|_| {
+                    panic!("{new} is not there: {:?}", accelerator.log_lines())
+                });
             }
             is_over.store(true, Ordering::SeqCst);
         };

@@ -47,8 +47,8 @@ fn curl(balancer: &HaProxy, scheme: &str, target: &str) -> Command {
 }
 
 /// The client's address and the scheme that `origin` got in the request for `target`.
-fn told(origin: &EchoOrigin, target: &str) -> (String, String) {
-    let asked = origin.asked().into_iter();
+fn seen_client(origin: &EchoOrigin, target: &str) -> (String, String) {
+    let asked = origin.requests().into_iter();
     let asked = asked.rev().find(|asked| asked.target() == target);
     let asked = asked.unwrap_or_else(|| panic!("nobody asked for {target}"));
     let field = |name| asked.values(name).join("+");
@@ -80,9 +80,9 @@ fn the_announced_client_is_logged_and_forwarded() {
         let of_himself = ["X-Forwarded-For: 9.9.9.9", "X-Forwarded-Proto: ftp, https"];
         curl.args(of_himself.iter().flat_map(|field| ["--header", field]));
         run_expecting(0, &mut curl);
-        let (client, scheme) = told(&origin, &target);
+        let (client, scheme) = seen_client(&origin, &target);
         assert_eq!((&client[..], &scheme[..]), (CLIENT, want), "{how}");
-        let line = accelerator.told(1 + number);
+        let line = accelerator.json_line(1 + number);
         assert_eq!(line["uri"], format!("{want}://{NAME}{target}"), "{line}");
         assert_eq!(line["from"], CLIENT, "{line}");
     }
@@ -97,18 +97,18 @@ fn a_connection_to_the_tls_port_counts_as_tls() {
     };
     let balancer = HaProxy::start(accelerator.plain(), "send-proxy", true, NAME);
     run_expecting(0, &mut curl(&balancer, "https", "/before"));
-    assert_eq!(told(&origin, "/before").1, "http");
+    assert_eq!(seen_client(&origin, "/before").1, "http");
     let port = format!("{listen}\npublic_port = {}", balancer.address.port());
     accelerator.reload(&config(&origin, &port));
     accelerator.line_with("read the configuration anew");
     run_expecting(0, &mut curl(&balancer, "https", "/after"));
-    assert_eq!(told(&origin, "/after").1, "https");
+    assert_eq!(seen_client(&origin, "/after").1, "https");
     // Where is listened stays, and so does where TLS ends.
     let elsewhere = port.replace("tls = []", "tls = ['127.0.0.1:0']");
     accelerator.reload(&config(&origin, &elsewhere));
     accelerator.line_with("listen.tls stay as they were");
     run_expecting(0, &mut curl(&balancer, "https", "/later"));
-    assert_eq!(told(&origin, "/later").1, "https");
+    assert_eq!(seen_client(&origin, "/later").1, "https");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn tls_that_a_balancer_passes_through_begins_after_what_it_announces() {
         let mut curl = curl(&balancer, "https", &target);
         let curl = curl.arg(protocol).arg("--cacert");
         run_expecting(0, curl.arg(accelerator.authority()));
-        let told = told(&origin, &target);
+        let told = seen_client(&origin, &target);
         assert_eq!(told, (CLIENT.to_owned(), "https".to_owned()), "{protocol}");
     }
 }

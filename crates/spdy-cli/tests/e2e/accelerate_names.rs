@@ -242,7 +242,7 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
     assert_eq!(straight["told"]["around"], "SecurityError");
     assert_eq!(straight["modules"], "part late");
 
-    let before = origins.asked().len();
+    let before = origins.requests().len();
     let folder = tempfile::tempdir().expect("a folder can be made");
     let accelerated = start_accelerator(&origins, &folder.path().join("secret"));
     let mut browser = browser(&origins, accelerated.tls, third_parties);
@@ -258,7 +258,7 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
         [(SITE.to_owned(), "of-site".to_owned())],
         "a third party's cookie"
     );
-    for asked in &origins.asked()[before..] {
+    for asked in &origins.requests()[before..] {
         let says = asked.head.contains("cookie") || asked.head.contains("secret");
         assert!(asked.host == SITE || !says, "{}", asked.head);
     }

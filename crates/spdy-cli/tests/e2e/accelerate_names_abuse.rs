@@ -99,7 +99,7 @@ impl Setup {
     /// What becomes of `message`, and how often the pictures' host was asked.
     fn exchange(&self, message: &str) -> (RawResponse, usize) {
         let asked = |scene: &Self| {
-            let asked = scene.origins.asked().into_iter();
+            let asked = scene.origins.requests().into_iter();
             asked.filter(|asked| asked.host == PICTURES).count()
         };
         let before = asked(self);

@@ -15,7 +15,7 @@ fn start_with_limits(limits: &str, more: &str) -> Accelerator {
 }
 
 fn has_warning(accelerator: &Accelerator) -> bool {
-    let said = accelerator.said();
+    let said = accelerator.log_lines();
     said.iter().any(|line| line.contains("files may be open"))
 }
 
@@ -29,9 +29,9 @@ fn the_file_limit_is_raised_and_a_low_one_warned_about() {
     );
     // The command line goes before the configuration.
     let fewer = start_with_limits("ulimit -n 700", "--max-connections 50");
-    assert!(!has_warning(&fewer), "{:?}", fewer.said());
+    assert!(!has_warning(&fewer), "{:?}", fewer.log_lines());
     let enough = start_with_limits("ulimit -Sn 100; ulimit -Hn 1000", "");
-    assert!(!has_warning(&enough), "{:?}", enough.said());
+    assert!(!has_warning(&enough), "{:?}", enough.log_lines());
     if let Ok(limits) = std::fs::read_to_string(format!("/proc/{}/limits", enough.id())) {
         let line = limits
             .lines()

@@ -35,7 +35,7 @@ fn is_of_connections(case: &corpus::Case) -> bool {
 
 /// Whether a case that got `status` was handled right, by the origins' requests since `before`.
 fn is_right(scene: &Setup, case: &corpus::Case, status: Option<u16>, before: usize) -> bool {
-    let asked = scene.origins.asked().split_off(before);
+    let asked = scene.origins.requests().split_off(before);
     match (case.refusal, status) {
         // HTTP itself was done with it.
         (_, None) => asked.is_empty(),
@@ -68,12 +68,12 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
             ];
             let own = case.fields.iter();
             fields.extend(own.map(|(name, value)| (*name, value.as_bytes())));
-            let before = scene.origins.asked().len();
+            let before = scene.origins.requests().len();
             let status = framed.ask(scene.program.plain(), &fields, None);
             // To a client of HTTP/2 that is no path, and to one of HTTP/1.1 a URL.
             let is_absolute = case.name == "absolute-form" && matches!(status, Some(400 | 404));
             if !is_right(&scene, case, status, before) && !is_absolute {
-                let asked = scene.origins.asked().split_off(before);
+                let asked = scene.origins.requests().split_off(before);
                 wrong.push((framed, case.name, case.refusal, status, asked));
             }
         }
@@ -118,7 +118,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
             if is_other || !is_said || is_of_connections(&case) {
                 continue;
             }
-            let before = scene.origins.asked().len();
+            let before = scene.origins.requests().len();
             let answer = client.send(request, Priority::HIGHEST);
             let answer = tokio::time::timeout(WAIT_LIMIT, answer).await;
             let answer = answer.unwrap_or_else(|_| panic!("{}: no answer", case.name));
@@ -146,13 +146,13 @@ fn no_path_is_confused_over_http2_and_spdy() {
         // Kept first, so that what is taken for it would be answered with it.
         assert_eq!(ask(framed, plain, "/secret"), Some(200));
         for target in PATHS {
-            let before = stage.origin.asked().len();
+            let before = stage.origin.requests().len();
             let status = ask(framed, plain, target);
-            let asked = stage.origin.asked().split_off(before);
+            let asked = stage.origin.requests().split_off(before);
             match status {
                 Some(200) if asked.is_empty() => {
                     // From what is kept, under its own name.
-                    let earlier = stage.origin.asked();
+                    let earlier = stage.origin.requests();
                     assert!(
                         earlier.iter().any(|asked| asked.target() == target),
                         "{framed:?} {target}"
@@ -359,9 +359,9 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
     let stage = SmugglingSetup::start();
     for framed in FrameProtocol::ALL {
         for (what, fields, body) in &cases {
-            let before = stage.origin.asked().len();
+            let before = stage.origin.requests().len();
             let status = framed.ask(stage.accelerator.plain(), fields, *body);
-            let asked = stage.origin.asked().split_off(before);
+            let asked = stage.origin.requests().split_off(before);
             assert!(asked.len() <= 1, "{framed:?}, {what}: one became {asked:?}");
             let was_passed = status.is_some_and(|status| status == 200);
             assert_eq!(

@@ -62,7 +62,7 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
         },
     );
     let pages = || {
-        let asked = origins.asked();
+        let asked = origins.requests();
         asked.iter().filter(|asked| asked.host == SITE).count()
     };
     let first = named(&accelerated);
@@ -94,7 +94,7 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
     accelerated.reload();
     assert_eq!(status(&accelerated, &first), 404, "its secret is gone");
     assert_eq!(status(&accelerated, &second), 200);
-    let asked = origins.asked();
+    let asked = origins.requests();
     let strange = asked.iter().find(|asked| asked.target == "/b.js");
     assert!(strange.is_none(), "{strange:?}");
 }

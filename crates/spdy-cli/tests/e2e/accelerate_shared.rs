@@ -140,8 +140,8 @@ impl Setup {
     }
 
     /// How often the origin was asked for `target`.
-    fn asked(&self, target: &str) -> usize {
-        let asked = self.origins.asked();
+    fn origin_requests(&self, target: &str) -> usize {
+        let asked = self.origins.requests();
         asked.iter().filter(|asked| asked.target == target).count()
     }
 }
@@ -173,12 +173,12 @@ fn purges_missed_while_stopped_are_applied_at_start() {
     let other = SharingAccelerator::start(&with_disk);
     other.wait_for_slots(16);
     until("it has heard of it", || !other.is_hit("/gone.css"));
-    assert_eq!(scene.asked("/gone.css"), 2);
+    assert_eq!(scene.origin_requests("/gone.css"), 2);
     // What was purged before it was fetched is no news.
     assert!(other.is_hit("/kept.css"));
     let hits = "spdy_cache_disk_objects_total{event=\"hits\"}";
     assert!(other.metric(hits) >= 1, "it is on the disk still");
-    assert_eq!(scene.asked("/kept.css"), 1);
+    assert_eq!(scene.origin_requests("/kept.css"), 1);
 }
 
 #[cfg(unix)]
@@ -221,7 +221,7 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
 
     one.fill_shared_tier("/a.css");
     assert!(other.is_hit("/a.css"), "the other need not fetch it");
-    assert_eq!(scene.asked("/a.css"), 1);
+    assert_eq!(scene.origin_requests("/a.css"), 1);
     let hits = "spdy_cache_shared_objects_total{event=\"hits\"}";
     assert_eq!(other.metric(hits), 1);
     assert!(other.is_hit("/a.css"));
@@ -236,7 +236,7 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     let written = "spdy_cache_shared_objects_total{event=\"written\"}";
     until("it is written anew", || other.metric(written) == 1);
     assert!(one.is_hit("/a.css"));
-    assert_eq!(scene.asked("/a.css"), 2);
+    assert_eq!(scene.origin_requests("/a.css"), 2);
 
     // The cluster goes.
     (0..NODES).for_each(|node| scene.cluster.kill(node));
@@ -261,7 +261,7 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     until("the other is told at last", || !other.is_hit("/b.css"));
     one.fill_shared_tier("/c.css");
     assert!(other.is_hit("/c.css"));
-    assert_eq!(scene.asked("/c.css"), 1);
+    assert_eq!(scene.origin_requests("/c.css"), 1);
     for accelerator in [&one, &other] {
         accelerator.assert_logged_once("the shared tier is gone");
         accelerator.assert_logged_once("the shared tier is back");

@@ -65,8 +65,8 @@ fn signal(what: &str, id: u32) -> bool {
 }
 
 /// The numbers of processes between `before` and `after` in what the program said.
-fn told(accelerator: &Accelerator, before: &str, after: &str) -> Vec<u32> {
-    let said = accelerator.said();
+fn logged_ids(accelerator: &Accelerator, before: &str, after: &str) -> Vec<u32> {
+    let said = accelerator.log_lines();
     let numbers = said.iter().filter_map(|line| {
         let (_, rest) = line.split_once(before)?;
         rest.split_once(after)?.0.parse().ok()
@@ -76,8 +76,8 @@ fn told(accelerator: &Accelerator, before: &str, after: &str) -> Vec<u32> {
 
 /// Asks process `id` for a successor, and waits until there is one.
 fn succeed(accelerator: &Accelerator, id: u32) -> SuccessorProcess {
-    let started = || told(accelerator, "started process ", " to follow");
-    let taken_over = || told(accelerator, "process ", " has taken over").len();
+    let started = || logged_ids(accelerator, "started process ", " to follow");
+    let taken_over = || logged_ids(accelerator, "process ", " has taken over").len();
     let before = (started().len(), taken_over());
     assert!(signal("USR2", id));
     let mut follower = None;
@@ -99,7 +99,10 @@ fn a_successor_serves_every_request_and_old_responses_finish() {
         enough();
         let long = get(door, "/long");
         until("the long answer is under way", || {
-            origins.asked().iter().any(|asked| asked.target == "/long")
+            origins
+                .requests()
+                .iter()
+                .any(|asked| asked.target == "/long")
         });
         let mut followers = vec![succeed(&accelerator, accelerator.id())];
         assert!(!accelerator.has_ended(), "it has an answer to end");
@@ -128,7 +131,7 @@ fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
         assert_eq!((got.status, got.text()), (200, target.to_owned()));
     };
     let asked = |target: &str| {
-        let asked = origins.asked();
+        let asked = origins.requests();
         asked.iter().filter(|asked| asked.target == target).count()
     };
     answer("/before");
@@ -140,7 +143,7 @@ fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
         assert!(signal("USR2", accelerator.id()));
         let mut why = Vec::new();
         until("it is told", || {
-            why = accelerator.said();
+            why = accelerator.log_lines();
             why.retain(|line| line.contains("no program follows, and this one goes on: "));
             why.len() > nth
         });

@@ -126,11 +126,11 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
         assert_eq!(said(&span.attributes, name), wanted, "{name}");
     }
     // The origin got the trace and span IDs of the fetch, the same as the collector.
-    let told = shop.origin.asked()[0].values("traceparent");
+    let told = shop.origin.requests()[0].values("traceparent");
     let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
     let wanted = format!("00-{}-{}-01", hex(&fetch.trace_id), hex(&fetch.span_id));
     assert_eq!(told, [wanted]);
-    let asked = &collector.asked()[0];
+    let asked = &collector.requests()[0];
     assert_eq!(asked.target(), "/v1/traces");
     assert_eq!(asked.values("content-type"), ["application/x-protobuf"]);
     assert_eq!(
@@ -207,7 +207,7 @@ fn rejected_and_dropped_spans_are_counted() {
     until("they are refused", || {
         span_count(&accelerator, "refused") == 2
     });
-    let before = collector.asked().len();
+    let before = collector.requests().len();
     collector.be(Behavior::TakesAllButOne);
     get(&accelerator, "/a", "");
     let [refused, sent] = ["refused", "sent"];
@@ -215,7 +215,7 @@ fn rejected_and_dropped_spans_are_counted() {
         span_count(&accelerator, refused) + span_count(&accelerator, sent) == 4
     });
     // Both in one batch, as a rule.
-    let batches = collector.asked().len() - before;
+    let batches = collector.requests().len() - before;
     assert_eq!(span_count(&accelerator, refused), 2 + batches as u64);
     collector.be(Behavior::Hangs);
     for _ in 0..20 {
@@ -225,7 +225,7 @@ fn rejected_and_dropped_spans_are_counted() {
     until("they are dropped", || {
         span_count(&accelerator, "dropped") >= 40 - 3 * 4
     });
-    let asked = collector.asked().len();
+    let asked = collector.requests().len();
     assert!(asked < 10, "{asked} requests are under way");
 }
 
@@ -264,7 +264,7 @@ fn opentelemetry_variables_fill_missing_configuration() {
     let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &config);
     get(&accelerator, "/a", "");
     collector.spans_once(2);
-    let asked = &collector.asked()[0];
+    let asked = &collector.requests()[0];
     assert_eq!(asked.target(), "/below/v1/traces");
     assert_eq!(asked.values("x-key"), ["sesame"]);
     let taken = &collector.taken()[0].resource_spans[0];
@@ -278,7 +278,7 @@ fn opentelemetry_variables_fill_missing_configuration() {
     let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &shop.rest());
     get(&accelerator, "/b", "");
     assert_eq!(
-        shop.origin.asked()[1].values("traceparent"),
+        shop.origin.requests()[1].values("traceparent"),
         [] as [&str; 0]
     );
     assert_eq!(accelerator.count_lines_with("spans go to"), 0);
@@ -298,7 +298,7 @@ fn the_environments_sampler_applies_without_a_configured_one() {
         let config = shop.config(collector.address, keys);
         let accelerator = Accelerator::start_under(&wrapper, &config);
         get(&accelerator, "/a", "");
-        let asked = shop.origin.asked();
+        let asked = shop.origin.requests();
         let told = asked.last().expect("it was asked").values("traceparent");
         let flags = if is_recorded { "-01" } else { "-00" };
         assert!(told[0].ends_with(flags), "{sampler} {keys}: {told:?}");
@@ -322,7 +322,10 @@ fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
     accelerator.line_with("read the configuration anew");
     get(&accelerator, "/a", "");
     collector.spans_once(2);
-    assert_eq!(collector.asked()[0].values("authorization"), ["the second"]);
+    assert_eq!(
+        collector.requests()[0].values("authorization"),
+        ["the second"]
+    );
     assert_eq!(accelerator.count_lines_with("stays as it was"), 0);
     accelerator.reload(&shop.config(collector.address, &format!("{keys}\nsample = 0")));
     accelerator.line_with("[telemetry] stays as it was");

@@ -427,7 +427,7 @@ impl PeerTest {
             .iter()
             .map(|file| (file.len, file.sha256.clone()))
             .collect();
-        let mut told: Vec<_> = results.iter().map(told).collect();
+        let mut told: Vec<_> = results.iter().map(reported).collect();
         let entries = fs::read_dir(folder.path()).expect("the folder is there");
         let bodies =
             entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file"));
@@ -453,7 +453,7 @@ impl PeerTest {
             let body = format!("@{}", FILES.folder.join(file.name).display());
             let mut command = self.fetch();
             command.args(["--data", &body, &format!("{origin}/echo")]);
-            let came: Vec<_> = self.results(&mut command).iter().map(told).collect();
+            let came: Vec<_> = self.results(&mut command).iter().map(reported).collect();
             assert_eq!(came, [(file.len, file.sha256.clone())], "{self:?}");
         }
     }
@@ -466,14 +466,14 @@ impl PeerTest {
         let results = self.fetch_page_with_pushes();
         let (page, pushes) = results.split_first().expect("the page");
         assert_eq!(page.get("pushed"), None, "{self:?}: {page}");
-        assert_eq!(told(page), of(named(PAGE)), "{self:?}");
+        assert_eq!(reported(page), of(named(PAGE)), "{self:?}");
         let mut came: Vec<_> = pushes
             .iter()
             .map(|push| {
                 assert_eq!(push["pushed"]["claimed"], false, "{self:?}: {push}");
                 assert_eq!(push["pushed"]["beside"], 1, "{self:?}: {push}");
                 let url = push["url"].as_str().expect("a URL");
-                (url.rsplit('/').next().unwrap_or_default(), told(push))
+                (url.rsplit('/').next().unwrap_or_default(), reported(push))
             })
             .collect();
         came.sort();
@@ -494,7 +494,7 @@ impl PeerTest {
         assert_eq!(results.len(), 3, "{self:?}: {results:?}");
         for (result, name) in results[1..].iter().zip(PUSHES) {
             assert_eq!(result["pushed"]["claimed"], true, "{self:?}: {result}");
-            assert_eq!(told(result), of(named(name)), "{self:?}");
+            assert_eq!(reported(result), of(named(name)), "{self:?}");
         }
     }
 
@@ -505,7 +505,7 @@ impl PeerTest {
         }
         let results = self.fetch_page_with_pushes();
         assert_eq!(results.len(), 1, "{self:?}: {results:?}");
-        assert_eq!(told(&results[0]), of(named(PAGE)), "{self:?}");
+        assert_eq!(reported(&results[0]), of(named(PAGE)), "{self:?}");
     }
 
     fn fetch_page_with_pushes(self) -> Vec<Value> {
@@ -523,7 +523,7 @@ fn of(file: &File) -> (usize, String) {
 }
 
 /// Bytes and hash, as `spdy fetch` tells them.
-fn told(result: &Value) -> (usize, String) {
+fn reported(result: &Value) -> (usize, String) {
     let bytes = result["bytes"].as_u64().expect("a number") as usize;
     (bytes, result["sha256"].as_str().expect("a hash").to_owned())
 }

@@ -44,7 +44,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     lab.run("a.db", &[]);
     let url = server.database("sweep");
     assert_eq!(
-        lab.said(&["cells", "small.toml", "--store", &url])
+        lab.stdout(&["cells", "small.toml", "--store", &url])
             .lines()
             .count(),
         12
@@ -55,7 +55,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
         lab.command_with_password(&run),
         lab.command_with_password(&run),
     ]);
-    let shown = lab.said(&["show", "a.db"]);
+    let shown = lab.stdout(&["show", "a.db"]);
     for output in ran {
         assert_eq!(text(&output.stdout), shown);
     }
@@ -75,26 +75,29 @@ fn a_postgres_store_reads_the_same_as_a_file() {
                 .map(|word| if *word == "STORE" { store } else { word })
                 .collect();
             // How a store is called is all that differs.
-            lab.said(&words)
+            lab.stdout(&words)
                 .replace(&display_url(&server, "sweep"), "a.db")
         };
         assert_eq!(of(&url), of("a.db"), "{words:?}");
     }
-    lab.said(&["report", &url]);
+    lab.stdout(&["report", &url]);
     assert!(
         lab.path("small.html").is_file(),
         "a report is named after the experiment"
     );
     // Carried to a file it is that file.
-    lab.said(&["merge", &url, "--store", "copy.db"]);
+    lab.stdout(&["merge", &url, "--store", "copy.db"]);
     assert!(
         content(lab.bytes("copy.db")) == content(lab.bytes("a.db")),
         "the files differ"
     );
     // And back.
     let back = server.database("back");
-    lab.said(&["merge", "copy.db", "--store", &back]);
-    assert_eq!(lab.said(&["export", &back, "--csv", "-"]), lab.csv("a.db"));
+    lab.stdout(&["merge", "copy.db", "--store", &back]);
+    assert_eq!(
+        lab.stdout(&["export", &back, "--csv", "-"]),
+        lab.csv("a.db")
+    );
 
     // Lulic's own table has no half milliseconds, and empty columns.
     let his = Connection::open(lab.path("results.db")).expect("a file can be made");
@@ -106,7 +109,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     .expect("it is SQL");
     let imported = server.database("imported");
     for store in [&imported[..], "his.db"] {
-        lab.said(&["import", "results.db", "--store", store]);
+        lab.stdout(&["import", "results.db", "--store", store]);
         let again = run_expecting(
             1,
             &mut lab.command_with_password(&["import", "results.db", "--store", store]),
@@ -118,12 +121,12 @@ fn a_postgres_store_reads_the_same_as_a_file() {
         );
     }
     assert_eq!(
-        lab.said(&["export", &imported, "--csv", "-"]),
+        lab.stdout(&["export", &imported, "--csv", "-"]),
         lab.csv("his.db")
     );
     assert_eq!(
-        lab.said(&["show", &imported]),
-        lab.said(&["show", "his.db"])
+        lab.stdout(&["show", &imported]),
+        lab.stdout(&["show", "his.db"])
     );
 }
 
@@ -158,7 +161,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
     });
     all_at_once(tasks.into());
     assert_eq!(
-        lab.said(&["export", &url, "--csv", "-"]),
+        lab.stdout(&["export", &url, "--csv", "-"]),
         lab.csv("alone.db")
     );
     assert_eq!(server.sql("shared", "SELECT done FROM plan"), "1\n");
@@ -168,7 +171,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
         "DELETE FROM results WHERE id > 20; UPDATE plan SET done = 0",
     );
     assert_eq!(
-        lab.said(&["cells", "small.toml", "--store", &url])
+        lab.stdout(&["cells", "small.toml", "--store", &url])
             .lines()
             .count(),
         2
@@ -185,7 +188,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
         "{resumed}"
     );
     assert_eq!(
-        lab.said(&["export", &url, "--csv", "-"]),
+        lab.stdout(&["export", &url, "--csv", "-"]),
         lab.csv("alone.db")
     );
 }
@@ -198,7 +201,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     let server = PostgresServer::start();
     let lab = Lab::new(SMALL);
     let url = server.database("stopped");
-    lab.said(&["cell", "small.toml", "1", "--store", &url]);
+    lab.stdout(&["cell", "small.toml", "1", "--store", &url]);
     // It has added the next cell, and neither commits nor goes away.
     let held = server.hold(
         "stopped",
@@ -211,7 +214,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     // Its end takes its part back.
     drop(held);
     let cell = ["cell", "small.toml", "2", "--store", &url];
-    let added = lab.said(&cell);
+    let added = lab.stdout(&cell);
     assert!(
         added.ends_with(": 1 cells added, 0 there already\n"),
         "{added}"
@@ -228,7 +231,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     let told = text(&run_expecting(1, &mut lab.command_with_password(&cell)).stderr);
     assert!(told.contains("due to lock timeout"), "{told}");
     drop(held);
-    lab.said(&["cell", "small.toml", "1", "--store", &empty]);
+    lab.stdout(&["cell", "small.toml", "1", "--store", &empty]);
 }
 
 #[test]
@@ -239,15 +242,15 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     let server = PostgresServer::start();
     let lab = Lab::new(SMALL);
     let url = server.database("earlier");
-    lab.said(&["run", "small.toml", "--store", &url]);
-    let today = lab.said(&["export", &url, "--csv", "-"]);
+    lab.stdout(&["run", "small.toml", "--store", &url]);
+    let today = lab.stdout(&["export", &url, "--csv", "-"]);
     let names = server.sql(
         "earlier",
         "SELECT column_name FROM information_schema.columns \
          WHERE table_schema = 'public' AND table_name = 'results' ORDER BY ordinal_position",
     );
     server.sql("earlier", "ALTER TABLE results DROP COLUMN frame");
-    assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
+    assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), today);
     let run = ["run", "small.toml", "--store", &url];
     let refused = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(refused.contains("without the columns frame;"), "{refused}");
@@ -259,14 +262,14 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
         );
     }
     server.sql("earlier", "UPDATE spdy_store SET version = 1");
-    assert_eq!(lab.said(&["export", &url, "--csv", "-"]), today);
+    assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), today);
     let refused = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(
         refused.contains("is a store of version 1, want "),
         "{refused}"
     );
     // Merged into another it is one of today.
-    lab.said(&["merge", &url, "--store", "today.db"]);
+    lab.stdout(&["merge", &url, "--store", "today.db"]);
     assert_eq!(lab.csv("today.db"), today);
 }
 

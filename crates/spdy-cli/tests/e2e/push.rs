@@ -40,7 +40,7 @@ fn fetch_results(protocol: &str, more: &[&str], urls: &[String]) -> Vec<Value> {
 }
 
 /// The last part of each URL, and whether it was claimed, if it was pushed.
-fn told(results: &[Value]) -> Vec<(&str, Option<bool>)> {
+fn claimed_pushes(results: &[Value]) -> Vec<(&str, Option<bool>)> {
     results
         .iter()
         .map(|result| {
@@ -69,7 +69,7 @@ fn referenced_resources_are_pushed_and_answer_the_next_request() {
             let urls = [url(""), url("a.css")];
             let results = fetch_results(protocol, &["--push", "accept"], &urls);
             let want = [("", None), ("a.css", Some(true)), ("c.png", Some(false))];
-            assert_eq!(told(&results), want, "{form} {protocol}");
+            assert_eq!(claimed_pushes(&results), want, "{form} {protocol}");
             for (result, name) in results.iter().zip(["index.html", "a.css", "c.png"]) {
                 let bytes = std::fs::metadata(folder.path().join(name))
                     .expect("a file")
@@ -78,7 +78,7 @@ fn referenced_resources_are_pushed_and_answer_the_next_request() {
             }
             let results = fetch_results(protocol, &[], &urls);
             assert_eq!(
-                told(&results),
+                claimed_pushes(&results),
                 [("", None), ("a.css", None)],
                 "refused: {protocol}"
             );
@@ -170,7 +170,7 @@ fn by_default_the_text_of_a_file_brings_nothing_along() {
             &[format!("{}/", served.origin(false))],
         );
         assert_eq!(
-            (told(&results), links(&results[0])),
+            (claimed_pushes(&results), links(&results[0])),
             (vec![("", None)], vec![])
         );
     }
@@ -201,7 +201,7 @@ fn requests_of_several_networks_after_a_page_are_learned() {
     };
     // Three networks are evidence enough, and views of one are not.
     for _ in 0..4 {
-        assert_eq!(told(&ours()), [("", None), ("a.css", None)]);
+        assert_eq!(claimed_pushes(&ours()), [("", None), ("a.css", None)]);
     }
     for network in 1..=2 {
         let mut curl = Command::new("curl");
@@ -210,5 +210,5 @@ fn requests_of_several_networks_after_a_page_are_learned() {
             .args(["--header", &referer, &page, &style]);
         run_expecting(0, &mut curl);
     }
-    assert_eq!(told(&ours()), [("", None), ("a.css", Some(true))]);
+    assert_eq!(claimed_pushes(&ours()), [("", None), ("a.css", Some(true))]);
 }

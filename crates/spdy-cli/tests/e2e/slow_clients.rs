@@ -57,7 +57,11 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
             client.read_to_string(&mut got).expect("it answers");
             assert!(got.starts_with("HTTP/1.1 200"), "{got}");
         }
-        let asked: Vec<_> = origin.asked().iter().map(ReceivedRequest::target).collect();
+        let asked: Vec<_> = origin
+            .requests()
+            .iter()
+            .map(ReceivedRequest::target)
+            .collect();
         assert_eq!(asked, targets, "with {} halves open", uploads.len());
     }
 }

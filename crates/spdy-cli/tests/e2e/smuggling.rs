@@ -483,7 +483,7 @@ fn no_two_hosts_share_a_cache_key() {
     }
     let told: Vec<_> = stage
         .origin
-        .asked()
+        .requests()
         .iter()
         .flat_map(|asked| asked.values("x-forwarded-host"))
         .collect();
@@ -505,7 +505,7 @@ fn no_header_overrides_target_method_or_host() {
     let head =
         format!("GET /claims HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n{claims}\r\n");
     assert_eq!(stage.ask(head.as_bytes()), ["GET /claims, 0 bytes"]);
-    let asked = stage.origin.asked();
+    let asked = stage.origin.requests();
     let head = String::from_utf8_lossy(&asked[0].head).to_ascii_lowercase();
     for claim in ["smuggled", "evil", "6.6.6.6", "delete", "content_length"] {
         assert!(!head.contains(claim), "{claim} in {head}");
@@ -530,7 +530,7 @@ fn assert_cases(cases: &[Case]) {
 
 /// No head that the origin read can be read another way, and none was smuggled.
 pub(crate) fn assert_origin_had_one_reading(stage: &SmugglingSetup) {
-    for asked in stage.origin.asked() {
+    for asked in stage.origin.requests() {
         let head = asked.head.escape_ascii();
         assert!(!asked.target().contains("smuggled"), "{head}");
         let lengths = asked.values("content-length").len();

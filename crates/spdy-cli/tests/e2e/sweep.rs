@@ -22,12 +22,12 @@ use crate::support::program::run_expecting;
 #[test]
 fn single_cells_print_as_table_or_json() {
     let lab = Lab::new(SMALL);
-    let table = lab.said(&["cell", "small.toml", "2", "1"]);
+    let table = lab.stdout(&["cell", "small.toml", "2", "1"]);
     assert!(
         table.starts_with("small: 2 of 12 cells, 2 loads each, by spdy"),
         "{table}"
     );
-    let json = lab.said(&["cell", "small.toml", "2", "1", "--json"]);
+    let json = lab.stdout(&["cell", "small.toml", "2", "1", "--json"]);
     let ids: Vec<Value> = json
         .lines()
         .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].clone())
@@ -76,7 +76,7 @@ fn merged_parts_make_one_store_in_any_order() {
     assert_eq!(part("1/5", "part-6.db"), counts(3, 0));
     // A task that is started again finds its work done.
     assert_eq!(part("1/5", "part-6.db"), counts(0, 3));
-    let told = lab.said(&[
+    let told = lab.stdout(&[
         "merge",
         "part-1.db",
         "part-6.db",
@@ -99,12 +99,12 @@ fn merged_parts_make_one_store_in_any_order() {
         ]
     );
     assert_eq!(
-        lab.said(&["cells", "small.toml", "--store", "all.db"])
+        lab.stdout(&["cells", "small.toml", "--store", "all.db"])
             .lines()
             .count(),
         3
     );
-    lab.said(&["merge", "part-2.db", "--store", "all.db"]);
+    lab.stdout(&["merge", "part-2.db", "--store", "all.db"]);
     assert_eq!(lab.csv("all.db"), lab.csv("alone.db"));
     assert!(
         content(lab.bytes("all.db")) == content(lab.bytes("alone.db")),
@@ -120,7 +120,7 @@ fn merged_parts_make_one_store_in_any_order() {
         SMALL.replace("seed = 7", "seed = 8"),
     )
     .expect("the folder can be written to");
-    lab.said(&["cell", "small.toml", "1", "--store", "other.db"]);
+    lab.stdout(&["cell", "small.toml", "1", "--store", "other.db"]);
     let other = run_expecting(
         1,
         &mut lab.command(&["merge", "other.db", "--store", "all.db"]),
@@ -145,7 +145,7 @@ fn merged_parts_make_one_store_in_any_order() {
 fn differing_results_of_a_cell_are_reported_and_the_first_kept() {
     let lab = Lab::new(SMALL);
     for store in ["a.db", "b.db"] {
-        lab.said(&["cell", "small.toml", "1", "2", "--store", store]);
+        lab.stdout(&["cell", "small.toml", "1", "2", "--store", store]);
     }
     let before = lab.csv("a.db");
     let connection = Connection::open(lab.path("b.db")).expect("a store");
@@ -169,10 +169,10 @@ fn differing_results_of_a_cell_are_reported_and_the_first_kept() {
 #[test]
 fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
     let lab = Lab::new(SMALL);
-    lab.said(&["cell", "small.toml", "1", "2", "--store", "a.db"]);
+    lab.stdout(&["cell", "small.toml", "1", "2", "--store", "a.db"]);
     let export = ["export", "a.db", "--parquet", "a.parquet"];
     if cfg!(feature = "parquet") {
-        assert_eq!(lab.said(&export), "a.parquet: 4 loads\n");
+        assert_eq!(lab.stdout(&export), "a.parquet: 4 loads\n");
         let bytes = lab.bytes("a.parquet");
         assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
         let export = ["export", "a.db", "--parquet", "-"];
@@ -330,11 +330,11 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
         "{case}: {told:#?}"
     );
     assert_eq!(
-        lab.said(&["export", &url, "--csv", "-"]),
+        lab.stdout(&["export", &url, "--csv", "-"]),
         lab.csv("alone.db"),
         "{case}"
     );
-    lab.said(&["merge", &url, "--store", "swept.db"]);
+    lab.stdout(&["merge", &url, "--store", "swept.db"]);
     assert!(
         content(lab.bytes("swept.db")) == content(lab.bytes("alone.db")),
         "{case}: the files differ"

@@ -166,7 +166,7 @@ fn a_kubernetes_exec_is_followed_through_its_upgrade() {
         .summary()
         .streams
         .values()
-        .map(|line| &line.asked[..])
+        .map(|line| &line.request[..])
         .collect();
     assert_eq!(
         asked,

@@ -74,7 +74,7 @@ fn a_stream_has_its_times_and_bytes() {
         (Some(10), Some(20), [Some(10), Some(30)])
     );
     assert_eq!((line.bytes, &line.answered[..]), ([0, 700], "200 OK"));
-    assert_eq!(line.asked, "GET site.test/index.html");
+    assert_eq!(line.request, "GET site.test/index.html");
     assert_eq!(told.findings(), Vec::<String>::new());
     // Neither side enlarged the session's window, so nothing indicates SPDY/3.1.
     assert_eq!(told.summary().info.version, Some(Version::V3));

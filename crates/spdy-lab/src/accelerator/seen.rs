@@ -53,7 +53,7 @@ pub(crate) struct AcceleratedPage {
     /// What becomes of each node of the page.
     pub(crate) deliveries: Vec<Delivery>,
     /// Of each node, for how many seconds the accelerator may give its answer to everyone; `None` if it may keep none of it.
-    pub(crate) kept: Vec<Option<u64>>,
+    pub(crate) shared_lifetime_s: Vec<Option<u64>>,
 }
 
 /// What comes through the accelerator, and what it is.
@@ -196,7 +196,7 @@ impl AcceleratedPage {
                 true => Delivery::Own,
                 false => sight.moved(exchange, &target, redirects[number]),
             });
-            kept[number] = sight.kept(exchange, &target);
+            kept[number] = sight.shared_lifetime_s(exchange, &target);
             let rewritten = sight.rewrite(exchange, &target);
             let changed = &mut replica.exchanges[node.exchange];
             if !is_own {
@@ -245,7 +245,7 @@ impl AcceleratedPage {
             names,
             sites,
             deliveries: fates,
-            kept,
+            shared_lifetime_s: kept,
         })
     }
 }
@@ -447,7 +447,7 @@ impl RewriteContext<'_> {
     }
 
     /// For how many seconds the answer that was recorded may be given to everyone who asks for `target`.
-    fn kept(&self, exchange: &Exchange, target: &str) -> Option<u64> {
+    fn shared_lifetime_s(&self, exchange: &Exchange, target: &str) -> Option<u64> {
         let wanted = self.wanted(exchange, target)?;
         let (status, headers) = response_of(exchange)?;
         let mut answer = http::Response::new(()).into_parts().0;

@@ -90,7 +90,7 @@ fn resources(page: &Page, seen: &AcceleratedPage) -> Vec<Resource> {
         .nodes
         .iter()
         .zip(&seen.deliveries)
-        .zip(&seen.kept);
+        .zip(&seen.shared_lifetime_s);
     let resource = |((node, fate), kept): ((&spdy_page::graph::Node, &Delivery), &Option<u64>)| {
         let exchange = &page.replica().exchanges[node.exchange];
         let (becomes, left) = match fate {
@@ -121,7 +121,7 @@ fn hosts(page: &Page, seen: &AcceleratedPage) -> Vec<Host> {
         .nodes
         .iter()
         .zip(&seen.deliveries)
-        .zip(&seen.kept)
+        .zip(&seen.shared_lifetime_s)
     {
         let exchange = &page.replica().exchanges[node.exchange];
         let name = head::authority(&exchange.url);

@@ -227,7 +227,7 @@ impl PairedLoads {
             }
             _ => None,
         };
-        Ok(self.told(points, rise))
+        Ok(self.to_measured(points, rise))
     }
 
     /// A figure for each of two groups of rows, one pair a row: their intervals, and that of what lies between them, are of
@@ -257,7 +257,7 @@ impl PairedLoads {
         let rise = Bootstrap::default().of_two((&first, &last), |first, last| {
             statistic(last) - statistic(first)
         });
-        Ok(self.told(points.ok_or_else(nothing)?, rise))
+        Ok(self.to_measured(points.ok_or_else(nothing)?, rise))
     }
 
     /// One figure of all rows together, one pair each: its interval is of the rows that were drawn.
@@ -278,17 +278,17 @@ impl PairedLoads {
         let estimate =
             estimate.ok_or_else(|| format!("none of {} loads came whole", self.loads))?;
         let level = String::new();
-        Ok(self.told(vec![Point { level, estimate }], None))
+        Ok(self.to_measured(vec![Point { level, estimate }], None))
     }
 
     /// One figure that has no interval of its own.
     pub(crate) fn exactly(&self, value: f64) -> MeasuredResult {
         let level = String::new();
         let estimate = Estimate::exact(value);
-        self.told(vec![Point { level, estimate }], None)
+        self.to_measured(vec![Point { level, estimate }], None)
     }
 
-    fn told(&self, points: Vec<Point>, rise: Option<Estimate>) -> MeasuredResult {
+    fn to_measured(&self, points: Vec<Point>, rise: Option<Estimate>) -> MeasuredResult {
         MeasuredResult {
             points,
             rise,

@@ -78,7 +78,7 @@ pub enum Unit {
 impl Unit {
     /// `value` with as many digits as mean something, and the unit.
     #[must_use]
-    pub fn told(self, value: f64) -> String {
+    pub fn format(self, value: f64) -> String {
         // A rounded nothing has no sign.
         let digits = if self == Self::Ratio { 2 } else { 1 };
         let value = if value.abs() < 0.5 * 0.1_f64.powi(digits) {
@@ -183,21 +183,21 @@ pub enum ClaimedResult {
 impl ClaimedResult {
     /// In words, figures in `unit`.
     #[must_use]
-    pub fn told(&self, unit: Unit) -> String {
+    pub fn describe(&self, unit: Unit) -> String {
         match self {
             Self::Number { value, within, .. } => {
-                format!("{} ± {}", unit.told(*value), unit.told(*within))
+                format!("{} ± {}", unit.format(*value), unit.format(*within))
             }
             Self::Between { low, high, .. } => {
-                format!("{} to {}", unit.told(*low), unit.told(*high))
+                format!("{} to {}", unit.format(*low), unit.format(*high))
             }
             Self::Beyond { side, bound } => match side {
-                BoundSide::Above => format!("more than {}", unit.told(*bound)),
-                BoundSide::Below => format!("less than {}", unit.told(*bound)),
+                BoundSide::Above => format!("more than {}", unit.format(*bound)),
+                BoundSide::Below => format!("less than {}", unit.format(*bound)),
             },
             Self::Series { values, within, .. } => {
-                let values: Vec<_> = values.iter().map(|value| unit.told(*value)).collect();
-                format!("{}; each ± {}", values.join(", "), unit.told(*within))
+                let values: Vec<_> = values.iter().map(|value| unit.format(*value)).collect();
+                format!("{}; each ± {}", values.join(", "), unit.format(*within))
             }
             Self::Monotone { trend, .. } => match trend {
                 Trend::Rising => "rises at every step".to_owned(),
@@ -295,8 +295,8 @@ impl MeasuredResult {
 
     /// The figures in words.
     #[must_use]
-    pub fn told(&self, unit: Unit) -> String {
-        let point = |point: &Point| unit.told(point.estimate.value);
+    pub fn describe(&self, unit: Unit) -> String {
+        let point = |point: &Point| unit.format(point.estimate.value);
         self.points.iter().map(point).collect::<Vec<_>>().join(", ")
     }
 
@@ -309,8 +309,8 @@ impl MeasuredResult {
             } else {
                 format!(
                     "{} to {}",
-                    unit.told(estimate.low),
-                    unit.told(estimate.high)
+                    unit.format(estimate.low),
+                    unit.format(estimate.high)
                 )
             }
         };

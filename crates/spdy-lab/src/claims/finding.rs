@@ -58,7 +58,7 @@ impl ClaimResult {
             what: claim.what,
             conditions: claim.conditions,
             unit: claim.unit,
-            claimed: claim.expected.told(claim.unit),
+            claimed: claim.expected.describe(claim.unit),
             expected: claim.expected,
             measured: None,
             verdict: Verdict::CannotBeRun,

@@ -52,7 +52,7 @@ fn figures(finding: &ClaimResult) -> (String, String) {
     match &finding.measured {
         None => ("–".to_owned(), "–".to_owned()),
         Some(measured) => {
-            let mut told = measured.told(finding.unit);
+            let mut told = measured.describe(finding.unit);
             if measured.left_out > 0 {
                 let _ = write!(told, " ({} pairs left out)", measured.left_out);
             }
@@ -75,15 +75,15 @@ fn explanation(finding: &ClaimResult) -> String {
     let shifts = finding
         .shifts
         .iter()
-        .map(|shift| format!("{}: {}", shift.factor, shift.measured.told(unit)));
+        .map(|shift| format!("{}: {}", shift.factor, shift.measured.describe(unit)));
     let measured = finding.measured.as_ref();
     let ends = measured.map_or_else(String::new, |measured| match &measured.points[..] {
         [first, .., last] => format!(
             "{}, {}",
-            unit.told(first.estimate.value),
-            unit.told(last.estimate.value)
+            unit.format(first.estimate.value),
+            unit.format(last.estimate.value)
         ),
-        _ => measured.told(unit),
+        _ => measured.describe(unit),
     });
     format!(
         "**{}**, {ends}; one thing changed at a time: {}.",

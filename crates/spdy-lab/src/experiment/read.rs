@@ -276,14 +276,14 @@ mod tests {
 
     const SMALL: &str = "name = \"small\"\npages = [\"flags\"]\n[factors]\nnetwork = \"dsl\"\n";
 
-    fn told(text: &str) -> String {
+    fn error_text(text: &str) -> String {
         Plan::parse(text).expect_err(text).to_string()
     }
 
     #[test]
     fn a_missing_key_error_shows_a_complete_experiment() {
         for text in ["", "name = \"a\"\n", "factor = 1\n"] {
-            let told = told(text);
+            let told = error_text(text);
             for word in [
                 "name = \"loss\"",
                 "pages = [\"portal\"]",
@@ -374,7 +374,7 @@ mod tests {
             ),
         ];
         for (text, place, wanted) in cases {
-            let told = told(text);
+            let told = error_text(text);
             assert!(
                 told.starts_with(place) && told.contains(wanted),
                 "{text}: {told}"
@@ -398,7 +398,7 @@ mod tests {
             ),
         ];
         for (factors, wanted) in cases {
-            let told = told(&format!("{head}{factors}"));
+            let told = error_text(&format!("{head}{factors}"));
             assert!(
                 told.starts_with("cell page=flags,protocol=spdy") && told.contains(wanted),
                 "{told}"
@@ -421,7 +421,7 @@ mod tests {
         assert_eq!(Plan::parse(&text(most / 5, 5)).unwrap().len() as u64, most);
         for past in [text(1, most + 1), text(most + 1, 1)] {
             assert!(
-                told(&past).contains("more than 1000000 loads"),
+                error_text(&past).contains("more than 1000000 loads"),
                 "one past the limit"
             );
         }

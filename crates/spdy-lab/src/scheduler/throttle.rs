@@ -77,7 +77,7 @@ pub(crate) struct Throttle {
     others: usize,
     /// The shortest round trip, and how many were told.
     shortest: Duration,
-    told: usize,
+    samples: usize,
     sequence: u64,
     ready: VecDeque<usize>,
 }
@@ -101,7 +101,7 @@ impl Throttle {
             delayable: 0,
             others: 0,
             shortest: Duration::MAX,
-            told: 0,
+            samples: 0,
             sequence: 0,
             ready: VecDeque::new(),
         }
@@ -169,12 +169,12 @@ impl Throttle {
     /// A handshake of TCP took so long, or an answer.
     pub(crate) fn handle_round_trip(&mut self, time: Duration) {
         self.shortest = self.shortest.min(time);
-        self.told += 1;
+        self.samples += 1;
         self.run();
     }
 
     fn is_slow(&self) -> bool {
-        self.told >= MIN_SAMPLES && self.shortest >= SLOW
+        self.samples >= MIN_SAMPLES && self.shortest >= SLOW
     }
 
     /// The next that may be asked for.

@@ -95,8 +95,8 @@ impl Store {
                 return Err(StoreError::Mismatch {
                     store: self.location.clone(),
                     of: "the model".to_owned(),
-                    got: model::told(got),
-                    want: model::told(want),
+                    got: model::format(got),
+                    want: model::format(want),
                 });
             }
         }

@@ -78,7 +78,7 @@ impl Manifest {
         }
         match (self.model, wanted.model) {
             (Some(got), Some(want)) if got != want => {
-                Some(("the model", model::told(got), model::told(want)))
+                Some(("the model", model::format(got), model::format(want)))
             }
             _ => None,
         }

@@ -49,7 +49,7 @@ pub(crate) struct SpdyWire {
     streams: Ring<Answer>,
     traffic: Rc<Traffic>,
     /// Header bytes that `traffic` knows already, sent and received.
-    told: (u64, u64),
+    counted_header_bytes: (u64, u64),
 }
 
 /// The answer to one request, as far as it came.
@@ -99,7 +99,7 @@ impl SpdyWire {
             names: Names::of(version),
             streams: Ring::default(),
             traffic,
-            told: (0, 0),
+            counted_header_bytes: (0, 0),
         })
     }
 
@@ -182,11 +182,11 @@ impl SpdyWire {
         let stats = self.machine.stats();
         let now = (stats.sent_block_wire_bytes, stats.received_block_wire_bytes);
         self.traffic.add(traffic::Bytes {
-            headers_sent: now.0 - self.told.0,
-            headers_received: now.1 - self.told.1,
+            headers_sent: now.0 - self.counted_header_bytes.0,
+            headers_received: now.1 - self.counted_header_bytes.1,
             ..traffic::Bytes::default()
         });
-        self.told = now;
+        self.counted_header_bytes = now;
     }
 
     /// Turns what the machine tells into what the load wants to know.

@@ -161,7 +161,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     if let Some(size) = windows.poll_change(cx)
                         && connection.set_initial_window_size(size).is_ok()
                     {
-                        windows.told(size);
+                        windows.settings_sent(size);
                         continue;
                     }
                     // Writing does not wait for handlers.

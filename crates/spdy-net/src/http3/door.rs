@@ -21,7 +21,7 @@ pub struct DecodedStream {
     /// Types and payloads.
     pub frames: Vec<(u64, Vec<u8>)>,
     /// What is heard in them, on a control stream.
-    pub said: Vec<String>,
+    pub events: Vec<String>,
     /// Why reading ended, unless at the end of the stream.
     pub fault: Option<String>,
 }
@@ -81,7 +81,7 @@ impl DecodedStream {
         let mut hearing = ControlState::new(role);
         Self::read(chunks, StreamKind::Control, |stream, piece| {
             let said = hearing.handle(piece)?;
-            stream.said.extend(said.map(|said| format!("{said:?}")));
+            stream.events.extend(said.map(|said| format!("{said:?}")));
             Ok(())
         })
     }

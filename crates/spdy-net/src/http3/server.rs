@@ -67,7 +67,7 @@ struct PriorityUpdates(Arc<Mutex<PriorityState>>);
 struct PriorityState {
     /// Streams from this one on have not begun.
     next: u64,
-    said: BTreeMap<u64, HttpPriority>,
+    updates: BTreeMap<u64, HttpPriority>,
     /// Who is to hear of it, by stream, from its beginning to its end.
     open: BTreeMap<u64, Waker>,
 }
@@ -84,9 +84,9 @@ impl PriorityUpdates {
             None if id < told.next => return, // it is over
             None => {}
         }
-        told.said.insert(id, precedence);
-        if told.said.range(told.next..).count() > MAX_EARLY_PRIORITIES {
-            told.said.pop_last(); // it will be wanted last
+        told.updates.insert(id, precedence);
+        if told.updates.range(told.next..).count() > MAX_EARLY_PRIORITIES {
+            told.updates.pop_last(); // it will be wanted last
         }
     }
 
@@ -97,7 +97,7 @@ impl PriorityUpdates {
     }
 
     fn of(&self, id: u64) -> Option<HttpPriority> {
-        self.lock().said.get(&id).copied()
+        self.lock().updates.get(&id).copied()
     }
 
     /// The same, and wakes when there is another.
@@ -106,12 +106,12 @@ impl PriorityUpdates {
         if let Some(waker) = told.open.get_mut(&id) {
             waker.clone_from(cx.waker());
         }
-        told.said.get(&id).copied()
+        told.updates.get(&id).copied()
     }
 
     fn forget(&self, id: u64) {
         let mut told = self.lock();
-        told.said.remove(&id);
+        told.updates.remove(&id);
         told.open.remove(&id);
     }
 }
@@ -482,7 +482,7 @@ mod tests {
         ids.rev().for_each(|id| priorities.update(id, URGENT));
         assert_eq!(priorities.of(last), None);
         assert_eq!(priorities.of(0), Some(URGENT));
-        assert_eq!(priorities.lock().said.len(), MAX_EARLY_PRIORITIES);
+        assert_eq!(priorities.lock().updates.len(), MAX_EARLY_PRIORITIES);
     }
 
     #[test]
@@ -501,6 +501,6 @@ mod tests {
         priorities.forget(0);
         priorities.update(0, URGENT);
         assert_eq!(priorities.of(0), None);
-        assert!(priorities.lock().said.is_empty());
+        assert!(priorities.lock().updates.is_empty());
     }
 }

@@ -31,7 +31,7 @@ pub(crate) struct ConnectionAcceptor<F> {
     serve: Arc<F>,
     stop: Latch,
     /// That proxies do not announce.
-    told: Arc<LogThrottle>,
+    header_log: Arc<LogThrottle>,
 }
 
 impl<F, S> ConnectionAcceptor<F>
@@ -50,7 +50,7 @@ where
             trusted_proxies: in_front,
             serve: Arc::new(serve),
             stop,
-            told: Arc::default(),
+            header_log: Arc::default(),
         }
     }
 
@@ -72,7 +72,7 @@ where
             return;
         }
         let (door, serve, stop) = (door.clone(), self.serve.clone(), self.stop.clone());
-        let told = self.told.clone();
+        let told = self.header_log.clone();
         open.spawn(permit, async move {
             let waiting = door.admit_trusted_proxy(from.ip());
             let (io, announced) =

@@ -30,7 +30,7 @@ impl LocalCa {
     ///
     /// Files that cannot be read or written, or that hold no key and its certificate.
     pub fn load_or_create(certificate: &Path, kind: KeyKind) -> Result<Self, TlsSetupError> {
-        let ca = match Self::kept(certificate, kind)? {
+        let ca = match Self::load(certificate, kind)? {
             Some(ca) => ca,
             None => create_ca(&Self::key_file(certificate), kind)?,
         };
@@ -46,7 +46,7 @@ impl LocalCa {
     /// # Errors
     ///
     /// A file that cannot be read, or that holds no key and its certificate.
-    pub fn kept(certificate: &Path, kind: KeyKind) -> Result<Option<Self>, TlsSetupError> {
+    pub fn load(certificate: &Path, kind: KeyKind) -> Result<Option<Self>, TlsSetupError> {
         let key_file = Self::key_file(certificate);
         let text = match read(&key_file) {
             Err(TlsSetupError::File { source, .. }) if source.kind() == io::ErrorKind::NotFound => {

@@ -173,7 +173,7 @@ impl Admin {
             None => None,
         };
         let told = match self.proxy.shared() {
-            Some(shared) => Some(shared.told().await),
+            Some(shared) => Some(shared.flush_purges().await),
             None => None,
         };
         (gone, told)

@@ -67,7 +67,7 @@ struct SharedBodyState {
     /// All pieces are there and stay, for current and later readers.
     is_complete: bool,
     /// The body in the cache, in place of the pieces.
-    kept: Option<KeptBody>,
+    stored: Option<KeptBody>,
     /// All bytes, if they were announced.
     announced: Option<u64>,
     end: Option<Result<(), IncompleteBody>>,
@@ -163,7 +163,7 @@ fn recording(
         limit,
         reservation: claim,
         is_complete: false,
-        kept: None,
+        stored: None,
         announced,
         end: None,
         next_reader: 0,
@@ -247,7 +247,7 @@ impl SharedBodyWriter {
         shared.pieces = VecDeque::new();
         shared.held = 0;
         shared.reservation = None;
-        shared.kept = Some(body);
+        shared.stored = Some(body);
     }
 
     /// All of it arrived, and the cache does not take it. It stays, and its claim with it, until the last reader drops the recording.
@@ -275,7 +275,7 @@ impl Drop for SharedBodyWriter {
             return;
         }
         shared.limit = None;
-        if shared.kept.is_none() {
+        if shared.stored.is_none() {
             shared.drop_read_pieces();
         }
     }
@@ -292,7 +292,7 @@ impl SharedBody {
     #[must_use]
     pub fn here(&self) -> u64 {
         let shared = lock(&self.shared);
-        match &shared.kept {
+        match &shared.stored {
             Some(kept) => kept.len(),
             None if shared.dropped == 0 => shared.held as u64,
             None => 0,
@@ -345,7 +345,7 @@ impl http_body::Body for SharedBodyReader {
         let Some((at, waker)) = shared.readers.get_mut(&number) else {
             return Poll::Ready(None);
         };
-        if let Some(kept) = &shared.kept {
+        if let Some(kept) = &shared.stored {
             let piece = kept.slice(self.read..kept.len()).next();
             drop(guard);
             let Some(piece) = piece else {
@@ -384,7 +384,7 @@ impl http_body::Body for SharedBodyReader {
 
     fn is_end_stream(&self) -> bool {
         let shared = lock(&self.shared);
-        if let Some(kept) = &shared.kept {
+        if let Some(kept) = &shared.stored {
             return self.read == kept.len();
         }
         let at = shared.readers.get(&self.number).map(|(at, _)| *at);

@@ -82,7 +82,7 @@ pub struct Follower<K, T> {
     flights: Arc<Coalescer<K, T>>,
     key: K,
     number: u64,
-    told: watch::Receiver<LeaderState<T>>,
+    receiver: watch::Receiver<LeaderState<T>>,
 }
 
 /// What a request for a key does.
@@ -142,7 +142,7 @@ impl<K: Ord + Clone, T> Coalescer<K, T> {
             return CoalesceRole::Follower(Follower {
                 flights: self.clone(),
                 number: flight.number,
-                told: flight.tell.subscribe(),
+                receiver: flight.tell.subscribe(),
                 key,
             });
         }
@@ -296,7 +296,7 @@ impl<K: Ord + Clone, T> Follower<K, T> {
         // When to stop waiting for a fetch that is no longer pending.
         let mut patience = None;
         loop {
-            match &*self.told.borrow_and_update() {
+            match &*self.receiver.borrow_and_update() {
                 LeaderState::Shared(shared) => return WaitOutcome::Shared(shared.clone()),
                 LeaderState::Private => return WaitOutcome::Private,
                 LeaderState::Failed(failure) => return WaitOutcome::Failed(*failure),
@@ -317,7 +317,7 @@ impl<K: Ord + Clone, T> Follower<K, T> {
                     patience.min(until)
                 }
             };
-            let told = pin!(self.told.changed());
+            let told = pin!(self.receiver.changed());
             if let Either::Left((Err(_), _)) = select(told, runtime.sleep_until(next)).await {
                 return WaitOutcome::LeaderGone;
             }

@@ -78,8 +78,8 @@ impl NegativeCache {
 fn is_shareable(wanted: &ProxyRequest) -> bool {
     let asked = &wanted.ask.headers;
     let is_whole = wanted.ask.method == Method::GET && !asked.contains_key(header::RANGE);
-    let is_of_client =
-        asked.contains_key(header::ACCEPT_LANGUAGE) || wanted.said().contains_key(CDN_LOOP);
+    let is_of_client = asked.contains_key(header::ACCEPT_LANGUAGE)
+        || wanted.client_headers().contains_key(CDN_LOOP);
     wanted.moved.is_some() && is_whole && !is_of_client
 }
 

@@ -20,7 +20,7 @@ pub(crate) struct FetchSpans {
     /// No client waits for it.
     is_background: bool,
     /// The number of requests to origins so far.
-    asked: u8,
+    origin_requests: u8,
 }
 
 /// The span of a request to an origin.
@@ -39,14 +39,14 @@ impl FetchSpans {
             within: wanted.span_context.clone()?,
             forward,
             is_background,
-            asked: 0,
+            origin_requests: 0,
         })
     }
 
     /// Starts the span of a request to the origin of `at`. If it is the site's own, `headers` get the trace context.
     pub(crate) fn ask(&mut self, at: &ProxyRequest, headers: &mut HeaderMap) -> OriginSpan {
         let (kind, name) = (SpanKind::Client, span_name(&at.ask.method));
-        let is_first = self.asked == 0;
+        let is_first = self.origin_requests == 0;
         let mut place = match self.is_background && is_first {
             true => self.spans.linked_span(&self.within, kind, name),
             false => self.spans.child_span(&self.within, kind, name),
@@ -61,9 +61,16 @@ impl FetchSpans {
         if let Some(open) = &mut place.open {
             let (method, uri) = (&at.ask.method, &at.ask.uri);
             let (forward, is_background) = (self.forward, self.is_background);
-            set_origin_request(open, method, uri, forward, is_background, self.asked);
+            set_origin_request(
+                open,
+                method,
+                uri,
+                forward,
+                is_background,
+                self.origin_requests,
+            );
         }
-        self.asked = self.asked.saturating_add(1);
+        self.origin_requests = self.origin_requests.saturating_add(1);
         OriginSpan(place.open)
     }
 

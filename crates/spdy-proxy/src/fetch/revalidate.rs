@@ -182,9 +182,9 @@ impl Fetch {
         };
         // The resources that it waits for may have failed, or not have been looked up since the program started.
         self.proxy.prefetch_pinned(&self.wanted, stored.note());
-        let mut response = self
-            .proxy
-            .kept(&self.wanted, &stored, object.body(), now, &status);
+        let mut response =
+            self.proxy
+                .respond_stored(&self.wanted, &stored, object.body(), now, &status);
         if self.wanted.moved.is_none() {
             respond::add_private_fields(response.headers_mut(), &stored, &head.headers);
         }

@@ -132,7 +132,7 @@ impl Prefetcher {
 
     /// A client requested `wanted`, which is not stored.
     pub(crate) fn record_accept(&self, wanted: &ProxyRequest) {
-        let said = wanted.said();
+        let said = wanted.client_headers();
         let accept = said.get(header::ACCEPT).map(HeaderValue::as_bytes);
         let is_page = accept.is_none_or(|accept| accept.starts_with(b"text/html"));
         if wanted.ask.method != Method::GET || is_page {
@@ -418,7 +418,7 @@ impl Proxy {
             fetched_ahead: done.prefetched,
             is_dry_run: done.is_dry_run,
         };
-        self.reports.told(&page, report);
+        self.reports.record(&page, report);
     }
 
     /// A page is passed on as it is.

@@ -69,7 +69,7 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
-            said: Some(said),
+            client_headers: Some(said),
         })
     }
 

@@ -67,7 +67,7 @@ pub struct ProxyRequest {
     /// Its span context, or that of the request it is prefetched for; `None` without spans.
     pub span_context: Option<SpanContext>,
     /// The client's request fields, where the origin gets fewer.
-    pub(crate) said: Option<HeaderMap>,
+    pub(crate) client_headers: Option<HeaderMap>,
 }
 
 /// Why a request is not passed on.
@@ -118,7 +118,7 @@ impl RequestRejection {
 
     /// The text for the client. It is empty for rules about moved resources, so that clients cannot probe them.
     #[must_use]
-    pub fn told(&self) -> &'static str {
+    pub fn message(&self) -> &'static str {
         match self {
             Self::Rule(_) | Self::Redirect { .. } => "",
             Self::Loop => "the request came back to where it had passed\n",
@@ -164,7 +164,7 @@ impl IncomingRequest {
         Ok(Self(wanted))
     }
 
-    /// The request, without the additions for the origin ([`told`](Self::told)).
+    /// The request, without the additions for the origin ([`into_upstream_request`](Self::into_upstream_request)).
     #[must_use]
     pub fn request(&self) -> &ProxyRequest {
         &self.0
@@ -196,7 +196,7 @@ impl IncomingRequest {
     /// # Errors
     ///
     /// It makes no URI.
-    pub fn told(self) -> Result<ProxyRequest, RequestRejection> {
+    pub fn into_upstream_request(self) -> Result<ProxyRequest, RequestRejection> {
         let Self(mut wanted) = self;
         if wanted.moved.is_some() {
             return Ok(wanted); // other hosts get no additions
@@ -239,7 +239,7 @@ impl ProxyRequest {
         authority: String,
         asked: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        IncomingRequest::read(site, authority, None, asked)?.told()
+        IncomingRequest::read(site, authority, None, asked)?.into_upstream_request()
     }
 
     /// Something of the site's own, as the cache sees it.
@@ -328,7 +328,7 @@ impl ProxyRequest {
             rewriting_disabled: is_off,
             authority,
             span_context: None,
-            said: None,
+            client_headers: None,
         })
     }
 
@@ -404,7 +404,7 @@ impl ProxyRequest {
             rewriting_disabled: false,
             authority,
             span_context: None,
-            said: Some(said),
+            client_headers: Some(said),
         })
     }
 
@@ -515,19 +515,19 @@ impl ProxyRequest {
 
     /// The client's request fields, whether or not the origin gets them.
     #[must_use]
-    pub fn said(&self) -> &HeaderMap {
-        self.said.as_ref().unwrap_or(&self.ask.headers)
+    pub fn client_headers(&self) -> &HeaderMap {
+        self.client_headers.as_ref().unwrap_or(&self.ask.headers)
     }
 
     /// Whether the client sends `body` only after a 100 (Continue) response (RFC 9110 §10.1.1).
     pub(crate) fn expects_continue(&self, body: &Body) -> bool {
-        expects_continue(self.said()) && !http_body::Body::is_end_stream(body)
+        expects_continue(self.client_headers()) && !http_body::Body::is_end_stream(body)
     }
 
     /// The kind of resource that it is for, if the client states it.
     #[must_use]
     pub fn kind(&self) -> Option<Kind> {
-        match self.said().get("sec-fetch-dest")?.as_bytes() {
+        match self.client_headers().get("sec-fetch-dest")?.as_bytes() {
             b"style" => Some(Kind::Style),
             b"script" => Some(Kind::Script),
             b"font" => Some(Kind::Font),
@@ -541,7 +541,7 @@ impl ProxyRequest {
     /// The fields of the client that it will send again for the resources that the answer names.
     #[must_use]
     pub fn subresource_headers(&self) -> HeaderMap {
-        let said = self.said();
+        let said = self.client_headers();
         let mut told = HeaderMap::new();
         for name in [
             "accept-encoding",

@@ -124,7 +124,7 @@ pub(crate) fn refused(why: &RequestRejection) -> Response<Body> {
         }
         RequestRejection::Handshake(HandshakeError::Version) => websocket_version(why),
         why => {
-            let mut response = plain(why.status(), why.told());
+            let mut response = plain(why.status(), why.message());
             if response.status() == StatusCode::METHOD_NOT_ALLOWED {
                 let allowed = HeaderValue::from_static("GET, HEAD");
                 response.headers_mut().insert(header::ALLOW, allowed);

@@ -83,7 +83,7 @@ impl Proxy {
         if let Some(limits) = asked.socket() {
             let proxy = self.clone();
             return Either::Right(Box::pin(async move {
-                match asked.told() {
+                match asked.into_upstream_request() {
                     Ok(wanted) => proxy.open_websocket(wanted, limits).await,
                     Err(why) => proxy.reject(&why, uri.as_ref()),
                 }
@@ -96,7 +96,7 @@ impl Proxy {
         }
         let proxy = self.clone();
         Either::Right(Box::pin(async move {
-            match asked.told() {
+            match asked.into_upstream_request() {
                 Ok(wanted) => proxy.want(wanted, body).await,
                 Err(why) => proxy.reject(&why, uri.as_ref()),
             }
@@ -239,10 +239,10 @@ impl Proxy {
     ) -> Response<Body> {
         object.count_use();
         let status = CacheStatus::hit(CACHE_NAME).ttl(object.stored().ttl(now));
-        self.kept(wanted, object.stored(), object.body(), now, &status)
+        self.respond_stored(wanted, object.stored(), object.body(), now, &status)
     }
 
-    pub(crate) fn kept(
+    pub(crate) fn respond_stored(
         &self,
         wanted: &ProxyRequest,
         stored: &Stored,

@@ -162,7 +162,7 @@ impl Proxy {
             Failure::Unreachable => status.detail("origin-unreachable"),
             Failure::Status(_) => status.detail("origin-error"),
         };
-        let response = self.kept(wanted, stored, known.object.body(), now, &status);
+        let response = self.respond_stored(wanted, stored, known.object.body(), now, &status);
         Some(respond::with_outcome(response, Outcome::STALE_ON_ERROR))
     }
 
@@ -185,7 +185,7 @@ impl Proxy {
                 respond::from_shared_body(policy, wanted, stored, None, recording, now, &status)
             }
             SharedBodySource::Stored(object) => {
-                Some(self.kept(wanted, &landing.stored, object.body(), now, &status))
+                Some(self.respond_stored(wanted, &landing.stored, object.body(), now, &status))
             }
         }
     }

@@ -146,7 +146,7 @@ impl PageReports {
     }
 
     /// Records the report of `page` with `counts`, in place of an earlier one.
-    pub fn told(&self, page: &RewrittenPage<'_>, counts: PageReport) {
+    pub fn record(&self, page: &RewrittenPage<'_>, counts: PageReport) {
         let mut report = Report {
             url: page.url.to_owned(),
             at: httpdate::fmt_http_date(page.at),
@@ -161,7 +161,7 @@ impl PageReports {
         };
         let mut key = page.url;
         if page.is_everyones {
-            report.references = page.named.iter().filter_map(told).collect();
+            report.references = page.named.iter().filter_map(reported_reference).collect();
             report.fetched_ahead = page.fetched_ahead.to_vec();
         } else {
             key = key.split('?').next().unwrap_or_default();
@@ -310,7 +310,7 @@ fn weight(key: &str, report: &Report) -> usize {
 }
 
 /// Nothing for what is the site's own.
-fn told(reference: &Reference) -> Option<ReportedReference> {
+fn reported_reference(reference: &Reference) -> Option<ReportedReference> {
     let (moved_to, left) = match &reference.outcome {
         Ok(path) => (Some(path.clone()), None),
         Err(SkipReason::SameSite) => return None,
@@ -364,7 +364,7 @@ mod tests {
             reference("https://site.test/own", Err(SkipReason::SameSite)),
             reference("https://b.test/y", Err(SkipReason::OptOut)),
         ];
-        reports.told(&page("https://site.test/", &named), PageReport::default());
+        reports.record(&page("https://site.test/", &named), PageReport::default());
         let report = reports.of("https://site.test/").unwrap();
         let told: Vec<_> = report
             .references
@@ -399,7 +399,7 @@ mod tests {
             .push("https://a.test/?his".to_owned());
         let host = ("https://his.a.test".to_owned(), HostCount::default());
         counts.hosts.extend([host]);
-        reports.told(&private, counts);
+        reports.record(&private, counts);
         reports.record_delivery("https://site.test/reset/secret", || PushedAndHinted {
             pushed: vec!["/his".to_owned()],
             hinted: Vec::new(),
@@ -429,7 +429,7 @@ mod tests {
         let reports = PageReports::default();
         let url = |number: usize| format!("https://site.test/{number}");
         for number in 0..2 {
-            reports.told(&page(&url(number), &[]), PageReport::default());
+            reports.record(&page(&url(number), &[]), PageReport::default());
         }
         let pushing = |bytes: usize| PushedAndHinted {
             pushed: vec!["x".repeat(bytes)],
@@ -456,12 +456,12 @@ mod tests {
         let reports = PageReports::default();
         let url = |number: usize| format!("https://site.test/{number}");
         for number in 0..MAX_PAGES {
-            reports.told(&page(&url(number), &[]), PageReport::default());
+            reports.record(&page(&url(number), &[]), PageReport::default());
         }
         assert_eq!(reports.list().len(), MAX_PAGES);
         // A page that is requested again becomes the youngest, though nothing else changed.
-        reports.told(&page(&url(0), &[]), PageReport::default());
-        reports.told(&page(&url(MAX_PAGES), &[]), PageReport::default());
+        reports.record(&page(&url(0), &[]), PageReport::default());
+        reports.record(&page(&url(MAX_PAGES), &[]), PageReport::default());
         assert_eq!(reports.list().len(), MAX_PAGES);
         assert!(reports.of(&url(0)).is_some() && reports.of(&url(1)).is_none());
         assert_eq!(reports.list()[0].url, url(MAX_PAGES));
@@ -469,7 +469,7 @@ mod tests {
         let long = "x".repeat(MAX_BYTES / 8);
         let named = [reference(&long, Err(SkipReason::OptOut))];
         for number in 0..8 {
-            reports.told(&page(&url(number), &named), PageReport::default());
+            reports.record(&page(&url(number), &named), PageReport::default());
         }
         let kept = reports.lock();
         assert!(kept.bytes <= MAX_BYTES, "{} bytes", kept.bytes);
@@ -479,7 +479,7 @@ mod tests {
         drop(kept);
         let longer = "x".repeat(MAX_BYTES + 1);
         let named = [reference(&longer, Err(SkipReason::OptOut))];
-        reports.told(&page(&url(7), &named), PageReport::default());
+        reports.record(&page(&url(7), &named), PageReport::default());
         assert!(reports.of(&url(7)).is_none());
     }
 }

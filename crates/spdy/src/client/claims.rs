@@ -204,7 +204,7 @@ impl State {
         let url = url_key(uri);
         // The requested answer is on its way: a second copy of it is useless.
         let asked = |entry: &Entry| {
-            let asked = entry.asked.as_ref();
+            let asked = entry.push_parent.as_ref();
             !entry.is_done() && asked.is_some_and(|asked| url_key(&asked.uri) == url)
         };
         if claims.by_url.contains_key(&url) || self.entries.iter().any(|(_, entry)| asked(entry)) {
@@ -318,7 +318,7 @@ impl State {
         self.stop_waiting(key);
         let entry = &mut self.entries[key];
         entry.handles = 1;
-        entry.asked = Some(Arc::new(PushParent {
+        entry.push_parent = Some(Arc::new(PushParent {
             uri: uri.clone(),
             headers: HeaderMap::new(),
         }));

@@ -214,14 +214,14 @@ impl Acme {
                 self.running = None;
                 self.certificates.clear();
             }
-            KeeperUpdate::Start(anew) => {
+            KeeperUpdate::Start(new_keeper) => {
                 self.running = None; // before another begins with the same names
                 let NewKeeper {
                     wanted,
                     folder,
                     authority,
                     seed,
-                } = *anew;
+                } = *new_keeper;
                 let keeper = Renewer::start(
                     &RenewalConfig {
                         certificates: wanted.names.certificates.clone(),

@@ -127,7 +127,7 @@ impl Reloader<'_> {
             timing: setup::timing(&config.timing)?,
             credentials: Credentials::read(&config)?,
             sites,
-            said,
+            config: said,
         })
     }
 }
@@ -148,7 +148,7 @@ struct ReloadPlan {
     /// The operator's.
     credentials: Option<Credentials>,
     /// The configuration as it is written.
-    said: Config,
+    config: Config,
 }
 
 impl ReloadPlan {
@@ -171,6 +171,6 @@ impl ReloadPlan {
             operator.set_credentials(credentials);
         }
         Telemetry::reload(again.telemetry, self.spans, again.printer);
-        stays::warn_changed(again.config, &self.said, again.printer);
+        stays::warn_changed(again.config, &self.config, again.printer);
     }
 }

@@ -121,7 +121,7 @@ pub(super) fn check(
     sites: &Sites,
 ) -> anyhow::Result<()> {
     let kept = config.tls.write_authority.as_deref();
-    let kept = kept.map(|path| LocalCa::kept(path, KEYS)).transpose()?;
+    let kept = kept.map(|path| LocalCa::load(path, KEYS)).transpose()?;
     let authority = match kept.flatten() {
         Some(kept) => kept,
         None => LocalCa::generate(KEYS)?,

@@ -40,7 +40,7 @@ pub(super) fn check(
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let own: Vec<_> = sites.names().collect();
-    let names = told(config, sites, certificates)?;
+    let names = host_names(config, sites, certificates)?;
     printer.note(format_args!("good: {}", own.join(", ")));
     for name in &names {
         warn(name, printer);
@@ -57,7 +57,7 @@ pub(super) fn check(
     Ok(())
 }
 
-fn told(
+fn host_names(
     config: &Config,
     sites: &Sites,
     certificates: &CertificateFiles,

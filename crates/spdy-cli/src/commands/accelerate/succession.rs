@@ -108,7 +108,7 @@ fn notify(state: &[NotifyState<'_>]) {
 
 /// Starts successors of this program.
 pub(super) struct Succession {
-    asked: Signal,
+    signal: Signal,
     sockets: Sockets,
     /// One that is not ready yet.
     pending: Option<JoinHandle<anyhow::Result<Successor>>>,
@@ -118,7 +118,7 @@ impl Succession {
     /// Listens for SIGUSR2. A successor gets `sockets`.
     pub(super) fn listen(sockets: Sockets) -> anyhow::Result<Self> {
         Ok(Self {
-            asked: signal(SignalKind::user_defined2())?,
+            signal: signal(SignalKind::user_defined2())?,
             sockets,
             pending: None,
         })
@@ -129,7 +129,7 @@ impl Succession {
         loop {
             let followed = match &mut self.pending {
                 None => {
-                    if self.asked.recv().await.is_none() {
+                    if self.signal.recv().await.is_none() {
                         std::future::pending::<()>().await;
                     }
                     match Successor::start(&self.sockets) {

@@ -81,7 +81,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if let (Some(before), Some(after)) = (compared.model_before, compared.model_after)
         && before != after
     {
-        let [before, after] = [before, after].map(model::told);
+        let [before, after] = [before, after].map(model::format);
         printer.note(format_args!(
             "{WARN}the model{WARN:#} is {before} before and {after} after: what differs may be its doing"
         ));

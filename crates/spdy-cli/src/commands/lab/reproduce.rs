@@ -132,7 +132,7 @@ fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
     if let Some(measured) = &finding.measured {
         printer.line(format_args!(
             "    {DIM}measured  {DIM:#} {} ({})",
-            measured.told(unit),
+            measured.describe(unit),
             measured.intervals(unit)
         ))?;
         if measured.left_out > 0 {
@@ -149,7 +149,7 @@ fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
         printer.line(format_args!(
             "    {DIM}with      {DIM:#} {}: {}",
             shift.factor,
-            shift.measured.told(unit)
+            shift.measured.describe(unit)
         ))?;
     }
     Ok(())

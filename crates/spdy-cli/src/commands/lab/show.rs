@@ -38,7 +38,7 @@ pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 /// Says so if the loads of a store are of another model than this program's.
 pub(super) fn note_model(contents: &Manifest, printer: &Printer) {
     if let Some(other) = contents.model.filter(|it| *it != MODEL_VERSION) {
-        let other = model::told(other);
+        let other = model::format(other);
         printer.note(format_args!(
             "{WARN}the model{WARN:#} of its loads is {other}, and this program has {MODEL_VERSION}: it may come to other figures"
         ));

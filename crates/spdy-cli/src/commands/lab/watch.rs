@@ -62,7 +62,7 @@ impl StoreWatcher {
         let thread = thread::Builder::new().name("watch".to_owned());
         thread.spawn(move || {
             answer_each(&asked, |asked| match asked {
-                QueryKind::State => watched.told(Instant::now()),
+                QueryKind::State => watched.state_reply(Instant::now()),
                 QueryKind::Report => watched.report(),
             });
         })?;
@@ -182,7 +182,7 @@ struct State {
 
 impl WatchState {
     /// The state as JSON. A store that does not exist yet is no error, but a `problem` in the reply.
-    fn told(&mut self, now: Instant) -> Answer {
+    fn state_reply(&mut self, now: Instant) -> Answer {
         let told = match self.state(now) {
             Ok(state) => StateReply::State(state),
             Err(error) => StateReply::Problem {

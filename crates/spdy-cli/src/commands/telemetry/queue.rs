@@ -38,7 +38,7 @@ pub(in crate::commands) struct Queue {
     waiting: Mutex<VecDeque<Span>>,
     bound: usize,
     /// Something waits, or enough for a batch.
-    told: Notify,
+    wake: Notify,
     /// Names are by chance.
     rng: Mutex<ChaCha8Rng>,
     pub(in crate::commands) counts: Counts,
@@ -50,7 +50,7 @@ impl Queue {
         Self {
             waiting: Mutex::default(),
             bound,
-            told: Notify::new(),
+            wake: Notify::new(),
             rng: Mutex::new(ChaCha8Rng::from_seed(seed)),
             counts: Counts::default(),
         }
@@ -86,7 +86,7 @@ impl Queue {
 
     async fn has(&self, len: usize) {
         while self.len() < len {
-            self.told.notified().await;
+            self.wake.notified().await;
         }
     }
 
@@ -119,7 +119,7 @@ impl SpanSink for Queue {
         drop(waiting);
         // Not for each span: the waiting task is woken twice a batch.
         if len == 1 || len == self.batch() {
-            self.told.notify_one();
+            self.wake.notify_one();
         }
     }
 }

@@ -85,7 +85,7 @@ impl AcceleratedSite {
     /// Asks for all that it was started with to be read again, and waits until it has been.
     pub(crate) fn reload(&self) {
         let reads = || {
-            let said = self.program.said();
+            let said = self.program.log_lines();
             let read = |line: &&String| line.contains("read the configuration anew");
             said.iter().filter(read).count()
         };

@@ -61,7 +61,7 @@ impl Accelerator {
     }
 
     /// The JSON object of this number, once it is printed; 0 has the listeners.
-    pub(crate) fn told(&self, number: usize) -> Value {
+    pub(crate) fn json_line(&self, number: usize) -> Value {
         let line = self.running.line(number);
         serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
     }
@@ -103,13 +103,13 @@ impl Accelerator {
     }
 
     /// The lines that it has printed so far.
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.running.said()
+    pub(crate) fn log_lines(&self) -> Vec<String> {
+        self.running.lines()
     }
 
     /// How many lines with `words` it has printed so far.
     pub(crate) fn count_lines_with(&self, words: &str) -> usize {
-        let said = self.said();
+        let said = self.log_lines();
         said.iter().filter(|line| line.contains(words)).count()
     }
 

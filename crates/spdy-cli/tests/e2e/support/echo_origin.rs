@@ -94,7 +94,7 @@ impl EchoOrigin {
     }
 
     /// Everything that came so far.
-    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().expect("nobody panicked").clone()
     }
 

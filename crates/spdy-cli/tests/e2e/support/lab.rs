@@ -53,7 +53,7 @@ impl Lab {
     }
 
     /// What it printed, knowing the password; it must have ended well.
-    pub(crate) fn said(&self, arguments: &[&str]) -> String {
+    pub(crate) fn stdout(&self, arguments: &[&str]) -> String {
         text(&run_expecting(0, &mut self.command_with_password(arguments)).stdout)
     }
 

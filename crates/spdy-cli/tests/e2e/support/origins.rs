@@ -203,7 +203,7 @@ impl Origins {
     }
 
     /// The requests to all origins so far.
-    pub(crate) fn asked(&self) -> Vec<OriginRequest> {
+    pub(crate) fn requests(&self) -> Vec<OriginRequest> {
         self.asked.lock().expect("nobody panicked").clone()
     }
 

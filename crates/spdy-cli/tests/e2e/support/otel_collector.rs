@@ -69,7 +69,7 @@ impl OtelCollector {
     }
 
     /// Everything that came so far, taken or not.
-    pub(crate) fn asked(&self) -> Vec<ReceivedRequest> {
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
         self.asked.lock().expect("nobody panicked").clone()
     }
 

@@ -97,7 +97,7 @@ impl Pebble {
             }
             std::thread::park_timeout(POLL_INTERVAL);
         }
-        panic!("Pebble does not listen: {:?}", self.running.said());
+        panic!("Pebble does not listen: {:?}", self.running.lines());
     }
 
     /// Where ACME begins.
@@ -122,14 +122,14 @@ impl Pebble {
 
     /// Orders that it has had.
     pub(crate) fn orders(&self) -> usize {
-        let said = self.running.said();
+        let said = self.running.lines();
         said.iter()
             .filter(|line| line.contains("/order-plz"))
             .count()
     }
 
     /// The lines that it has printed.
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.running.said()
+    pub(crate) fn log_lines(&self) -> Vec<String> {
+        self.running.lines()
     }
 }

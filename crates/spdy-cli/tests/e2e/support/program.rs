@@ -69,7 +69,7 @@ pub(crate) fn output_of(child: Child) -> Output {
 /// A program that runs until it is dropped.
 pub(crate) struct RunningProgram {
     child: Child,
-    said: Arc<Mutex<Vec<String>>>,
+    lines: Arc<Mutex<Vec<String>>>,
 }
 
 impl Drop for RunningProgram {
@@ -93,12 +93,12 @@ impl RunningProgram {
     /// Waits until it has ended by itself, in order.
     pub(crate) fn ended(&mut self) {
         let status = patience::ended(&mut self.child);
-        assert!(status.success(), "{status}: {:#?}", self.said());
+        assert!(status.success(), "{status}: {:#?}", self.lines());
     }
 
     /// The lines that it has printed so far.
-    pub(crate) fn said(&self) -> Vec<String> {
-        self.said.lock().expect("nobody panicked").clone()
+    pub(crate) fn lines(&self) -> Vec<String> {
+        self.lines.lock().expect("nobody panicked").clone()
     }
 
     /// The first line with `words`, once it is printed.
@@ -115,7 +115,7 @@ impl RunningProgram {
         let began = Instant::now();
         loop {
             {
-                let said = self.said.lock().expect("nobody panicked");
+                let said = self.lines.lock().expect("nobody panicked");
                 if let Some(line) = find(&said) {
                     return line.clone();
                 }
@@ -155,7 +155,7 @@ impl RunningProgram {
         };
         let said = Arc::<Mutex<Vec<String>>>::default();
         let heard = said.clone();
-        let running = Self { child, said };
+        let running = Self { child, lines: said };
         let (sender, receiver) = mpsc::channel();
         // Reads to the end, long after readiness: a full pipe would stop the program.
         thread::spawn(move || {

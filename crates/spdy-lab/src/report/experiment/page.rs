@@ -92,7 +92,7 @@ fn write_page(
     };
     let model = contents
         .model
-        .map(|it| ("model".to_owned(), model::told(it)));
+        .map(|it| ("model".to_owned(), model::format(it)));
     let notes: Vec<(String, String)> = data
         .constant
         .iter()

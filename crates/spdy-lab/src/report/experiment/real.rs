@@ -92,7 +92,7 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
         let rate = run.achieved_bps.map_or("–".to_owned(), |bps| {
             format!("{:+.2}\u{202f}%", (bps / run.configured_bps - 1.0) * 100.0)
         });
-        let [mean, p99, most] = run.late_ms.map(told);
+        let [mean, p99, most] = run.late_ms.map(format_ms);
         let counts = match (&run.invalid, &run.rejected) {
             (Some(why), _) => format!("no: {why}"),
             (None, Some(before)) => format!("yes; before it: {before}"),
@@ -108,9 +108,9 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
             run.run,
             Millis(run.load_ms),
             run.attempts,
-            told(run.delay_ms),
+            format_ms(run.delay_ms),
             run.lost,
-            told(run.cpu_wait_ms),
+            format_ms(run.cpu_wait_ms),
             Text(&counts),
         )?;
     }
@@ -125,6 +125,6 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
 }
 
 /// Milliseconds to a hundredth.
-fn told(ms: Option<f64>) -> String {
+fn format_ms(ms: Option<f64>) -> String {
     ms.map_or("–".to_owned(), |ms| format!("{ms:.2}"))
 }
