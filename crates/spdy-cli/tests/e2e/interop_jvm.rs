@@ -47,10 +47,11 @@ meetings! {
     };
 }
 
-/// It often ends an upload twice: with FIN on its last DATA, and with empty DATA and FIN behind it.
+/// It often ends an upload twice: with FIN on its last DATA, and with empty DATA and FIN behind it. It cannot get fifty long
+/// responses beside the uploads: it loses bytes if a read ends within the 8 bytes of a WINDOW_UPDATE.
 #[test]
-fn undertow_gets_fifty_long_posts_back() {
-    PeerTest::plain(Peer::Undertow, "spdy/3.1").its_client_gets_fifty_long_posts_back();
+fn undertow_uploads_fifty_files_at_once() {
+    PeerTest::plain(Peer::Undertow, "spdy/3.1").its_client_uploads_fifty_files_at_once();
 }
 
 /// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.

@@ -1,5 +1,5 @@
 //! A server of our own in the test's process, for what `spdy serve` has no use for: it answers POST with what
-//! came, and pushes what a query asks for.
+//! came or with its digest, and pushes what a query asks for.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,10 @@ use spdy_net::tls::{ServerTls, TlsOptions};
 use tokio::runtime::Runtime;
 
 use super::certificate::CERTIFICATE;
-use super::files::FILES;
+use super::files::{FILES, sha256};
+
+/// The path that answers POST with the SHA-256 of the body, in hexadecimal.
+pub(crate) const DIGEST_PATH: &str = "/digest";
 
 /// How a push ended: its path, and why it was not sent to its end.
 pub(crate) type PushEnd = (String, Option<String>);
@@ -94,10 +97,14 @@ impl Site {
 async fn answer(request: Request<Body>, pushes: Arc<Mutex<Vec<PushEnd>>>) -> Response<Body> {
     let (head, body) = request.into_parts();
     if head.method == Method::POST {
-        return match body.collect().await {
-            Ok(body) => Response::new(Body::full(body.to_bytes())),
-            Err(_) => with_status(StatusCode::BAD_REQUEST),
+        let Ok(body) = body.collect().await else {
+            return with_status(StatusCode::BAD_REQUEST);
         };
+        let body = body.to_bytes();
+        return Response::new(Body::full(match head.uri.path() {
+            DIGEST_PATH => Bytes::from(sha256(&body)),
+            _ => body,
+        }));
     }
     let names = head
         .uri
