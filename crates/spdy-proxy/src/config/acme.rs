@@ -3,10 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use url::{Host, Url};
-
-use crate::config::Config;
-use crate::sites::alias_dns_records::is_in_zone;
+use url::Url;
 
 /// Certificates for the names of all sites, from an ACME authority (RFC 8555).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
@@ -76,74 +73,12 @@ impl AcmeConfig {
     fn default_renew_percent() -> u8 {
         33
     }
-
-    /// A fault in it with `config`: the key, what is valid, and the value.
-    pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
-        if !self.terms_of_service_agreed {
-            let want = "true, when the terms of the authority were read and are agreed to";
-            return Some(("tls.acme.terms_of_service_agreed", want, "false".to_owned()));
-        }
-        if let Some((certificate, _)) = config.tls.files().next() {
-            let want = "no certificate of your own beside it";
-            return Some(("tls.acme", want, format!("{certificate:?}")));
-        }
-        if self.directory.scheme() != "https" || !self.directory.has_host() {
-            let want = "an https URL";
-            return Some(("tls.acme.directory", want, self.directory.to_string()));
-        }
-        if !(1..=99).contains(&self.renew_percent) {
-            let got = self.renew_percent.to_string();
-            return Some(("tls.acme.renew_percent", "1 to 99", got));
-        }
-        let is_mail = |address: &str| address.split('@').count() == 2 && !address.contains(':');
-        if let Some(wrong) = self.contact.iter().find(|address| !is_mail(address)) {
-            let want = "addresses of mail, as admin@site.test";
-            return Some(("tls.acme.contact", want, format!("{wrong:?}")));
-        }
-        if config.listen.tls().is_empty() {
-            let want = "listen.tls beside it, to show certificates at";
-            return Some(("tls.acme", want, "none".to_owned()));
-        }
-        let names = || config.site.iter().flat_map(|site| &site.names);
-        let is_name = |name: &String| matches!(Host::parse(name), Ok(Host::Domain(_)));
-        if let Some(address) = names().find(|name| !is_name(name)) {
-            let want = "sites with names, and no addresses";
-            return Some(("tls.acme", want, address.clone()));
-        }
-        match self.challenge {
-            Challenge::TlsAlpn01 => None,
-            Challenge::Http01 => {
-                let listen = &config.listen;
-                let speaks = listen
-                    .protocols
-                    .iter()
-                    .any(|protocol| protocol == "http/1.1");
-                (listen.plain.is_empty() || !speaks).then(|| {
-                    let want = "listen.plain beside http-01, and http/1.1 among listen.protocols";
-                    ("tls.acme.challenge", want, format!("{listen:?}"))
-                })
-            }
-            Challenge::Dns01 => {
-                let want = "names of zones in [dns], which listens, beside dns-01";
-                if config.dns.listen.is_empty() {
-                    return Some(("tls.acme.challenge", want, "none".to_owned()));
-                }
-                let is_ours = |name: &str| {
-                    let mut zones = config.dns.zone.iter();
-                    zones.any(|zone| is_in_zone(&name.to_ascii_lowercase(), &zone.apex))
-                };
-                let sites = config.site.iter();
-                let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
-                let elsewhere = names().chain(zones).find(|name| !is_ours(name))?;
-                Some(("tls.acme.challenge", want, elsewhere.clone()))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
     const GOOD: &str = "folder = '/acme'\nterms_of_service_agreed = true\n";

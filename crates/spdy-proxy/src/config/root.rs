@@ -22,11 +22,11 @@ use url::Url;
 
 use crate::config::cache::CacheConfig;
 use crate::config::env;
+use crate::config::error::ConfigError;
 use crate::config::lab::LabConfig;
 use crate::config::learn::LearnConfig;
 use crate::config::limits::ClientLimitsConfig;
 use crate::config::listen::{ListenConfig, TlsConfig};
-use crate::config::shared_cache;
 use crate::config::site::SiteConfig;
 use crate::config::telemetry::TelemetryConfig;
 use crate::config::upstream::UpstreamConfig;
@@ -134,39 +134,6 @@ impl AdminConfig {
     }
 }
 
-/// What is wrong with a configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// It is no TOML, or not of this form.
-    #[error("the configuration cannot be read: {0}")]
-    Syntax(String),
-    /// An environment variable that sets no key.
-    #[error("{name} in the environment: {why}")]
-    Environment {
-        /// The variable.
-        name: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// It can be read, and cannot work.
-    #[error("{what}: want {want}, got {got}")]
-    InvalidValue {
-        /// The key.
-        what: String,
-        /// What is valid.
-        want: &'static str,
-        /// What is there.
-        got: String,
-    },
-}
-
-impl From<toml::de::Error> for ConfigError {
-    fn from(error: toml::de::Error) -> Self {
-        let error = shared_cache::redact_error(&error.to_string());
-        Self::Syntax(env::describe_error(&error))
-    }
-}
-
 impl Config {
     /// Reads and checks it.
     ///
@@ -210,7 +177,7 @@ impl Config {
         site.insert("origin".to_owned(), origin.as_str().into());
         let mut table = toml::Table::new();
         table.insert("site".to_owned(), vec![site].into());
-        let config = env::apply_overrides(table, instead)?;
+        let config: Self = env::apply_overrides(table, instead)?;
         config.check()?;
         Ok(config)
     }

@@ -7,7 +7,7 @@ use serde::Deserialize;
 use spdy_dns::origin_host::{MAX_LABEL, MAX_NAME};
 use url::{Host, Url};
 
-use crate::config::Config;
+use crate::config::error::InvalidValue;
 
 /// One site.
 #[derive(Clone, Debug, Deserialize)]
@@ -47,10 +47,7 @@ fn yes() -> bool {
 
 impl SiteConfig {
     /// A fault in its names, with those of other sites in `taken`, to which it adds its own: the key, what is valid, and the value.
-    pub(crate) fn check_names<'a>(
-        &'a self,
-        taken: &mut BTreeSet<&'a str>,
-    ) -> Option<(&'static str, &'static str, String)> {
+    pub(crate) fn check_names<'a>(&'a self, taken: &mut BTreeSet<&'a str>) -> Option<InvalidValue> {
         if self.names.is_empty() {
             return Some(("site.names", "at least one", "0".to_owned()));
         }
@@ -66,34 +63,14 @@ impl SiteConfig {
         None
     }
 
-    /// Another fault in it with `config`: the key, what is valid, and the value.
-    pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
-        if !is_origin_url(&self.origin) {
-            let want = "an http or https URL of a host, without a path or a user";
-            let got = format!("{:?}", redact_origin(&self.origin).as_str());
-            return Some(("site.origin", want, got));
+    /// A fault in its origin: the key, what is valid, and the value.
+    pub(crate) fn check_origin(&self) -> Option<InvalidValue> {
+        if is_origin_url(&self.origin) {
+            return None;
         }
-        let cache = &config.cache;
-        if let Some(got) = self.cache_mib
-            && !(1..=cache.memory_mib).contains(&got)
-        {
-            let want = "1 to cache.memory_mib";
-            return Some(("site.cache_mib", want, got.to_string()));
-        }
-        if let Some(got) = self.disk_mib
-            && (cache.disk.is_none() || !(1..=cache.disk_mib).contains(&got))
-        {
-            let want = "1 to cache.disk_mib, and cache.disk";
-            return Some(("site.disk_mib", want, got.to_string()));
-        }
-        let most = config.upstream.head_timeout_s;
-        let heads = self
-            .rewrite
-            .limits_of_hosts()
-            .filter_map(|it| it.head_timeout_s);
-        let got = heads.max().filter(|got| *got > most)?;
-        let want = "no more than upstream.head_timeout_s";
-        Some(("site.rewrite limits.head_timeout_s", want, got.to_string()))
+        let want = "an http or https URL of a host, without a path or a user";
+        let got = format!("{:?}", redact_origin(&self.origin).as_str());
+        Some(("site.origin", want, got))
     }
 }
 
@@ -133,6 +110,7 @@ fn redact_origin(origin: &Url) -> Url {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn fault(names: &str, origin: &str) -> Option<String> {
         let text = format!("[[site]]\nnames = [{names}]\norigin = '{origin}'\n");
