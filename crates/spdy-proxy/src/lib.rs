@@ -13,7 +13,7 @@
 //!                                                      │ fetch/origin_exchange.rs      an origin is asked; redirects of others are followed
 //!                                                      │ fetch/process_response.rs    an answer: judged, rewritten, recorded (fetch/revalidate.rs: a 304)
 //!                                                      │   fetch/pump.rs, rewrite/response_rewriter.rs, body/content_coding.rs, body/shared_body.rs, body/body_memory.rs, rewrite/stylesheet_index.rs, sites/page_policies.rs
-//!                                                      │ websocket/connection.rs    WebSockets: websocket/handshake.rs, websocket/tunnel.rs
+//!                                                      │ websocket/connection.rs    WebSockets: request/websocket_handshake.rs, websocket/tunnel.rs
 //!                                                      │   cache/negative_cache.rs     what was of no avail a moment ago
 //!                                                      ▼
 //!                                                    response/respond.rs        what the client gets of it
@@ -27,6 +27,7 @@ pub mod body;
 pub mod cache;
 pub mod config;
 mod fetch;
+pub mod origin_kind;
 pub mod prefetch;
 pub mod proxy;
 pub mod request;

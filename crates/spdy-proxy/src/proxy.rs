@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
-use http::{HeaderMap, header, request};
+use http::{HeaderMap, request};
 use parking_lot::RwLock;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::policy::{Policy, SetCookie};
@@ -28,24 +28,23 @@ use crate::config::cache::CacheConfig;
 use crate::config::learn::LearnConfig;
 use crate::fetch::range_fill::RangeFillBackoff;
 use crate::fetch::range_fill_credit::RangeFillCredits;
+use crate::origin_kind::OriginKind;
 use crate::prefetch::page_resources::PageResources;
 use crate::prefetch::prefetcher::Prefetcher;
+use crate::request::client_origin::request_authority;
 use crate::request::forgeable_headers::FromTrustedProxy;
 use crate::request::forwarded::{self, is_secure};
 use crate::request::miss_rate::MissRateLimit;
 use crate::request::proxy_request::ProxyRequest;
-use crate::rewrite::rewrite_facts::RefetchHistory;
+use crate::request::websocket_limit::WebSocketLimit;
+use crate::rewrite::refetch::RefetchHistory;
 use crate::rewrite::stylesheet_index::StylesheetIndex;
 use crate::sites::site_table::{Site, Sites};
 use crate::telemetry::counters::Counters;
 use crate::telemetry::origin_latency::OriginLatency;
 use crate::telemetry::page_reports::PageReports;
 use crate::telemetry::spans::{OpenSpan, SpanKind, Spans};
-use crate::upstream::client::{OriginKind, Upstream};
-use crate::websocket::connection::WebSocketLimit;
-
-/// The name of this cache in `Cache-Status` and `Proxy-Status`.
-pub(crate) const CACHE_NAME: &str = "spdy";
+use crate::upstream::client::Upstream;
 
 /// Encoded bodies may use extra memory: the memory of the cache divided by this.
 const ENCODED_MEMORY_DIVISOR: usize = 4;
@@ -61,10 +60,10 @@ pub struct Proxy {
     pub(crate) encodings: Arc<EncodedBodies>,
     pub(crate) resources: PageResources,
     pub(crate) purges: PurgeLog,
-    pub(crate) stylesheets: StylesheetIndex,
+    pub(crate) stylesheets: Arc<StylesheetIndex>,
     pub(crate) refetches: RefetchHistory,
     /// Reports on pages.
-    pub reports: PageReports,
+    pub reports: Arc<PageReports>,
     /// What was done so far.
     pub counters: Counters,
     /// How long origins took to answer.
@@ -122,9 +121,9 @@ impl Proxy {
             encodings: EncodedBodies::new(of_codings, in_flight.clone()),
             resources: PageResources::default(),
             purges: PurgeLog::default(),
-            stylesheets: StylesheetIndex::default(),
+            stylesheets: Arc::default(),
             refetches: RefetchHistory::default(),
-            reports: PageReports::default(),
+            reports: Arc::default(),
             body_memory: in_flight,
             counters,
             latency: OriginLatency::default(),
@@ -288,13 +287,5 @@ impl Proxy {
     pub fn sites(&self) -> Arc<Sites> {
         let sites = self.sites.read();
         sites.clone()
-    }
-}
-
-/// The host that a client named, with its port.
-pub(crate) fn request_authority(asked: &request::Parts) -> Option<&str> {
-    match asked.uri.authority() {
-        Some(authority) => Some(authority.as_str()),
-        None => asked.headers.get(header::HOST)?.to_str().ok(),
     }
 }

@@ -618,7 +618,7 @@ async fn purge_by_either_url_removes_alias_entry() {
         named.get("/a.png", &[]).await;
         named.get("/a.png", &[]).await;
         assert_eq!(named.widgets.times("/a.png"), round + 1);
-        let wish = spdy_proxy::admin::handler::PurgeRequest {
+        let wish = spdy_proxy::cache::purge::PurgeRequest {
             url: Some(url.clone()),
             ..Default::default()
         };
@@ -626,7 +626,7 @@ async fn purge_by_either_url_removes_alias_entry() {
     }
     named.get("/a.png", &[]).await;
     assert_eq!(named.widgets.times("/a.png"), 3);
-    let as_it_came = spdy_proxy::admin::handler::PurgeRequest {
+    let as_it_came = spdy_proxy::cache::purge::PurgeRequest {
         url: Some(format!("https://{}/a.png?spdy=off", named.names[0])),
         ..Default::default()
     };

@@ -14,8 +14,8 @@ use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
-use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::body::content_coding::Coding;
+use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use support::{Origin, accelerator_of, answer, ask, get, pages, until};
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
-use spdy_proxy::admin::handler::PurgeRequest;
+use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::proxy::Proxy;
 use support::{Answer, Origin, accelerator_of, answer, get, pages};
 

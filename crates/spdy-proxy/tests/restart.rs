@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use http::{Method, StatusCode};
-use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::cache::disk::store::DiskStore;
+use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator, accelerator_of, answer, ask, get, pages, until};

@@ -12,8 +12,8 @@ use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
 use spdy_cache::shared::{PurgeTarget, PurgeVersion, SharedTier, TierFuture};
 use spdy_cache::stored::Stored;
-use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::cache::disk::store::DiskStore;
+use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::proxy::Proxy;
 use support::{Origin, accelerator, accelerator_of, answer, ask, get};
 

@@ -15,7 +15,7 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 use spdy_net::wall_clock::WallClock;
-use spdy_proxy::admin::handler::PurgeRequest;
+use spdy_proxy::cache::purge::PurgeRequest;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;

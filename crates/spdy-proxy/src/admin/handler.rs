@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode, header};
 use parking_lot::RwLock;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
@@ -27,31 +27,13 @@ use tokio::sync::oneshot;
 use url::{Position, Url};
 
 use crate::admin::purge_jobs::{PurgeJob, PurgeJobs, PurgeResult, PurgeState};
-use crate::cache::purge::PurgeCount;
+use crate::cache::purge::{PurgeCount, PurgeRequest};
 use crate::proxy::Proxy;
 use crate::telemetry::page_reports::{PageSummary, Report};
 use crate::token::Token;
 
 /// The largest body of a purge, bytes.
 const MAX_BODY: usize = 16 * 1024;
-
-/// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PurgeRequest {
-    /// One URL: all its variants.
-    pub url: Option<String>,
-    /// All URLs that begin so.
-    pub prefix: Option<String>,
-    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
-    pub tag: Option<String>,
-    /// A name of the site.
-    pub site: Option<String>,
-    /// They become stale, and stay.
-    pub soft: bool,
-    /// The answer is sent when the purge is complete.
-    pub wait: bool,
-}
 
 /// Writes the metrics as text, for a request.
 pub type MetricsHandler = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{HeaderMap, Uri, response};
 use parking_lot::{Mutex, MutexGuard};
+use serde::Deserialize;
 use spdy_cache::invalidate::{invalidated_by, is_safe};
 use spdy_cache::key::{Key, KeyParts, Scope};
 use spdy_cache::shared::{PurgeTarget, PurgeVersion};
@@ -13,11 +14,28 @@ use spdy_cache::store::PurgeMode;
 use spdy_cache::tags::{PurgeTag, invalidated_groups};
 use spdy_rewrite::reference::integrity;
 
-use crate::admin::handler;
 use crate::cache::shared_response::CoalesceKey;
 use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
 use crate::sites::site_table::{Site, Sites};
+
+/// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PurgeRequest {
+    /// One URL: all its variants.
+    pub url: Option<String>,
+    /// All URLs that begin so.
+    pub prefix: Option<String>,
+    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
+    pub tag: Option<String>,
+    /// A name of the site.
+    pub site: Option<String>,
+    /// They become stale, and stay.
+    pub soft: bool,
+    /// The answer is sent when the purge is complete.
+    pub wait: bool,
+}
 
 /// How many objects a purge meant.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -199,7 +217,7 @@ impl Proxy {
     /// # Errors
     ///
     /// What is wrong with the request.
-    pub fn purge(&self, wish: &handler::PurgeRequest) -> Result<PurgeCount, String> {
+    pub fn purge(&self, wish: &PurgeRequest) -> Result<PurgeCount, String> {
         let how = match wish.soft {
             true => PurgeMode::Soft(self.wall_now()),
             false => PurgeMode::Hard,

@@ -27,11 +27,12 @@ use crate::body::request_body::{buffer_start, defer_until_continue, detect_clien
 use crate::cache::purge::PurgeSnapshot;
 use crate::cache::shared_response::FetchLeader;
 use crate::fetch::origin_spans::FetchSpans;
-use crate::fetch::redirect_chain::RedirectChain;
-use crate::proxy::{CACHE_NAME, Proxy};
+use crate::proxy::Proxy;
 use crate::request::proxy_request::{ProxyRequest, RequestRejection};
 use crate::request::status_class::class_of;
+use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond;
+use crate::response::respond::CACHE_NAME;
 use crate::response::server_timing::OriginDuration;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;

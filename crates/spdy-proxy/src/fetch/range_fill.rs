@@ -28,9 +28,9 @@ use crate::cache::shared_response::{CoalesceKey, SharedBodySource};
 use crate::expiring_map::ExpiringMap;
 use crate::fetch::origin_exchange::Fetch;
 use crate::fetch::range_fill_credit::{self, RangeFill};
-use crate::fetch::redirect_chain::RedirectChain;
 use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
+use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 

@@ -13,9 +13,9 @@ use spdy_cache::validate::{HeadUpdate, MergeResult, ValidatorMismatch, head_upda
 use crate::cache::shared_response::{SharedBodySource, SharedResponse};
 use crate::fetch::origin_exchange::{Fetch, FetchOutcome, StaleEntry};
 use crate::fetch::process_response::clone_head;
-use crate::proxy::CACHE_NAME;
 use crate::request::forward_headers;
 use crate::response::respond;
+use crate::response::respond::CACHE_NAME;
 use crate::rewrite::response_rewriter::{self, RewritePlan};
 use crate::rewrite::rewrite_facts;
 use crate::telemetry::counters::Outcome;

@@ -20,8 +20,8 @@ use crate::body::content_coding::AcceptedCodings;
 use crate::request::proxy_request::{
     ProxyRequest, RequestRejection, copy_conditions, request_target,
 };
+use crate::request::websocket_handshake;
 use crate::sites::site_table::Site;
-use crate::websocket::handshake;
 
 impl ProxyRequest {
     /// Reads `asked`, which named `authority`, the name of `named`.
@@ -36,7 +36,7 @@ impl ProxyRequest {
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        if handshake::is_upgrade_request(&asked) {
+        if websocket_handshake::is_upgrade_request(&asked) {
             return Err(Refusal::Upgrade.into());
         }
         let target = request_target(&asked);

@@ -20,15 +20,16 @@ use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
 use crate::config::websocket::WebSocketConfig;
-use crate::prefetch::limits::PrefetchStep;
+use crate::origin_kind::OriginKind;
 use crate::request::client_conditions::CACHE_REQUEST_FIELDS;
+use crate::request::client_origin::{client_origin, client_origin_text};
 use crate::request::forgeable_headers::{self, FromTrustedProxy};
 use crate::request::forward_headers;
+use crate::request::prefetch_step::PrefetchStep;
+use crate::request::websocket_handshake::{self, HandshakeError};
 use crate::sites::page_policies::PagePolicy;
 use crate::sites::site_table::Site;
 use crate::telemetry::trace_context::SpanContext;
-use crate::upstream::client::OriginKind;
-use crate::websocket::handshake::{self, HandshakeError};
 
 /// A request as it arrived, with its cache key. It does not have the additions for a site's own origin yet: most requests are answered from
 /// the cache and reach no origin.
@@ -267,10 +268,10 @@ impl ProxyRequest {
         }
         let arrival = asked.extensions.get().copied();
         let is_from_trusted = asked.extensions.get::<FromTrustedProxy>().is_some();
-        let is_socket = handshake::is_upgrade_request(&asked);
+        let is_socket = websocket_handshake::is_upgrade_request(&asked);
         if is_socket {
             site.websocket.ok_or(RequestRejection::WebSocket)?;
-            handshake::check(&asked, arrival)?;
+            websocket_handshake::check(&asked, arrival)?;
         }
         let marked = integrity::strip_unrewritten_mark(target);
         let is_off = marked.is_some() || is_rewriting_disabled(&asked.headers);
@@ -563,35 +564,6 @@ pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
         for value in said.get_all(&name) {
             headers.append(name.clone(), value.clone());
         }
-    }
-}
-
-/// The origin at which a client has `site` that connected by `arrival` and named `authority`.
-pub(crate) fn client_origin(
-    site: &Site,
-    arrival: Option<RequestInfo>,
-    authority: &str,
-) -> Option<url::Origin> {
-    let scheme = match arrival {
-        Some(_) => forward_headers::scheme_of(arrival),
-        None => site.rules.site().scheme(),
-    };
-    let home = url::Url::parse(&format!("{scheme}://{authority}/"));
-    home.ok().map(|home| home.origin())
-}
-
-/// The same as text, as most ask: without reading it.
-pub(crate) fn client_origin_text<'s>(
-    site: &'s Site,
-    arrival: Option<RequestInfo>,
-    authority: &str,
-) -> Option<Cow<'s, str>> {
-    let public = site.rules.site_origin();
-    match forward_headers::is_forwarded_origin(public, authority, arrival) {
-        true => Some(Cow::Borrowed(public)),
-        false => Some(Cow::Owned(
-            client_origin(site, arrival, authority)?.ascii_serialization(),
-        )),
     }
 }
 

@@ -1,5 +1,6 @@
 //! Responses made here: from the cache, errors, `Server-Timing`, and the BREACH guard.
 
 pub(crate) mod breach_guard;
+pub(crate) mod redirect_chain;
 pub(crate) mod respond;
 pub mod server_timing;

@@ -1,19 +1,16 @@
 //! The redirects that one fetch has followed: what they permit for the final response, the URLs that purge it, and the note that is stored
 //! with it. The note is for the check of later requests.
 
-use http::{HeaderMap, HeaderName, HeaderValue, header, response};
+use http::{HeaderMap, HeaderName, HeaderValue, header, request, response};
 use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
 use spdy_cache::redirected::RedirectLimits;
 use spdy_cache::storable::Uncacheable;
+use spdy_rewrite::request::anonymize::Load;
 use spdy_rewrite::response::redirect::{Redirect, RedirectState};
 use spdy_rewrite::rules::Rules;
+use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 use url::Url;
-
-use crate::fetch::origin_exchange::{Fetch, FetchOutcome};
-use crate::request::proxy_request::ProxyRequest;
-use crate::response::respond;
-use crate::telemetry::counters::Outcome;
 
 /// The field with the tags that responses are purged by. Each URL that was followed is a tag.
 const TAGS: HeaderName = HeaderName::from_static("surrogate-key");
@@ -27,6 +24,30 @@ pub(crate) struct RedirectChain {
 }
 
 impl RedirectChain {
+    /// What to do about the redirect with `headers`, a response for `moved`.
+    pub(crate) fn decide(
+        &mut self,
+        rules: &Rules,
+        moved: &ProxiedUrl,
+        load: Load,
+        headers: &HeaderMap,
+    ) -> Redirect {
+        self.rules_state.decide(rules, moved, load, headers)
+    }
+
+    /// Adds a redirect that is followed: the response `head` to `asked`, which leads to `url`.
+    pub(crate) fn add(
+        &mut self,
+        policy: &Policy,
+        asked: &request::Parts,
+        head: &response::Parts,
+        times: Times,
+        url: &Url,
+    ) {
+        self.redirects.add(policy, asked, head, times);
+        self.urls.push(url.to_string());
+    }
+
     /// Sets the `Origin` of the next request, if this one had one.
     pub(crate) fn name(&self, rules: &Rules, headers: &mut HeaderMap) {
         if headers.contains_key(header::ORIGIN)
@@ -68,53 +89,5 @@ impl RedirectChain {
                 kept.append(TAGS, tag);
             }
         }
-    }
-}
-
-impl Fetch {
-    /// The request for the target of `head`, a redirect of another host; `None` if it is of the site's own. The error is the response that
-    /// the client gets instead.
-    pub(crate) fn follow_redirect(
-        &mut self,
-        at: &ProxyRequest,
-        head: &response::Parts,
-        times: Times,
-        followed: &mut RedirectChain,
-    ) -> Result<Option<ProxyRequest>, Box<FetchOutcome>> {
-        let Some((moved, load)) = &at.moved else {
-            return Ok(None);
-        };
-        let next = match followed
-            .rules_state
-            .decide(&at.site.rules, moved, *load, &head.headers)
-        {
-            // A browser would check its policy at each hop.
-            Redirect::Follow(next) => {
-                let guarded = at.site.pages.guarded_kinds(&at.site.rules, next.url());
-                next.without(guarded)
-            }
-            Redirect::Direct(location) => {
-                self.stop_coalescing();
-                let response = respond::redirect_to_host(&location);
-                return Err(Box::new(FetchOutcome::answer(
-                    response,
-                    Outcome::REDIRECTED,
-                )));
-            }
-            Redirect::Refuse(refusal) => {
-                self.stop_coalescing();
-                tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
-                return Err(Box::new(self.refused(&refusal.into())));
-            }
-        };
-        let policy = self.proxy.policy(self.wanted.origin_kind());
-        let asked = &self.wanted.ask;
-        followed.redirects.add(policy, asked, head, times);
-        followed.urls.push(next.url().to_string());
-        let next = at.at_redirect_target(next, *load);
-        next.map(Some).map_err(|why| {
-            self.stop_coalescing();
-            Box::new(self.refused(&why))
-        })
     }
 }

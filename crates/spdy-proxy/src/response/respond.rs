@@ -26,14 +26,17 @@ use crate::body::shared_body::SharedBody;
 use crate::body::stored_body::{self, BodyPart};
 use crate::cache::encoded_bodies::{EncodedBodies, EncodedLookup};
 use crate::cache::public_response::{PublicPage, is_html, is_public};
-use crate::fetch::redirect_chain::RedirectChain;
 use crate::request::forward_headers::{self, PROXY_STATUS};
 use crate::request::proxy_request::{ProxyRequest, RequestRejection};
+use crate::request::websocket_handshake::{self, HandshakeError};
 use crate::response::breach_guard;
+use crate::response::redirect_chain::RedirectChain;
 use crate::rewrite::response_rewriter;
 use crate::telemetry::counters::Outcome;
 use crate::upstream::error::UpstreamError;
-use crate::websocket::handshake::{self, HandshakeError};
+
+/// The name of this cache in `Cache-Status` and `Proxy-Status`.
+pub(crate) const CACHE_NAME: &str = "spdy";
 
 /// The result of the check of a stored third-party response for `wanted`.
 pub(crate) enum StoredCheck {
@@ -147,9 +150,9 @@ pub(crate) fn options() -> Response<Body> {
 fn websocket_version(why: &RequestRejection) -> Response<Body> {
     let mut response = plain(why.status(), "");
     let headers = response.headers_mut();
-    let version = HeaderValue::from_static(handshake::VERSION);
+    let version = HeaderValue::from_static(websocket_handshake::VERSION);
     headers.insert(header::SEC_WEBSOCKET_VERSION, version);
-    handshake::set_upgrade_headers(headers);
+    websocket_handshake::set_upgrade_headers(headers);
     response
 }
 

@@ -34,9 +34,11 @@ use spdy_server::visit::{SessionHistory as MemoryStore, UrlDigest};
 use crate::cache::public_response::{self, PublicPage, is_html};
 use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};
 use crate::prefetch::prefetcher::LoadHints;
-use crate::proxy::{Proxy, request_authority};
+use crate::proxy::Proxy;
+use crate::request::client_origin::client_origin_text;
+use crate::request::client_origin::request_authority;
 use crate::request::forgeable_headers::has_credentials;
-use crate::request::proxy_request::{ProxyRequest, client_origin_text, is_rewriting_disabled};
+use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
 use crate::sites::site_table::Site;
 use crate::telemetry::access_log::{

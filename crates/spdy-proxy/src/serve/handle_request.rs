@@ -32,9 +32,11 @@ use spdy_cache::validate::Conditional;
 
 use crate::body::request_body::buffer_start;
 use crate::fetch::origin_exchange::{Fetch, StaleEntry};
-use crate::proxy::{CACHE_NAME, Proxy, request_authority};
+use crate::proxy::Proxy;
+use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
 use crate::request::proxy_request::{IncomingRequest, ProxyRequest, RequestRejection};
+use crate::response::respond::CACHE_NAME;
 use crate::response::respond::{self, StoredCheck};
 use crate::sites::page_policies::PagePolicy;
 use crate::telemetry::counters::{CounterFamily, Outcome};

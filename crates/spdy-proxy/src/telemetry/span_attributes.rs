@@ -13,7 +13,7 @@ use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
 use spdy_rewrite::reference::page_report::PageReport;
 
-use crate::proxy::request_authority;
+use crate::request::client_origin::request_authority;
 use crate::request::forward_headers::scheme_of;
 use crate::telemetry::counters::Outcome;
 use crate::telemetry::spans::{AttributeValue, OpenSpan};

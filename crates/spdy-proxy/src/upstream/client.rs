@@ -26,13 +26,13 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config::upstream::UpstreamConfig;
+use crate::origin_kind::OriginKind;
 use crate::sites::site_table::Sites;
 use crate::upstream::concurrency::KeyedSemaphore;
 use crate::upstream::error::{UpstreamError, is_write_stalled};
 use crate::upstream::origin_addresses::origin_addresses;
 use crate::upstream::response_framing::{check_framing, normalize_content_length};
 use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
-use crate::upstream::third_party::FetchLimitKey;
 use crate::upstream::uploads::{UploadLimit, with_permit};
 
 /// The number of origins with remembered failures.
@@ -45,14 +45,9 @@ const MAX_STREAMS: u32 = 256;
 /// readers would hold up others.
 const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
 
-/// Which origin an answer comes from.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum OriginKind {
-    /// The site's own.
-    Site,
-    /// Some other host's, that is moved under the site's name.
-    ThirdParty,
-}
+/// The key of a host's permits: the site, the host, and the number in the site's rules. Rules with different numbers for the same host have
+/// separate permits.
+pub(crate) type FetchLimitKey = (String, Origin, usize);
 
 /// The recent results of an origin.
 #[derive(Clone, Copy, Debug, Default)]

@@ -9,15 +9,12 @@ use spdy_frame::priority::Priority;
 use spdy_rewrite::rules::host_limits::HostLimits;
 
 use crate::body::limited_body::limit_body;
+use crate::origin_kind::OriginKind;
 use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
 use crate::telemetry::counters::{CounterFamily, Counters};
-use crate::upstream::client::{OriginKind, Upstream};
+use crate::upstream::client::Upstream;
 use crate::upstream::error::UpstreamError;
-
-/// The key of a host's permits: the site, the host, and the number in the site's rules. Rules with different numbers for the same host have
-/// separate permits.
-pub(crate) type FetchLimitKey = (String, Origin, usize);
 
 impl Proxy {
     /// Sends a request to the origin of `wanted`.

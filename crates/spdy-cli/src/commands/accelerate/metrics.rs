@@ -15,10 +15,10 @@ use spdy_dns::guarded_network::RefusalCounts;
 use spdy_dns::resolver::{Mismatch, MismatchedReplies};
 use spdy_dns::serve::StatsReader;
 use spdy_net::limit::LimitHits;
+use spdy_proxy::origin_kind::OriginKind;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use spdy_proxy::telemetry::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
-use spdy_proxy::upstream::client::OriginKind;
 use spdy_valkey::tier::Tier;
 
 use crate::commands::accelerate::origins::OriginCounters;
