@@ -193,7 +193,9 @@ fn run<T>(seed: u64, rules: Option<SpanRules>, client: impl AsyncFnOnce(&Setup) 
         taken: Mutex::default(),
     });
     if let Some(rules) = rules {
-        proxy.set_spans(Spans::new(rules, notes.clone(), shared));
+        proxy
+            .telemetry
+            .set_spans(Spans::new(rules, notes.clone(), shared));
     }
     let stage = Setup {
         runtime,

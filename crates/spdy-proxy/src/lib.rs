@@ -26,7 +26,7 @@ pub mod admin;
 pub mod body;
 pub mod cache;
 pub mod config;
-mod fetch;
+pub mod fetch;
 pub mod origin_kind;
 pub mod prefetch;
 pub mod proxy;
@@ -40,4 +40,5 @@ pub mod token;
 pub mod upstream;
 mod websocket;
 
+mod clock;
 mod expiring_map;

@@ -20,7 +20,7 @@ const PAGE: [(&str, &str); 3] = [
 ];
 
 fn ahead(proxy: &Proxy, what: &str) -> u64 {
-    let all = proxy.counters.read(CounterFamily::Preloads);
+    let all = proxy.telemetry.counters.read(CounterFamily::Preloads);
     let found = all.iter().find(|(label, _)| *label == what);
     found.map_or(0, |(_, count)| *count)
 }
@@ -144,7 +144,7 @@ async fn unusable_prefetch_is_not_repeated() {
 }
 
 fn met(proxy: &Proxy, limit: &str) -> u64 {
-    let all = proxy.counters.read(CounterFamily::Limits);
+    let all = proxy.telemetry.counters.read(CounterFamily::Limits);
     let found = all.iter().find(|(label, _)| *label == limit);
     found.map_or(0, |(_, count)| *count)
 }

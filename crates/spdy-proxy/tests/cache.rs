@@ -292,7 +292,7 @@ async fn private_response_does_not_remove_stored_one() {
     });
     let proxy = accelerator(&origin, "");
     assert_eq!(get(&proxy, "/a", &[]).await.text(), "all");
-    until("it is kept", || proxy.cache().2 == 1).await;
+    until("it is kept", || proxy.cache.usage().2 == 1).await;
     get(&proxy, "/a", &[("cookie", "who=me")]).await;
     until("the origin is asked", || origin.times("/a") == 2).await;
     let got = get(&proxy, "/a", &[]).await;
@@ -300,7 +300,7 @@ async fn private_response_does_not_remove_stored_one() {
         got.field("cache-status").starts_with("spdy; hit"),
         "{got:?}"
     );
-    assert_eq!(proxy.cache().2, 1);
+    assert_eq!(proxy.cache.usage().2, 1);
 }
 
 /// Regression: HEAD stated the length of the decoded text, a 304 had its tag, and digests were those of other bytes.
@@ -605,7 +605,7 @@ async fn body_above_size_limit_is_streamed_unstored() {
         assert_eq!(got.text().len(), 4_000_000);
         assert_eq!(origin.times("/large"), times, "it is not kept");
     }
-    assert_eq!(proxy.cache().2, 0);
+    assert_eq!(proxy.cache.usage().2, 0);
 }
 
 /// An origin's own would lead clients past the accelerator.

@@ -111,13 +111,13 @@ async fn unreachable_host_is_contacted_once_per_resource() {
     assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
     assert_eq!(got.field("cache-status"), "spdy; hit; detail=negative");
     assert_eq!(
-        proxy.counters.read(CounterFamily::Origins),
+        proxy.telemetry.counters.read(CounterFamily::Origins),
         [("connect", 1)]
     );
     // Of another thing nothing is known.
     asked(&proxy, 1, "/b.png", &IMAGE).await;
     assert_eq!(
-        proxy.counters.read(CounterFamily::Origins),
+        proxy.telemetry.counters.read(CounterFamily::Origins),
         [("connect", 2)]
     );
 }

@@ -69,7 +69,7 @@ async fn dry_run_passes_pages_and_reports() {
             "{outcome}"
         );
         until("the page has come by", || {
-            proxy.reports.of(&format!("{SITE}/")).is_some()
+            proxy.pages.reports.of(&format!("{SITE}/")).is_some()
         })
         .await;
     }
@@ -77,7 +77,11 @@ async fn dry_run_passes_pages_and_reports() {
     assert_eq!(own.times("/own.png"), 0, "nothing is made ready for it");
     assert_eq!(other.asked(), [""; 0]);
 
-    let report = proxy.reports.of(&format!("{SITE}/")).expect("it came by");
+    let report = proxy
+        .pages
+        .reports
+        .of(&format!("{SITE}/"))
+        .expect("it came by");
     let told = serde_json::to_value(&report).expect("it is JSON");
     assert_eq!(
         (&told["dry_run"], &told["moved"]),
@@ -89,9 +93,12 @@ async fn dry_run_passes_pages_and_reports() {
     let with = |key: &str, value: &str| references.iter().any(|it| it[key] == value);
     assert!(with("moved_to", &would), "{references:?}");
     assert!(with("why", "else.test is not listed"), "{references:?}");
-    assert!(proxy.reports.list()[0].dry_run);
-    assert_eq!(proxy.counters.read(CounterFamily::Pages), [("tried", 1)]);
-    let counted = proxy.counters.read(CounterFamily::References);
+    assert!(proxy.pages.reports.list()[0].dry_run);
+    assert_eq!(
+        proxy.telemetry.counters.read(CounterFamily::Pages),
+        [("tried", 1)]
+    );
+    let counted = proxy.telemetry.counters.read(CounterFamily::References);
     assert_eq!(counted, [("not-listed", 1), ("would-move", 2)]);
     // Browsers have pages of before that name it.
     let got = get(&proxy, &would, &[("sec-fetch-dest", "image")]).await;
@@ -120,10 +127,10 @@ async fn dry_run_page_keeps_its_content_coding() {
         assert_eq!(got.body.as_ref(), Ok(&coded), "{outcome}");
     }
     until("the page has come by", || {
-        proxy.reports.of(&format!("{SITE}/coded")).is_some()
+        proxy.pages.reports.of(&format!("{SITE}/coded")).is_some()
     })
     .await;
-    let told = proxy.reports.list();
+    let told = proxy.pages.reports.list();
     let told: Vec<_> = told.iter().map(|line| (&*line.url, line.left)).collect();
     assert_eq!(told, [(&*format!("{SITE}/coded"), 1)]);
     assert_eq!((own.times("/broken"), own.times("/coded")), (1, 1));
@@ -136,10 +143,14 @@ async fn dry_run_reports_https_upgrade_of_site_urls() {
     let proxy = before(&own, &other());
     assert_eq!(get(&proxy, "/", &[]).await.text(), page);
     until("the page has come by", || {
-        proxy.reports.of(&format!("{SITE}/")).is_some()
+        proxy.pages.reports.of(&format!("{SITE}/")).is_some()
     })
     .await;
-    let report = proxy.reports.of(&format!("{SITE}/")).expect("it came by");
+    let report = proxy
+        .pages
+        .reports
+        .of(&format!("{SITE}/"))
+        .expect("it came by");
     let report = serde_json::to_value(&report).expect("it is data");
     assert_eq!(
         (&report["dry_run"], &report["moved"]),

@@ -66,7 +66,10 @@ fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {
 
 /// A report is written when the page's last byte has come, and its reader may get that earlier.
 async fn reported(proxy: &Arc<Proxy>, url: &str) {
-    until("the page is reported", || proxy.reports.of(url).is_some()).await;
+    until("the page is reported", || {
+        proxy.pages.reports.of(url).is_some()
+    })
+    .await;
 }
 
 /// The answer of the admin handler to `method` of `target`.
@@ -192,13 +195,14 @@ async fn skipped_page_has_a_reason() {
         let told = report(&proxy, target).await;
         assert_eq!(told["left"], why, "{target}");
         let pages = proxy
+            .telemetry
             .counters
             .read(spdy_proxy::telemetry::counters::CounterFamily::Pages);
         assert!(pages.contains(&(why, 1)), "{pages:?}");
     }
     get(&proxy, "/?spdy=off", &[]).await;
     assert_eq!(
-        proxy.reports.list().len(),
+        proxy.pages.reports.list().len(),
         2,
         "whoever wanted it so knows why"
     );

@@ -20,7 +20,7 @@ use tokio::sync::{Semaphore, mpsc};
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 
 fn limits(proxy: &Proxy) -> Vec<(&'static str, u64)> {
-    proxy.counters.read(CounterFamily::Limits)
+    proxy.telemetry.counters.read(CounterFamily::Limits)
 }
 
 /// It was refused because a limit was reached, which is no fault of the client or the origin.
@@ -73,7 +73,7 @@ async fn uploads_use_a_limited_number_of_connections() {
     assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(limits(&proxy), [("uploads", 1)]);
     assert_eq!(
-        proxy.counters.read(CounterFamily::Origins),
+        proxy.telemetry.counters.read(CounterFamily::Origins),
         [],
         "it did nothing wrong"
     );

@@ -280,6 +280,7 @@ async fn script_blocked_by_csp_is_not_served_under_site() {
         get(&proxy, guard, &[]).await;
         until("the page has come by", || {
             proxy
+                .pages
                 .reports
                 .of(&format!("http://www.site.test{guard}"))
                 .is_some()
@@ -391,7 +392,10 @@ async fn stylesheet_blocked_by_csp_is_not_served_under_site() {
         assert_eq!(got.status, StatusCode::OK, "{guard}");
         get(&proxy, guard, &[]).await;
         let url = format!("http://www.site.test{guard}");
-        until("the page has come by", || proxy.reports.of(&url).is_some()).await;
+        until("the page has come by", || {
+            proxy.pages.reports.of(&url).is_some()
+        })
+        .await;
         let got = asked(&proxy, &other, "/s.css", &load("style")).await;
         is_sent_on(&got, &other, "/s.css");
         let got = asked(&proxy, &other, "/s.css", &[]).await;
@@ -431,7 +435,10 @@ async fn third_party_referrer_follows_page_policy() {
         let proxy = before(&own, &other);
         get(&proxy, path, &[]).await;
         let page = format!("http://www.site.test{path}");
-        until("the page has come by", || proxy.reports.of(&page).is_some()).await;
+        until("the page has come by", || {
+            proxy.pages.reports.of(&page).is_some()
+        })
+        .await;
         until("its picture is fetched ahead", || other.times("/b.png") > 0).await;
         let heard = |path: &str| {
             let fields = other.fields(path);
@@ -538,7 +545,10 @@ async fn preconnect_is_removed_once_all_references_are_rewritten() {
             "nothing is known of it yet"
         );
         let page = format!("http://www.site.test{path}");
-        until("the page has come by", || proxy.reports.of(&page).is_some()).await;
+        until("the page has come by", || {
+            proxy.pages.reports.of(&page).is_some()
+        })
+        .await;
         let second = get(&proxy, path, &[]).await;
         assert_eq!(second.text().contains("preconnect"), stays, "{path}");
     }

@@ -49,7 +49,7 @@ async fn asked(proxy: &Arc<Proxy>, other: &Origin, fields: &[(&str, &str)]) -> A
 }
 
 fn met(proxy: &Proxy) -> Vec<(&'static str, u64)> {
-    proxy.counters.read(CounterFamily::Limits)
+    proxy.telemetry.counters.read(CounterFamily::Limits)
 }
 
 #[track_caller]
@@ -68,7 +68,10 @@ async fn response_announced_too_large_redirects_to_host() {
     assert_eq!(got.status, StatusCode::NOT_FOUND);
     assert_eq!(met(&proxy), [("limits.max_mib", 2)]);
     assert_eq!(
-        proxy.counters.read(CounterFamily::RefusedRequests),
+        proxy
+            .telemetry
+            .counters
+            .read(CounterFamily::RefusedRequests),
         [("too-large", 1)]
     );
 

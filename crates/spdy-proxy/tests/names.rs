@@ -246,8 +246,11 @@ async fn withheld_alias_leaves_reference_at_host() {
         ([label].into(), &own),
         (std::collections::BTreeSet::new(), &here),
     ] {
-        assert!(named.proxy.withhold_aliases(&withheld));
-        assert!(!named.proxy.withhold_aliases(&withheld), "it is so already");
+        assert!(named.proxy.origins.withhold_aliases(&withheld));
+        assert!(
+            !named.proxy.origins.withhold_aliases(&withheld),
+            "it is so already"
+        );
         assert_eq!(get(&named.proxy, "/", &[]).await.text(), *page);
         let frame = named.get("/frame.html", &[]).await;
         assert_eq!(frame.status, StatusCode::OK, "pages of before name it");

@@ -247,6 +247,7 @@ async fn http_site_urls_on_https_page_use_https() {
     }
     until("it is fetched ahead", || own.times("/d.css") > 0).await;
     let report = proxy
+        .pages
         .reports
         .of("https://www.site.test/")
         .expect("it came by");

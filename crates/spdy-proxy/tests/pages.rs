@@ -189,7 +189,11 @@ async fn long_page_streams_while_rewriting() {
         let before_it = got;
         got += frame.into_data().expect("data").len();
         assert!(got - before_it <= 20 * 1024, "about what one turn takes");
-        let is_done = !proxy.counters.read(CounterFamily::Pages).is_empty();
+        let is_done = !proxy
+            .telemetry
+            .counters
+            .read(CounterFamily::Pages)
+            .is_empty();
         assert!(!is_done || before_it > 0, "all of it was rewritten before");
     }
     assert_eq!(got, text.len());
@@ -351,7 +355,7 @@ async fn error_page_is_rewritten() {
     }
     let part = get(&proxy, "/206", &[]).await;
     assert!(part.text().contains("http://cdn.test"), "a part is left");
-    let pages = proxy.counters.read(CounterFamily::Pages);
+    let pages = proxy.telemetry.counters.read(CounterFamily::Pages);
     assert_eq!(pages, [("partial", 1), ("rewritten", 3)]);
 }
 
@@ -403,7 +407,7 @@ async fn policy_changed_by_304_triggers_refetch() {
         let proxy = before(&own, &other, "");
         let old = get(&proxy, "/", &[]).await;
         assert!(old.text().contains("/.spdy/1/"), "{}", old.text());
-        until("it is kept", || proxy.cache().2 > 0).await;
+        until("it is kept", || proxy.cache.usage().2 > 0).await;
         let new = get(&proxy, "/", &[]).await;
         assert_eq!(new.status, StatusCode::OK);
         assert!(
@@ -426,7 +430,7 @@ async fn policy_changed_by_head_triggers_refetch() {
     let proxy = before(&own, &other, "");
     let old = get(&proxy, "/", &[]).await;
     assert!(old.text().contains("/.spdy/1/"), "{}", old.text());
-    until("it is kept", || proxy.cache().2 > 0).await;
+    until("it is kept", || proxy.cache.usage().2 > 0).await;
     let head = ask(&proxy, Method::HEAD, "/", &[], "").await;
     assert_eq!(head.field("content-security-policy"), "sandbox");
     let new = get(&proxy, "/", &[]).await;
@@ -492,19 +496,19 @@ async fn purge_by_original_url_removes_proxied_entry() {
     ];
     for (round, wish) in wishes.into_iter().enumerate() {
         get(&proxy, &moved, &[]).await;
-        until("it is kept", || proxy.cache().2 == 1).await;
+        until("it is kept", || proxy.cache.usage().2 == 1).await;
         assert_eq!(other.times("/b.png"), round + 1);
         purge(wish).expect("a good one");
-        assert_eq!(proxy.cache().2, 0);
+        assert_eq!(proxy.cache.usage().2, 0);
     }
     let own_as_it_came = PurgeRequest {
         url: of("/a.css?spdy=off"),
         ..Default::default()
     };
     get(&proxy, "/a.css", &[]).await;
-    until("it is kept", || proxy.cache().2 == 1).await;
+    until("it is kept", || proxy.cache.usage().2 == 1).await;
     purge(own_as_it_came).expect("a good one");
-    assert_eq!(proxy.cache().2, 0);
+    assert_eq!(proxy.cache.usage().2, 0);
     for target in ["/.spdy/", "/.spdy/1/-/p/unlisted.test/b.png"] {
         let wish = PurgeRequest {
             prefix: of(target),
@@ -533,9 +537,9 @@ async fn third_party_404_removes_stored_response() {
     let proxy = before(&own, &other, "");
     let moved = format!("/.spdy/1/-/p/cdn.test~{}/b.png", other.address.port());
     assert_eq!(get(&proxy, &moved, &[]).await.text(), "a picture");
-    until("it is kept", || proxy.cache().2 == 1).await;
+    until("it is kept", || proxy.cache.usage().2 == 1).await;
     get(&proxy, &moved, &[]).await;
-    until("its host's word is taken", || proxy.cache().2 == 0).await;
+    until("its host's word is taken", || proxy.cache.usage().2 == 0).await;
     let got = get(&proxy, &moved, &[]).await;
     assert_eq!(got.status, StatusCode::NOT_FOUND);
 }
@@ -550,7 +554,7 @@ async fn stored_page_serves_all_codings_after_304() {
     });
     let proxy = before(&own, &other, "");
     get(&proxy, "/", &[]).await;
-    until("it is kept", || proxy.cache().2 > 0).await;
+    until("it is kept", || proxy.cache.usage().2 > 0).await;
     for codings in ["gzip", "br", "zstd", "identity"] {
         let got = get(&proxy, "/", &[("accept-encoding", codings)]).await;
         assert_eq!(got.status, StatusCode::OK);

@@ -247,7 +247,10 @@ async fn preconnect_is_removed_from_revalidated_page() {
         let first = get(&proxy, "/", &[]).await;
         assert!(first.text().contains("preconnect"));
         let page = "http://www.site.test/";
-        until("the page has come by", || proxy.reports.of(page).is_some()).await;
+        until("the page has come by", || {
+            proxy.pages.reports.of(page).is_some()
+        })
+        .await;
         for _ in 0..2 {
             let next = get(&proxy, "/", &[]).await;
             assert_eq!(!next.text().contains("preconnect"), goes, "{freshness:?}");
@@ -270,7 +273,12 @@ async fn stylesheet_digests_are_known_after_restart() {
     let proxy = with_disk();
     let first = get(&proxy, "/", &[]).await;
     let (path, sheet) = sheet(&proxy, &other).await;
-    proxy.disk().expect("it has one").flush_removals().await;
+    proxy
+        .cache
+        .disk()
+        .expect("it has one")
+        .flush_removals()
+        .await;
     until("no task holds it", || {
         std::sync::Arc::strong_count(&proxy) == 1
     })

@@ -172,7 +172,7 @@ async fn without_memory_range_is_cut_from_one_whole_fetch() {
         assert_eq!(bytes(client, 2).await, "01");
     }
     assert!(between.origin.try_recv().is_err(), "nobody else asks");
-    let limits = between.proxy.counters.read(CounterFamily::Limits);
+    let limits = between.proxy.telemetry.counters.read(CounterFamily::Limits);
     assert_eq!(limits, [("in_flight_mib", 1)]);
 }
 
@@ -285,7 +285,7 @@ async fn range_fills_are_limited_by_client_credit() {
         reads(&between, 1, target, "0-0").await;
         assert_eq!(spans.lock().unwrap().pop(), None, "{target}");
     }
-    let limits = between.proxy.counters.read(CounterFamily::Limits);
+    let limits = between.proxy.telemetry.counters.read(CounterFamily::Limits);
     assert_eq!(limits, [("range_fill_mib", 2)]);
     // The rest of a minute pays for what is owed, and for more.
     between.clock.advance(Duration::from_secs(30)).await;
@@ -302,5 +302,8 @@ async fn client_reading_its_fills_is_not_limited() {
         assert!(got.len() > 600_000);
         assert_eq!(spans.lock().unwrap().pop(), Some(None), "{number}");
     }
-    assert_eq!(between.proxy.counters.read(CounterFamily::Limits), []);
+    assert_eq!(
+        between.proxy.telemetry.counters.read(CounterFamily::Limits),
+        []
+    );
 }

@@ -24,7 +24,12 @@ fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
 
 /// Waits until everything is on the disk, then drops the proxy, so that the folder is free.
 async fn end(proxy: Arc<Proxy>) {
-    proxy.disk().expect("it has one").flush_removals().await;
+    proxy
+        .cache
+        .disk()
+        .expect("it has one")
+        .flush_removals()
+        .await;
     // Prefetch tasks hold it a while longer.
     until("nobody else holds it", || Arc::strong_count(&proxy) == 1).await;
 }
@@ -72,6 +77,7 @@ async fn stored_response_is_served_after_restart() {
     // What was lifted once is in memory.
     assert_eq!(
         proxy
+            .cache
             .disk()
             .expect("it has one")
             .counters()
@@ -244,9 +250,14 @@ async fn response_made_uncacheable_by_304_is_removed() {
     for _ in 0..2 {
         assert_eq!(get(&proxy, "/a", &[]).await.text(), "once");
     }
-    assert_eq!(proxy.cache().2, 0);
-    proxy.disk().expect("it has one").flush_removals().await;
-    assert_eq!(proxy.disk().expect("it has one").usage(), (0, 0));
+    assert_eq!(proxy.cache.usage().2, 0);
+    proxy
+        .cache
+        .disk()
+        .expect("it has one")
+        .flush_removals()
+        .await;
+    assert_eq!(proxy.cache.disk().expect("it has one").usage(), (0, 0));
 }
 
 #[test]
@@ -292,10 +303,15 @@ async fn site_quota_is_enforced_separately() {
                 .expect("whole");
         }
     }
-    proxy.disk().expect("it has one").flush_removals().await;
-    let (_, bytes, objects) = proxy.cache();
+    proxy
+        .cache
+        .disk()
+        .expect("it has one")
+        .flush_removals()
+        .await;
+    let (_, bytes, objects) = proxy.cache.usage();
     assert_eq!(objects, 2 + 3, "{bytes} bytes");
-    assert_eq!(proxy.disk().expect("it has one").usage().0, 2 + 3);
+    assert_eq!(proxy.cache.disk().expect("it has one").usage().0, 2 + 3);
     let asked = origin.times("/1.png");
     get(&proxy, "/1.png", &[]).await;
     assert_eq!(origin.times("/1.png"), asked + 1, "it was the first to go");

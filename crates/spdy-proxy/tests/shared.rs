@@ -107,7 +107,7 @@ fn sharing(origin: &Origin, table: &Arc<Table>) -> Arc<Proxy> {
 fn through(proxy: Arc<Proxy>, table: &Arc<Table>) -> Arc<Proxy> {
     let me = Arc::downgrade(&proxy);
     table.all.lock().unwrap().push(me.clone());
-    proxy.set_shared_tier(Arc::new(Door {
+    proxy.cache.set_shared_tier(Arc::new(Door {
         table: table.clone(),
         me: me.into(),
     }));

@@ -55,7 +55,7 @@ async fn have_got(between: &Between, clients: &mut [DuplexStream], status: &str)
 }
 
 fn limits(between: &Between) -> Vec<(&'static str, u64)> {
-    between.proxy.counters.read(CounterFamily::Limits)
+    between.proxy.telemetry.counters.read(CounterFamily::Limits)
 }
 
 /// Regression: after five seconds each of them sent its own request.
@@ -432,6 +432,10 @@ async fn late_request_shares_the_next_fetch() {
     let mut later = client_after(&between, 0).await;
     between.what_comes(&mut later).await;
     assert_eq!(total.load(Ordering::SeqCst), 3);
-    let passed = between.proxy.counters.read(CounterFamily::Uncacheable);
+    let passed = between
+        .proxy
+        .telemetry
+        .counters
+        .read(CounterFamily::Uncacheable);
     assert_eq!(passed, [("no-use", 3)]);
 }

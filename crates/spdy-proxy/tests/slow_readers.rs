@@ -110,9 +110,9 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
 
 /// What is held is within its limits, by the accelerator's own counts.
 fn assert_within_limits(proxy: &Proxy) {
-    let (_, kept, _) = proxy.cache();
+    let (_, kept, _) = proxy.cache.usage();
     assert!(kept <= (MEMORY_MIB << 20) as u64, "{kept} bytes are kept");
-    let in_flight = proxy.body_memory.bytes();
+    let in_flight = proxy.cache.body_memory().bytes();
     assert!(in_flight <= IN_FLIGHT_MIB << 20, "{in_flight} bytes come");
 }
 
@@ -184,14 +184,14 @@ async fn hundred_slow_readers_stay_within_limits() {
         unkept > READERS / 2,
         "{unkept} were told that it is not kept"
     );
-    let limits = proxy.counters.read(CounterFamily::Limits);
+    let limits = proxy.telemetry.counters.read(CounterFamily::Limits);
     assert!(
         limits[0].0 == "in_flight_mib" && limits[0].1 >= unkept as u64,
         "{limits:?}"
     );
 
     // When no reader holds anything, responses are stored as usual.
-    assert_eq!(proxy.body_memory.bytes(), 0);
+    assert_eq!(proxy.cache.body_memory().bytes(), 0);
     for _ in 0..2 {
         at_once(&proxy, READERS + 2).await;
     }
@@ -216,7 +216,7 @@ async fn bodies_held_by_slow_readers_count_after_eviction() {
         ..PurgeRequest::default()
     };
     proxy.purge(&all).expect("it is a site");
-    let (_, held, objects) = proxy.cache();
+    let (_, held, objects) = proxy.cache.usage();
     assert_eq!(objects, 0);
     assert!(held >= (READERS * LEN) as u64, "{held} bytes are read yet");
     // There is room for one more thing beside those that are gone, and yet read.
@@ -231,7 +231,7 @@ async fn bodies_held_by_slow_readers_count_after_eviction() {
         let status = status.expect("no panic");
         assert!(status.contains("hit"), "{status}");
     }
-    let (_, held, _) = proxy.cache();
+    let (_, held, _) = proxy.cache.usage();
     assert!(held < (2 * LEN) as u64, "{held} bytes, and nobody reads");
     for _ in 0..2 {
         for number in 20..23 {

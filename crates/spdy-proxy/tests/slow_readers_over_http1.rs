@@ -98,7 +98,7 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
     }
     tokio::time::sleep(Duration::from_secs(40)).await;
     assert_eq!(
-        proxy.counters.read(CounterFamily::Limits),
+        proxy.telemetry.counters.read(CounterFamily::Limits),
         [],
         "nobody waits"
     );
@@ -111,7 +111,7 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
         assert_eq!(another.body.expect("all of it").len(), LEN);
     }
     assert_eq!(
-        proxy.counters.read(CounterFamily::Limits),
+        proxy.telemetry.counters.read(CounterFamily::Limits),
         [("connections", 1)]
     );
     for (number, (taken, body)) in readers.into_iter().enumerate() {

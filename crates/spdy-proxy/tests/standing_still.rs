@@ -79,7 +79,7 @@ async fn origin_stalling_uploads_is_backed_off() {
         assert_eq!(why, "spdy; error=connection_write_timeout", "{nth}");
         assert_eq!((runtime.now() - begun).as_secs(), 7, "{nth}");
         assert_eq!(
-            proxy.counters.read(CounterFamily::Origins),
+            proxy.telemetry.counters.read(CounterFamily::Origins),
             [("time-out", nth)]
         );
     }
@@ -104,7 +104,10 @@ async fn stalled_client_does_not_count_against_origin() {
         let got = post(&proxy, pieces, Duration::from_secs(40)).await;
         assert_eq!(got.status, StatusCode::REQUEST_TIMEOUT);
     }
-    assert_eq!(proxy.counters.read(CounterFamily::Origins), [("client", 3)]);
+    assert_eq!(
+        proxy.telemetry.counters.read(CounterFamily::Origins),
+        [("client", 3)]
+    );
     let got = get(&proxy, "/", &[]).await;
     let why = got.field("proxy-status");
     assert_eq!(why, "spdy; error=http_response_timeout", "it was asked");

@@ -53,7 +53,7 @@ async fn agreed(
 }
 
 fn counted(between: &Between, family: CounterFamily) -> Vec<(&'static str, u64)> {
-    between.proxy.counters.read(family)
+    between.proxy.telemetry.counters.read(family)
 }
 
 /// What comes next, but for what tungstenite answers to a ping by itself.
@@ -79,7 +79,7 @@ async fn closed(socket: &mut Socket) -> CloseCode {
 async fn messages_and_close_pass_both_ways() {
     let mut between = Between::start("");
     let (mut client, mut origin, serving) = opened(&mut between).await;
-    assert_eq!(between.proxy.open_websockets(), 1);
+    assert_eq!(between.proxy.client_limits.open_websockets(), 1);
     let long: Vec<u8> = (0..1 << 20).map(|at: u32| at.to_le_bytes()[1]).collect();
     for message in [
         Message::text("hello"),
@@ -108,7 +108,7 @@ async fn messages_and_close_pass_both_ways() {
     );
     drop((client, origin));
     serving.await.expect("no panic");
-    assert_eq!(between.proxy.open_websockets(), 0);
+    assert_eq!(between.proxy.client_limits.open_websockets(), 0);
     let bytes = counted(&between, CounterFamily::WebSocketBytes);
     assert!(bytes.iter().all(|(_, bytes)| *bytes > 1 << 20), "{bytes:?}");
     assert_eq!(
@@ -209,7 +209,7 @@ async fn origin_rejection_is_forwarded_and_connection_stays() {
         );
     }
     assert_eq!(counted(&between, CounterFamily::Origins), [("4xx", 2)]);
-    assert_eq!(between.proxy.open_websockets(), 0);
+    assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
 /// Its connection to the origin is in no pool: read slowly, it was one of as many as a client liked to have.
@@ -220,7 +220,7 @@ async fn rejection_holds_permit_until_body_ends() {
     let half = "HTTP/1.1 200 OK\r\nContent-Length: 6\r\n\r\nhal";
     write(&mut origin, half).await;
     head(&mut client).await;
-    assert_eq!(between.proxy.open_websockets(), 1);
+    assert_eq!(between.proxy.client_limits.open_websockets(), 1);
     let (mut next, _serving_next) = between.client();
     write(&mut next, HANDSHAKE).await;
     let answer = head(&mut next).await;
@@ -230,7 +230,7 @@ async fn rejection_holds_permit_until_body_ends() {
     client.read_exact(&mut body).await.expect("the body comes");
     assert_eq!(&body, b"halves");
     between.clock.advance(Duration::ZERO).await;
-    assert_eq!(between.proxy.open_websockets(), 0);
+    assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
 #[tokio::test]
@@ -323,7 +323,7 @@ async fn unreachable_or_silent_origin_gives_an_error() {
     let answer = head(&mut client).await;
     assert!(answer.starts_with("HTTP/1.1 502 "), "{answer}");
     assert!(answer.contains("error=connection_refused"), "{answer}");
-    assert_eq!(between.proxy.open_websockets(), 0);
+    assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
 /// Regression: one client could make all pages of a site unavailable by requesting WebSockets of an origin that has none.
@@ -371,7 +371,7 @@ async fn client_leaving_before_101_counts_as_error() {
         counted(&between, CounterFamily::WebSockets),
         [("broken", 1)]
     );
-    assert_eq!(between.proxy.open_websockets(), 0);
+    assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
 #[tokio::test]

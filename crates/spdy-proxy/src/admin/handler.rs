@@ -133,7 +133,7 @@ impl Admin {
             // The client may have disconnected.
             let _ = over.send(done);
         };
-        self.proxy.runtime.spawn(Box::pin(settling));
+        self.proxy.clock.runtime.spawn(Box::pin(settling));
         if wanted.wait
             && let Ok(done) = ended.await
         {
@@ -150,11 +150,11 @@ impl Admin {
     /// Waits until a crash cannot undo the purges. Returns whether that is so for the disk, and whether the machines that share a tier can
     /// see them.
     async fn flush_purges(&self) -> (Option<bool>, Option<bool>) {
-        let gone = match self.proxy.disk() {
+        let gone = match self.proxy.cache.disk() {
             Some(disk) => Some(disk.flush_removals().await),
             None => None,
         };
-        let told = match self.proxy.shared() {
+        let told = match self.proxy.cache.shared() {
             Some(shared) => Some(shared.flush_purges().await),
             None => None,
         };
@@ -184,7 +184,7 @@ impl Admin {
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         match (pairs.next(), pairs.next()) {
             (None, _) => json(&PageList {
-                pages: self.proxy.reports.list(),
+                pages: self.proxy.pages.reports.list(),
             }),
             (Some((key, url)), None) if key == "url" => match self.find_report(&url) {
                 Some(report) => json(&report),
@@ -202,10 +202,10 @@ impl Admin {
 
     /// The report of a page by its URL under any of its site's names and on any listener.
     fn find_report(&self, url: &str) -> Option<Report> {
-        let reports = &self.proxy.reports;
+        let reports = &self.proxy.pages.reports;
         reports.of(url).or_else(|| {
             let url = Url::parse(url).ok()?;
-            let sites = self.proxy.sites();
+            let sites = self.proxy.origins.sites();
             let site = sites.find(&url[Position::BeforeHost..Position::AfterPort])?;
             let rest = &url[Position::BeforePath..Position::AfterQuery];
             reports.of(&[site.rules.site_origin(), rest].concat())

@@ -1,24 +1,22 @@
 //! Decides whether a stored page is fetched again, because more facts are known than when it was rewritten (`rewrite_facts.rs`).
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::{Method, Response, header};
 use parking_lot::Mutex;
 use spdy_cache::control::RequestControl;
 use spdy_cache::key::Key;
+use spdy_cache::policy::Policy;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_clock::Instant;
-use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::site_facts::SiteFacts;
 use url::Url;
 
 use crate::expiring_map::ExpiringMap;
-use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::pages::Pages;
 use crate::rewrite::rewrite_facts::RewriteFacts;
-use crate::rewrite::site_observations::SiteObservations;
 
 /// The interval before a page is fetched again for the same facts without effect: its origin failed, or the answer is not stored.
 const REFETCH_INTERVAL: Duration = Duration::from_secs(60);
@@ -50,12 +48,38 @@ impl RefetchHistory {
     }
 }
 
-impl Proxy {
-    /// The number of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
-    fn changed_facts(
-        self: &Arc<Self>,
+impl Pages {
+    /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
+    pub(crate) fn needs_refetch(
+        &self,
         wanted: &ProxyRequest,
         stored: &Stored,
+        policy: &Policy,
+        now: Instant,
+    ) -> bool {
+        let facts = self.changed_facts(wanted, stored, policy, false);
+        facts.is_some_and(|facts| !self.refetches.has(&wanted.key, facts, now))
+    }
+
+    /// Like [`needs_refetch`](Self::needs_refetch), but true for one request only, until more is known or a minute has passed.
+    pub(crate) fn start_refetch(
+        &self,
+        wanted: &ProxyRequest,
+        stored: &Stored,
+        is_stale: bool,
+        policy: &Policy,
+        now: Instant,
+    ) -> bool {
+        let facts = self.changed_facts(wanted, stored, policy, is_stale);
+        facts.is_some_and(|facts| self.refetches.record(&wanted.key, facts, now))
+    }
+
+    /// A hash of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
+    fn changed_facts(
+        &self,
+        wanted: &ProxyRequest,
+        stored: &Stored,
+        policy: &Policy,
         is_stale: bool,
     ) -> Option<u64> {
         let lines = RewriteFacts::note_lines(stored.note());
@@ -69,54 +93,15 @@ impl Proxy {
         }
         let made_by = RewriteFacts::parse(stored.note());
         let facts = {
-            let seen = self.seen_of(wanted);
+            let seen = self.observations(wanted);
             let known = |url: &Url, metadata: &str| seen.known(url, metadata);
             made_by.would_change(known, |url| seen.all_rewritten(url), is_stale)?
         };
         // A response to a request with cookies may not be stored, so fetching it would be useless.
         let mut head = Response::new(()).into_parts().0;
         (head.status, head.headers) = (stored.status(), stored.headers().clone());
-        let policy = self.policy(wanted.origin_kind());
         let is_kept = may_store(policy, parts, &head, stored.times()).is_ok();
         is_kept.then_some(facts)
-    }
-
-    /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
-    pub(crate) fn is_needed(self: &Arc<Self>, wanted: &ProxyRequest, stored: &Stored) -> bool {
-        let facts = self.changed_facts(wanted, stored, false);
-        let now = self.runtime.now();
-        facts.is_some_and(|facts| !self.refetches.has(&wanted.key, facts, now))
-    }
-
-    /// Like [`is_needed`](Self::is_needed), but true for one request only, until more is known or a minute has passed.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        wanted: &ProxyRequest,
-        stored: &Stored,
-        is_stale: bool,
-    ) -> bool {
-        let facts = self.changed_facts(wanted, stored, is_stale);
-        let now = self.runtime.now();
-        facts.is_some_and(|facts| self.refetches.record(&wanted.key, facts, now))
-    }
-
-    /// The facts about the site, for the request `wanted`.
-    pub(crate) fn seen_of(self: &Arc<Self>, wanted: &ProxyRequest) -> SiteObservations {
-        SiteObservations::new(self.stylesheets.clone(), self.reports.clone(), wanted)
-    }
-
-    /// Prefetches the sheets that are pinned by a page stored with `note` and have no known result.
-    pub(crate) fn prefetch_pinned(self: &Arc<Self>, wanted: &ProxyRequest, note: &[u8]) {
-        if RewriteFacts::note_lines(note).is_empty() {
-            return;
-        }
-        let unknown: Vec<Reference> = RewriteFacts::parse(note).unknown_stylesheets().collect();
-        if unknown.is_empty() {
-            return;
-        }
-        let budget = self.prefetcher.budget(wanted);
-        let mut looked_for = unknown.len();
-        self.prefetch_references(wanted, &budget, &mut looked_for, &unknown);
     }
 }
 

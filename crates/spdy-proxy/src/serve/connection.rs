@@ -33,11 +33,12 @@ use spdy_server::visit::{SessionHistory as MemoryStore, UrlDigest};
 
 use crate::cache::public_response::{self, PublicPage, is_html};
 use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};
-use crate::prefetch::prefetcher::LoadHints;
+use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::client_origin_text;
 use crate::request::client_origin::request_authority;
 use crate::request::forgeable_headers::has_credentials;
+use crate::request::forward_headers::scheme_of;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
 use crate::response::server_timing::{OriginDuration, SharedTiming, TimingBreakdown};
 use crate::sites::site_table::Site;
@@ -103,7 +104,7 @@ impl ConnectionHandler {
     /// it.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
-        let memory = MemoryStore::new(proxy.digest_key());
+        let memory = MemoryStore::new(proxy.push_config.digest_key());
         Self {
             proxy,
             from,
@@ -142,7 +143,7 @@ impl ConnectionHandler {
 
     /// The URL of the request, as browsers see it.
     fn url(&self, asked: &request::Parts) -> Option<String> {
-        let site = self.proxy.site_for(asked)?;
+        let site = self.proxy.origins.site_for(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
         Some([site.rules.site_origin(), target].concat())
     }
@@ -164,7 +165,7 @@ impl ConnectionHandler {
         if cannot_push && !asked.headers.contains_key(header::REFERER) && !is_navigation(asked) {
             return None; // nothing to learn from it, and nothing to push or hint
         }
-        let site = self.proxy.site_for(asked)?;
+        let site = self.proxy.origins.site_for(asked)?;
         let target = asked.uri.path_and_query()?.as_str();
         // By the host name that the client used: its pushes and hints must have that name.
         let home = client_origin_text(&site, arrival.copied(), request_authority(asked)?)?;
@@ -202,8 +203,8 @@ impl ConnectionHandler {
         let Some(variant) = &page.public else {
             return Some(page);
         };
-        let now = self.proxy.runtime.now();
-        let companions = &self.proxy.resources;
+        let now = self.proxy.clock.now();
+        let companions = &self.proxy.prefetcher.resources;
         let candidates = companions.candidates(now, home, &page.url, variant);
         let wishes = candidates
             .into_iter()
@@ -224,7 +225,13 @@ impl ConnectionHandler {
                 }
                 drop(memory);
                 let load = LoadHints::from_page(wish.kind, wish.by_cors);
-                self.proxy.push_candidate_state(site, asked, uri, load)
+                self.proxy.prefetcher.push_candidate_state(
+                    &self.proxy.cache,
+                    site,
+                    asked,
+                    uri,
+                    load,
+                )
             },
         );
         let mut pushed = Vec::new();
@@ -240,6 +247,7 @@ impl ConnectionHandler {
         let target = &page.url[home.len()..];
         let reported = [site.rules.site_origin(), target].concat();
         self.proxy
+            .pages
             .reports
             .record_delivery(&reported, || PushedAndHinted {
                 pushed,
@@ -256,7 +264,7 @@ impl ConnectionHandler {
         asked: &request::Parts,
         url: &str,
     ) -> Option<Vec<u8>> {
-        if !self.proxy.resources.has_page(url) {
+        if !self.proxy.prefetcher.resources.has_page(url) {
             return None; // true of most pages: there is nothing to push or hint
         }
         let authority = request_authority(asked)?;
@@ -270,12 +278,12 @@ impl ConnectionHandler {
         if wanted.is_websocket {
             return None;
         }
-        let variants = self.proxy.memory.lookup(&wanted.key)?;
-        let policy = self.proxy.policy(wanted.origin_kind());
-        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.wall_now());
+        let variants = self.proxy.cache.memory.lookup(&wanted.key)?;
+        let policy = self.proxy.cache.policy(wanted.origin_kind());
+        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.clock.wall_now());
         let page = public_response::public_page(&found, &variants)?;
         let variant = page.variant_of(&wanted.ask.headers);
-        let companions = &self.proxy.resources;
+        let companions = &self.proxy.prefetcher.resources;
         companions.has_variant(url, &variant).then_some(variant)
     }
 
@@ -296,7 +304,8 @@ impl ConnectionHandler {
         }
         let uri = wish.url.parse().ok()?;
         let load = LoadHints::from_page(wish.kind, wish.by_cors);
-        let kind = self.proxy.public_resource_kind(site, asked, &uri, load)?;
+        let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
+        let kind = prefetcher.public_resource_kind(cache, site, asked, &uri, load)?;
         let is_so = wish.kind.is_none_or(|said| said == kind);
         wish.kind = Some(kind);
         is_so.then_some(wish)
@@ -319,8 +328,8 @@ impl ConnectionHandler {
         };
         let loaded = ResourceLoad::of(target, &asked.method, &asked.headers);
         if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
-            let now = self.proxy.runtime.now();
-            let companions = &self.proxy.resources;
+            let now = self.proxy.clock.now();
+            let companions = &self.proxy.prefetcher.resources;
             let request = SubresourceRequest {
                 loaded: &loaded,
                 has_credentials: has_credentials(&asked.headers),
@@ -338,14 +347,15 @@ impl ConnectionHandler {
         pushes: Vec<PlannedPush>,
         pushed: &mut Vec<String>,
     ) -> Vec<PlannedPush> {
-        let pusher = Pusher::of(&asked.extensions).filter(|_| self.proxy.learn.push);
+        let pusher = Pusher::of(&asked.extensions).filter(|_| self.proxy.push_config.push);
         let Some(pusher) = pusher else {
             return pushes;
         };
         let mut pushes = pushes.into_iter();
         let mut rest = Vec::new();
         for planned in pushes.by_ref() {
-            let Some(response) = self.proxy.push_response(site, asked, &planned) else {
+            let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
+            let Some(response) = prefetcher.push_response(cache, site, asked, &planned) else {
                 continue;
             };
             let mut request = Request::new(());
@@ -359,7 +369,10 @@ impl ConnectionHandler {
                     break;
                 }
             };
-            self.proxy.counters.count(CounterFamily::Preloads, "pushed");
+            self.proxy
+                .telemetry
+                .counters
+                .count(CounterFamily::Preloads, "pushed");
             let url = planned.uri.to_string();
             {
                 let mut memory = self.memory();
@@ -367,13 +380,14 @@ impl ConnectionHandler {
                 memory.record(digest);
             }
             pushed.push(url);
-            let (proxy, page, from) = (self.proxy.clone(), page.url.clone(), page.from);
+            let (prefetcher, page, from) = (prefetcher.clone(), page.url.clone(), page.from);
             let target = planned.uri.path_and_query().map(ToString::to_string);
-            self.proxy.runtime.spawn(Box::pin(async move {
+            self.proxy.clock.runtime.spawn(Box::pin(async move {
                 if sending.await
                     && let Some(target) = target
                 {
-                    proxy.resources.record_accepted_push(from, &page, &target);
+                    let resources = &prefetcher.resources;
+                    resources.record_accepted_push(from, &page, &target);
                 }
             }));
         }
@@ -384,7 +398,7 @@ impl ConnectionHandler {
     /// Sends `hints` at once if possible. Gives whether the client gets hints, and those that go into the response.
     fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
         let early = EarlyHints::of(&asked.extensions)
-            .filter(|_| self.proxy.learn.early_hints && supports_early_hints(asked));
+            .filter(|_| self.proxy.push_config.early_hints && supports_early_hints(asked));
         let Some(early) = early.filter(|_| !hints.is_empty()) else {
             let arrival: Option<&RequestInfo> = asked.extensions.get();
             let is_spdy = matches!(
@@ -410,6 +424,7 @@ impl ConnectionHandler {
         match early.send(fields) {
             true => {
                 self.proxy
+                    .telemetry
                     .counters
                     .add(CounterFamily::Preloads, "hinted", count);
                 (true, Vec::new())
@@ -430,8 +445,11 @@ impl ConnectionHandler {
         }
         let known = response.extensions_mut().remove::<Outcome>();
         let outcome = known.unwrap_or(outcome).0;
-        self.proxy.counters.count(CounterFamily::Responses, outcome);
-        let took = || self.proxy.runtime.now() - began.at;
+        self.proxy
+            .telemetry
+            .counters
+            .count(CounterFamily::Responses, outcome);
+        let took = || self.proxy.clock.now() - began.at;
         let origin = response.extensions_mut().remove::<OriginDuration>();
         if let Some(url) = began.times_for {
             let is_kept = origin.is_none() && is_html(response.headers());
@@ -439,19 +457,19 @@ impl ConnectionHandler {
             let times = TimingBreakdown {
                 outcome,
                 origin: origin.map(|origin| origin.0),
-                rewriting_ms: url.and_then(|url| self.proxy.reports.rewriting_ms(&url)),
+                rewriting_ms: url.and_then(|url| self.proxy.pages.reports.rewriting_ms(&url)),
                 total: took(),
             };
             times.append_to(response.headers_mut());
         }
         if !response.headers().contains_key(header::DATE) {
-            let now = spdy_cache::date::to_value(self.proxy.wall_now());
+            let now = spdy_cache::date::to_value(self.proxy.clock.wall_now());
             response.headers_mut().insert(header::DATE, now);
         }
         let line = self.log.clone().zip(began.about);
         let line = line.map(|(log, about)| self.line(log, about, began.at, &response, outcome));
         if let Some(alt_svc) = &self.alt_svc {
-            let told = self.proxy.sites().alt_svc(alt_svc);
+            let told = self.proxy.origins.sites().alt_svc(alt_svc);
             response.headers_mut().insert(header::ALT_SVC, told);
         }
         if let Some(mut span) = began.span {
@@ -479,13 +497,16 @@ impl ConnectionHandler {
                 && !page.has_credentials
                 && is_about_page(status)
             {
-                self.proxy.resources.forget_page(&page.url, variant);
+                self.proxy
+                    .prefetcher
+                    .resources
+                    .forget_page(&page.url, variant);
             }
             return;
         }
         if page.is_new && status == StatusCode::OK {
-            let now = self.proxy.runtime.now();
-            let companions = &self.proxy.resources;
+            let now = self.proxy.clock.now();
+            let companions = &self.proxy.prefetcher.resources;
             companions.record_view(now, page.from, &page.url, &page.hinted);
         }
         for hint in &page.links {
@@ -506,7 +527,7 @@ impl ConnectionHandler {
     ) -> PendingLogEntry {
         let told = response.headers().get_all(&CACHE_STATUS).iter();
         let told = told.filter_map(|told| told.to_str().ok()).next_back();
-        let head = self.proxy.runtime.now() - began;
+        let head = self.proxy.clock.now() - began;
         let answered = AccessLogEntry {
             at: about.at,
             method: Some(about.method),
@@ -528,18 +549,21 @@ impl ConnectionHandler {
             answered,
             began,
             cut_off: self.cutoff.clone(),
-            proxy: self.proxy.clone(),
+            runtime: self.proxy.clock.runtime.clone(),
+            reports: self.proxy.pages.reports.clone(),
             page: about.url.filter(|_| is_html(response.headers())),
         }
     }
 
     /// The span of a request and its place in the trace, if spans are recorded.
     fn start_span(&self, asked: &request::Parts, from: Option<IpAddr>) -> Option<SpanScope> {
-        let spans = self.proxy.spans()?;
+        let spans = self.proxy.telemetry.spans()?;
         let told = SpanContext::of(&asked.headers);
         let mut place = spans.server_span(told, span_name(&asked.method));
         if let Some(open) = &mut place.open {
-            set_request(open, asked, from);
+            let arrival: Option<RequestInfo> = asked.extensions.get().copied();
+            let (scheme, authority) = (scheme_of(arrival), request_authority(asked));
+            set_request(open, asked, scheme, authority, from);
         }
         Some(place)
     }
@@ -548,14 +572,14 @@ impl ConnectionHandler {
 impl Handler for ConnectionHandler {
     fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
         let (mut asked, body) = request.into_parts();
-        let from = self.proxy.resolve_client(self.from, &mut asked);
+        let from = self.proxy.origins.resolve_client(self.from, &mut asked);
         let times_for = self.timing.take(&mut asked.headers);
         let (within, span) = match self.start_span(&asked, from) {
             Some(place) => (Some(place.context), place.open),
             None => (None, None),
         };
         let began = PendingResponse {
-            at: self.proxy.runtime.now(),
+            at: self.proxy.clock.now(),
             times_for: times_for.then(|| self.url(&asked)),
             about: self
                 .log
@@ -578,16 +602,17 @@ impl Handler for ConnectionHandler {
     }
 
     fn refused(&self, refusal: &Refusal<'_>) {
-        let counters = &self.proxy.counters;
+        let counters = &self.proxy.telemetry.counters;
         counters.count(CounterFamily::Responses, Outcome::MALFORMED.0);
         counters.count(CounterFamily::RefusedRequests, refusal.flaw.name());
         if let Some(log) = &self.log {
             let from = self.from.zip(refusal.headers);
-            let from = from.map(|(from, headers)| self.proxy.client_of_malformed(from, headers));
+            let from =
+                from.map(|(from, headers)| self.proxy.origins.client_of_malformed(from, headers));
             let from = from.or(self.from);
             log(&AccessLogEntry::malformed_request(
                 refusal,
-                self.proxy.wall_now(),
+                self.proxy.clock.wall_now(),
                 from,
             ));
         }
@@ -633,7 +658,7 @@ impl ConnectionHandler {
         };
         let arrival: Option<&RequestInfo> = asked.extensions.get();
         LogContext {
-            at: self.proxy.wall_now(),
+            at: self.proxy.clock.wall_now(),
             from,
             method: asked.method.clone(),
             uri,

@@ -23,8 +23,8 @@ use spdy_net::network::BoxIo;
 
 use crate::body::guarded_body::with_guard;
 use crate::config::websocket::WebSocketConfig;
+use crate::fetch::context::FetchContext;
 use crate::fetch::origin_spans::FetchSpans;
-use crate::proxy::Proxy;
 use crate::request::forward_headers::{self, PROXY_STATUS};
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::class_of;
@@ -36,113 +36,108 @@ use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 use crate::websocket::tunnel::{self, TunnelStats};
 
-impl Proxy {
-    /// WebSockets that are open, that wait for their origin, and whose origin's refusal is being sent.
-    #[must_use]
-    pub fn open_websockets(&self) -> usize {
-        self.websockets.count()
+/// Requests the WebSocket `wanted` from the origin, and connects the client's connection with it.
+pub(crate) async fn open(
+    context: &Arc<FetchContext>,
+    wanted: ProxyRequest,
+    limits: WebSocketConfig,
+) -> Response<Body> {
+    let counters = &context.telemetry.counters;
+    let limits_of_client = &context.client_limits;
+    if let Some(refused) = limits_of_client.reject_over_rate(&wanted, context.clock.now(), counters)
+    {
+        return refused;
     }
-
-    /// Requests the WebSocket `wanted` from the origin, and connects the client's connection with it.
-    pub(crate) async fn open_websocket(
-        self: Arc<Self>,
-        wanted: ProxyRequest,
-        limits: WebSocketConfig,
-    ) -> Response<Body> {
-        if let Some(refused) = self.reject_over_rate(&wanted) {
-            return refused;
+    let place = match limits_of_client.websockets.acquire(wanted.from, limits) {
+        Ok(place) => place,
+        Err(limit) => {
+            counters.count(CounterFamily::Limits, limit);
+            return limit_reached();
         }
-        let place = match self.websockets.acquire(wanted.from, limits) {
-            Ok(place) => place,
-            Err(limit) => {
-                self.counters.count(CounterFamily::Limits, limit);
-                return limit_reached();
-            }
-        };
-        let uri = wanted.ask.uri.clone();
-        let switched = self.request_upgrade(&wanted).await;
-        let mut response = match switched {
-            Err(error) => {
-                tracing::debug!(%error, %uri, "no WebSocket of an origin");
-                self.count_failure(&error);
-                let response = respond::bad_gateway(&error);
-                respond::with_outcome(response, Outcome::UNREACHABLE)
-            }
-            Ok(UpgradeOutcome::Declined(response)) => {
-                let class = class_of(response.status());
-                self.counters.count(CounterFamily::Origins, class);
-                let (mut head, body) = response.into_parts();
-                to_client_head(&wanted, &mut head);
-                // Its connection is in no pool, and has no other bound.
-                let response = Response::from_parts(head, with_guard(body, place, |_| {}));
-                respond::with_outcome(response, Outcome::UNCACHEABLE)
-            }
-            Ok(UpgradeOutcome::Upgraded(head, _)) if !is_valid_upgrade(&wanted, &head) => {
-                tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
-                self.counters.count(CounterFamily::Origins, "broken");
-                unexpected_protocol()
-            }
-            Ok(UpgradeOutcome::Upgraded(head, origin)) => {
-                self.counters.count(CounterFamily::Origins, "1xx");
-                self.start_tunnel(&wanted, head, origin, place, limits)
-            }
-        };
-        CacheStatus::forwarded(CACHE_NAME, Forward::Bypass).append_to(response.headers_mut());
-        response
-    }
-
-    /// The answer of the site's own origin to the handshake.
-    async fn request_upgrade(
-        &self,
-        wanted: &ProxyRequest,
-    ) -> Result<UpgradeOutcome, UpstreamError> {
-        let mut ask = wanted.ask.clone();
-        ask.headers.remove(header::CONTENT_LENGTH);
-        websocket_handshake::set_upgrade_headers(&mut ask.headers);
-        let mut spans = FetchSpans::of(self.spans(), wanted, Forward::Bypass, false);
-        let asking = spans.as_mut().map(|it| it.ask(wanted, &mut ask.headers));
-        let request = Request::from_parts(ask, Body::empty());
-        let switched = self.upstream().upgrade(request).await;
-        if let Some(asking) = asking {
-            let told = switched.as_ref();
-            // The request goes over HTTP/1.1 only.
-            asking.answered(told.map(|switched| (switched.status(), Version::HTTP_11)));
+    };
+    let uri = wanted.ask.uri.clone();
+    let switched = request_upgrade(context, &wanted).await;
+    let mut response = match switched {
+        Err(error) => {
+            tracing::debug!(%error, %uri, "no WebSocket of an origin");
+            error.count(counters);
+            let response = respond::bad_gateway(&error);
+            respond::with_outcome(response, Outcome::UNREACHABLE)
         }
-        switched
-    }
+        Ok(UpgradeOutcome::Declined(response)) => {
+            let class = class_of(response.status());
+            counters.count(CounterFamily::Origins, class);
+            let (mut head, body) = response.into_parts();
+            to_client_head(&wanted, &mut head);
+            // Its connection is in no pool, and has no other bound.
+            let response = Response::from_parts(head, with_guard(body, place, |_| {}));
+            respond::with_outcome(response, Outcome::UNCACHEABLE)
+        }
+        Ok(UpgradeOutcome::Upgraded(head, _)) if !is_valid_upgrade(&wanted, &head) => {
+            tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
+            counters.count(CounterFamily::Origins, "broken");
+            unexpected_protocol()
+        }
+        Ok(UpgradeOutcome::Upgraded(head, origin)) => {
+            counters.count(CounterFamily::Origins, "1xx");
+            start_tunnel(context.clone(), &wanted, head, origin, place, limits)
+        }
+    };
+    CacheStatus::forwarded(CACHE_NAME, Forward::Bypass).append_to(response.headers_mut());
+    response
+}
 
-    /// 101, with what becomes of the connection.
-    fn start_tunnel(
-        self: Arc<Self>,
-        wanted: &ProxyRequest,
-        head: Response<()>,
-        origin: BoxIo,
-        place: WebSocketPermit,
-        limits: WebSocketConfig,
-    ) -> Response<Body> {
-        let (mut head, ()) = head.into_parts();
-        to_client_head(wanted, &mut head);
-        websocket_handshake::set_upgrade_headers(&mut head.headers);
-        let agreed = WebSocketConnection {
-            proxy: self,
-            passed: TunnelStats::NOTHING,
-            _place: place,
-        };
-        let idle = limits.idle_timeout();
-        head.extensions
-            .insert(UpgradeHandler::new(move |client, stop| async move {
-                agreed.run(client, origin, idle, &stop).await;
-            }));
-        respond::with_outcome(
-            Response::from_parts(head, Body::empty()),
-            Outcome::WEBSOCKET,
-        )
+/// The answer of the site's own origin to the handshake.
+async fn request_upgrade(
+    context: &FetchContext,
+    wanted: &ProxyRequest,
+) -> Result<UpgradeOutcome, UpstreamError> {
+    let mut ask = wanted.ask.clone();
+    ask.headers.remove(header::CONTENT_LENGTH);
+    websocket_handshake::set_upgrade_headers(&mut ask.headers);
+    let mut spans = FetchSpans::of(context.telemetry.spans(), wanted, Forward::Bypass, false);
+    let asking = spans.as_mut().map(|it| it.ask(wanted, &mut ask.headers));
+    let request = Request::from_parts(ask, Body::empty());
+    let switched = context.origins.upstream().upgrade(request).await;
+    if let Some(asking) = asking {
+        let told = switched.as_ref();
+        // The request goes over HTTP/1.1 only.
+        asking.answered(told.map(|switched| (switched.status(), Version::HTTP_11)));
     }
+    switched
+}
+
+/// 101, with what becomes of the connection.
+fn start_tunnel(
+    context: Arc<FetchContext>,
+    wanted: &ProxyRequest,
+    head: Response<()>,
+    origin: BoxIo,
+    place: WebSocketPermit,
+    limits: WebSocketConfig,
+) -> Response<Body> {
+    let (mut head, ()) = head.into_parts();
+    to_client_head(wanted, &mut head);
+    websocket_handshake::set_upgrade_headers(&mut head.headers);
+    let agreed = WebSocketConnection {
+        context,
+        passed: TunnelStats::NOTHING,
+        _place: place,
+    };
+    let idle = limits.idle_timeout();
+    head.extensions
+        .insert(UpgradeHandler::new(move |client, stop| async move {
+            agreed.run(client, origin, idle, &stop).await;
+        }));
+    respond::with_outcome(
+        Response::from_parts(head, Body::empty()),
+        Outcome::WEBSOCKET,
+    )
 }
 
 /// A WebSocket that its origin agreed to; dropped, it is counted, though its client may have left before it began.
 struct WebSocketConnection {
-    proxy: Arc<Proxy>,
+    context: Arc<FetchContext>,
     passed: TunnelStats,
     _place: WebSocketPermit,
 }
@@ -150,7 +145,7 @@ struct WebSocketConnection {
 impl WebSocketConnection {
     /// Carries its bytes to its end.
     async fn run(mut self, client: BoxIo, origin: BoxIo, idle: Duration, stop: &Latch) {
-        self.passed = tunnel::run(client, origin, idle, stop, &self.proxy.runtime).await;
+        self.passed = tunnel::run(client, origin, idle, stop, &self.context.clock.runtime).await;
     }
 }
 
@@ -158,7 +153,7 @@ impl Drop for WebSocketConnection {
     fn drop(&mut self) {
         let passed = self.passed;
         tracing::debug!(?passed, "a WebSocket ended");
-        let counters = &self.proxy.counters;
+        let counters = &self.context.telemetry.counters;
         counters.count(CounterFamily::WebSockets, passed.end.name());
         counters.add(CounterFamily::WebSocketBytes, "to-origin", passed.to_origin);
         counters.add(CounterFamily::WebSocketBytes, "to-client", passed.to_client);

@@ -86,8 +86,8 @@ impl Reloader<'_> {
 
     /// Lets pages use only those aliases that a certificate has now.
     pub(super) fn update_host_names(&self, acme: &Acme) {
-        let withheld = acme.uncertified(&self.proxy.sites());
-        if self.proxy.withhold_aliases(&withheld) {
+        let withheld = acme.uncertified(&self.proxy.origins.sites());
+        if self.proxy.origins.withhold_aliases(&withheld) {
             certificates::warn_withheld(&withheld, self.printer);
         }
     }
@@ -97,7 +97,7 @@ impl Reloader<'_> {
     fn rest(&self, acme: &Acme, files: CertificateFiles) -> anyhow::Result<StaticCertificates> {
         acme.prepare_static(ServedCertificates::of(
             files,
-            &self.proxy.sites(),
+            &self.proxy.origins.sites(),
             self.authority,
         )?)
     }

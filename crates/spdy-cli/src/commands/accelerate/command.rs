@@ -325,8 +325,8 @@ async fn accelerate(
     }
     succession::notify_ready();
     acme.commit(certificates);
-    let withheld = acme.uncertified(&proxy.sites());
-    proxy.withhold_aliases(&withheld);
+    let withheld = acme.uncertified(&proxy.origins.sites());
+    proxy.origins.withhold_aliases(&withheld);
     certificates::warn_withheld(&withheld, printer);
     let served = ConnectionContext {
         proxy: proxy.clone(),
@@ -341,7 +341,7 @@ async fn accelerate(
         timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
-    let in_front = SharedTrustedProxies::new(proxy.sites().trusted_proxies().clone());
+    let in_front = SharedTrustedProxies::new(proxy.origins.sites().trusted_proxies().clone());
     let limits = ListenOptions {
         trusted_proxies: in_front.clone(),
         drain_timed_out: served.cut_off.clone(),
@@ -403,7 +403,7 @@ fn proxy(
         runtime.clone(),
         WallClock::default(),
     );
-    proxy.set_digest_key(digest_key()?);
+    proxy.push_config.set_digest_key(digest_key()?);
     Ok(proxy)
 }
 

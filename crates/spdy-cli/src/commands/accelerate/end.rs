@@ -25,11 +25,11 @@ const FINAL_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Ends what goes on beside the connections of clients.
 pub(super) async fn end(proxy: &Proxy, shared: Option<SharedTier>, telemetry: Option<Telemetry>) {
-    proxy.close().await;
+    proxy.origins.close().await;
     if let Some(telemetry) = telemetry {
         telemetry.end().await;
     }
-    if let Some(disk) = proxy.disk() {
+    if let Some(disk) = proxy.cache.disk() {
         let settled = tokio::time::timeout(DISK_TIMEOUT, disk.flush_removals()).await;
         // With or without the timeout: later writes are too late, and dropping the disk must not wait for them.
         disk.discard_queue();

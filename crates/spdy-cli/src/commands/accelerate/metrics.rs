@@ -57,20 +57,20 @@ impl Collector for AcceleratorCollector {
         for family in CounterFamily::ALL {
             let (name, label, help) = family.describe();
             let mut metric = counter(&mut encoder, name, help)?;
-            for (value, count) in self.proxy.counters.read(family) {
+            for (value, count) in self.proxy.telemetry.counters.read(family) {
                 put(&mut metric, &[(label, value)], count)?;
             }
         }
         let help = "WebSockets that are open";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
-        open.encode_gauge(&(self.proxy.open_websockets() as u64))?;
+        open.encode_gauge(&(self.proxy.client_limits.open_websockets() as u64))?;
         encode_refusals(&self.origin_counters.refusals, &mut encoder)?;
         encode_unwanted_replies(&self.origin_counters.unwanted, &mut encoder)?;
         if let Some(names) = &self.names {
             encode_dns(names, &mut encoder)?;
         }
-        encode_latency(&self.proxy.latency, &mut encoder)?;
-        let (counters, bytes, objects) = self.proxy.cache();
+        encode_latency(&self.proxy.telemetry.latency, &mut encoder)?;
+        let (counters, bytes, objects) = self.proxy.cache.usage();
         let all = [
             ("inserted", counters.inserted),
             ("replaced", counters.replaced),
@@ -88,6 +88,7 @@ impl Collector for AcceleratorCollector {
         }
         let disk = self
             .proxy
+            .cache
             .disk()
             .map(|disk| (disk.usage(), disk.counters()));
         if let Some((_, counters)) = &disk {
@@ -131,7 +132,7 @@ impl Collector for AcceleratorCollector {
         }
         let help = "Bytes of answers on their way to be kept";
         let mut in_flight = gauge(&mut encoder, "cache_in_flight_bytes", help)?;
-        in_flight.encode_gauge(&(self.proxy.body_memory.bytes() as u64))?;
+        in_flight.encode_gauge(&(self.proxy.cache.body_memory().bytes() as u64))?;
         Ok(())
     }
 }

@@ -50,12 +50,12 @@ impl SharedTier {
         let hearing = Arc::downgrade(proxy);
         let ear = move |meant: &PurgeTarget, soft: bool| {
             if let Some(proxy) = hearing.upgrade() {
-                proxy.apply_remote_purge(meant, soft);
+                proxy.cache.apply_remote_purge(meant, soft);
             }
         };
         let tier = Tier::start(tier, before, Arc::new(ear));
         let tier = Arc::new(tier.map_err(|error| usage_error(&error))?);
-        proxy.set_shared_tier(tier.clone());
+        proxy.cache.set_shared_tier(tier.clone());
         // The cluster may be unreachable: do not wait longer.
         let _ = tokio::time::timeout(TIER_TIMEOUT, tier.started()).await;
         let heard = path.map(|path| {
@@ -118,7 +118,7 @@ async fn write_marks(tier: Arc<Tier>, proxy: Arc<Proxy>, path: PathBuf) {
 
 async fn write_mark(tier: &Tier, proxy: &Proxy, path: &Path) {
     let heard = tier.log_position();
-    if let Some(disk) = proxy.disk()
+    if let Some(disk) = proxy.cache.disk()
         && !disk.flush_removals().await
     {
         // A purge is not done before its files are removed: after a restart it is applied again.

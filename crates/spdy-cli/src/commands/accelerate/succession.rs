@@ -239,7 +239,7 @@ impl Successor {
 
     async fn prepare(&mut self, proxy: &Proxy, is_lent: &mut bool) -> anyhow::Result<()> {
         self.expect_message(MSG_CONFIG_OK).await?;
-        if let Some(disk) = proxy.disk() {
+        if let Some(disk) = proxy.cache.disk() {
             *is_lent = true;
             disk.lend().await.context("the disk of the cache")?;
         }
@@ -304,7 +304,7 @@ impl Drop for Successor {
 
 /// The folder of the cache, if there is one, from a program that has ended.
 async fn reattach_cache(proxy: &Proxy) -> anyhow::Result<()> {
-    if let Some(disk) = proxy.disk() {
+    if let Some(disk) = proxy.cache.disk() {
         let taken = disk.take_back().await;
         taken.context("nothing is written to the disk of the cache any more")?;
     }

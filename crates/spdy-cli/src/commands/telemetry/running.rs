@@ -42,7 +42,9 @@ impl Telemetry {
         getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
         let queue = Arc::new(Queue::new(settings.config.queue, seed));
         let rules = settings.config.rules(settings.sampler);
-        proxy.set_spans(Spans::new(rules, queue.clone(), runtime.clone()));
+        proxy
+            .telemetry
+            .set_spans(Spans::new(rules, queue.clone(), runtime.clone()));
         let collector = Arc::new(OtlpClient::new(&settings, runtime));
         let stop = Latch::new();
         let export = ExportTask {

@@ -1,6 +1,6 @@
 //! Limits what range requests of one client may make an origin send for nothing.
 //!
-//! For a range from the first byte, the proxy fetches the whole resource to store it (`fetch/range_fill.rs`). A client that requests one byte of
+//! For a range from the first byte, the proxy fetches the whole resource to store it (`fetch/range_fill/request_whole.rs`). A client that requests one byte of
 //! ever new URLs could thus make the origin send megabytes for each. Each client therefore has a credit of bytes:
 //!
 //! ```text
