@@ -6,7 +6,8 @@ use spdy_cache::freshness::Times;
 use spdy_rewrite::response::redirect::Redirect;
 
 use crate::fetch::fetch_state::FetchState;
-use crate::request::proxy_request::{ProxyRequest, RequestRejection};
+use crate::request::proxy_request::ProxyRequest;
+use crate::request::rejection::RequestRejection;
 use crate::response::redirect_chain::RedirectChain;
 use crate::response::respond;
 use crate::telemetry::counters::{CounterFamily, Outcome};

@@ -17,9 +17,9 @@ use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
-use crate::request::proxy_request::{
-    ProxyRequest, RequestRejection, copy_conditions, request_target,
-};
+use crate::request::client_origin::request_target;
+use crate::request::proxy_request::{ProxyRequest, copy_conditions};
+use crate::request::rejection::RequestRejection;
 use crate::request::websocket_handshake;
 use crate::sites::site_table::Site;
 

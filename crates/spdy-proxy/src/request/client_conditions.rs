@@ -5,8 +5,6 @@ use http::HeaderMap;
 use http::header::{self, HeaderName};
 use spdy_cache::conditions;
 
-use crate::request::proxy_request::ProxyRequest;
-
 /// Fields by which a client requests less than a whole answer, or sets conditions for a stored one.
 pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
     header::CACHE_CONTROL,
@@ -19,19 +17,13 @@ pub(crate) const CACHE_REQUEST_FIELDS: [HeaderName; 8] = [
     header::IF_UNMODIFIED_SINCE,
 ];
 
-impl ProxyRequest {
-    /// The fields of the request for the origin. For another host, these fields are removed, and only a single range is added again.
-    pub(crate) fn origin_headers(&self) -> HeaderMap {
-        let mut headers = self.ask.headers.clone();
-        if self.moved.is_some() {
-            let range = conditions::single_range(&headers);
-            for name in &CACHE_REQUEST_FIELDS {
-                headers.remove(name);
-            }
-            if let Some(range) = range {
-                headers.insert(header::RANGE, range);
-            }
-        }
-        headers
+/// Removes these fields, and only adds a single range again.
+pub(crate) fn keep_single_range(headers: &mut HeaderMap) {
+    let range = conditions::single_range(headers);
+    for name in &CACHE_REQUEST_FIELDS {
+        headers.remove(name);
+    }
+    if let Some(range) = range {
+        headers.insert(header::RANGE, range);
     }
 }

@@ -44,3 +44,9 @@ pub(crate) fn client_origin_text<'s>(
         )),
     }
 }
+
+/// Path and query.
+pub(crate) fn request_target(asked: &request::Parts) -> &str {
+    let target = asked.uri.path_and_query();
+    target.map_or("/", |target| target.as_str())
+}

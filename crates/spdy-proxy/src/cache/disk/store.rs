@@ -37,8 +37,8 @@ use spdy_cache::tags::PurgeTag;
 use tokio::sync::oneshot;
 
 use crate::cache::disk::counters::DiskCounters;
+use crate::cache::disk::eviction::FileLocation;
 use crate::cache::disk::folder::DiskFolder;
-use crate::cache::disk::index::FileLocation;
 use crate::cache::disk::lock::FolderLock;
 use crate::cache::disk::writer::WriterCommand;
 
