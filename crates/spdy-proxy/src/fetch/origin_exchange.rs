@@ -1,12 +1,12 @@
-//! One fetch: contacts the origin, and contacts it again if its response requires that, until there is a response to process.
+//! One exchange with an origin: contacts it, and contacts it again if its response requires that, until there is a response to deliver.
 //!
 //! ```text
-//!  ask ──▶ head ── 304, as it was asked ──▶ judged (fetch/process_response.rs), as is every other answer
-//!   ▲        │  ── none ────────────────▶ what is kept, though stale, if that is allowed
-//!   │        │
-//!   ├────────┤ a redirect of another host: followed here, up to three times
-//!   ├────────┤ a 304, or a part, of something else than is kept: asked for the whole
-//!   └────────┘ a whole that cannot be kept, for who wants a part: asked for the part (fetch/range_fill/request_whole.rs)
+//!  request ──▶ head ── 304 to the proxy's own condition, or any other response ──▶ fetch/process_response.rs
+//!   ▲           │   ── none ──▶ the stored response, although it is stale, if that is allowed
+//!   │           │
+//!   ├───────────┤ a redirect of another host: followed here, up to three times (fetch/follow_redirect.rs)
+//!   ├───────────┤ a 304, or a part, of something else than what is stored: the whole is requested
+//!   └───────────┘ a whole that cannot be stored, and a client that wants a part: the part is requested (fetch/range_fill/)
 //! ```
 
 use std::time::Duration;

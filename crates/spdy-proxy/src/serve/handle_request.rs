@@ -1,17 +1,17 @@
 //! Handles one request: chooses the site, looks up the cache, contacts the origin on a miss, and builds the response.
 //!
 //! ```text
-//!  read (request/proxy_request.rs) ──refused──▶ 404, 421, 508 …
-//!     │ what is kept is fresh, and chosen by what the client said ──▶ kept (response/respond.rs), before anything waits
+//!  read (request/incoming_request.rs) ── rejected ──▶ 404, 421, 508 …
+//!     │ a fresh response that the client's own headers select ──▶ hit (response/from_stored.rs), before anything waits
 //!     │
-//!  told (request/proxy_request.rs): the request that the origin will see ── a WebSocket's handshake ──▶ websocket/connection.rs
+//!  the request for the origin (request/incoming_request.rs) ── a WebSocket's handshake ──▶ websocket/connection.rs
 //!     │
-//!  look up ── Fresh ─────────▶ kept (response/respond.rs)
-//!     │     ── Stale ─────────▶ kept, and validated behind it; also a fresh page that must be rewritten again (rewrite/rewrite_facts.rs)
-//!     │     ── Validate ──┐
-//!     │     ── Miss ──────┴──▶ board (serve/miss.rs): one fetch for all who want it; a 304 leads to what is kept
-//!     ├──── Bypass ──────────▶ pass (serve/miss.rs); unsafe methods make what is kept doubtful
-//!     └──── OnlyIfCached ────▶ 504
+//!  lookup ── Fresh ─────────▶ hit
+//!     │   ── Stale ─────────▶ hit, and a fetch in the background; also for a fresh page that is rewritten again (rewrite/refetch.rs)
+//!     │   ── Revalidate ─┐
+//!     │   ── Miss ───────┴──▶ fetch_coalesced (serve/miss.rs): one fetch for all requests; a 304 leads to the stored response
+//!     ├──── Bypass ─────────▶ bypass (serve/miss.rs); unsafe methods invalidate stored responses
+//!     └──── OnlyIfCached ───▶ 504
 //! ```
 
 use std::future::Ready;

@@ -1,10 +1,10 @@
 //! Handles requests that the cache cannot answer: each leads a fetch, or shares the fetch of another request.
 //!
 //! ```text
-//!  board ── Leader ───▶ fetch (fetch/origin_exchange.rs), which lands what others may have
-//!        ── Follower ─▶ what a leader shares; leads himself after a while, one at a time; 504 in the end
-//!        ── Alone ────▶ fetch
-//!  pass ──────────────▶ fetch, by what is kept
+//!  fetch_coalesced ── Leader ──────▶ fetch (fetch/foreground.rs), which shares its response
+//!                  ── Follower ────▶ the leader's response; becomes the leader after a while, one at a time; 504 in the end
+//!                  ── Independent ─▶ fetch
+//!  bypass ─────────────────────────▶ fetch, past the cache
 //! ```
 
 use http::{Method, Response};
