@@ -28,7 +28,8 @@
 //! proxy.rs puts the parts together. A folder imports only from the folders above it here:
 //!
 //! ```text
-//! telemetry/  body/  config/
+//! telemetry/
+//! body/  config/
 //! sites/
 //! request/
 //! upstream/

@@ -17,6 +17,7 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 
+use crate::body::guarded_body::with_guard;
 use crate::cache::public_response::is_html;
 use crate::proxy::Proxy;
 use crate::request::client_origin::request_authority;
@@ -28,7 +29,7 @@ use crate::telemetry::access_log::{
 };
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::span_attributes::{set_request, set_response, span_name};
-use crate::telemetry::spans::{OpenSpan, SpanScope, with_span};
+use crate::telemetry::spans::{BROKEN, OpenSpan, SpanScope};
 use crate::telemetry::trace_context::{SpanContext, TraceId};
 
 /// A connection's handler.
@@ -299,4 +300,9 @@ impl ConnectionHandler {
             },
         }
     }
+}
+
+/// `body`; `span` lasts until its end.
+fn with_span(body: Body, span: OpenSpan) -> Body {
+    with_guard(body, span, |span| span.set_error(BROKEN))
 }
