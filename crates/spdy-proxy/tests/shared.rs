@@ -90,7 +90,7 @@ impl SharedTier for Door {
         let me = self.me.get().expect("it is set");
         for other in self.table.all.lock().unwrap().iter() {
             if let (false, Some(other)) = (other.ptr_eq(me), other.upgrade()) {
-                other.apply_remote_purge(&meant, soft);
+                other.cache.apply_remote_purge(&meant, soft);
             }
         }
     }
@@ -197,9 +197,9 @@ async fn remote_purge_removes_memory_and_disk_entries() {
     let folder = tempfile::tempdir().expect("a folder");
     other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
     let held = || async {
-        let disk = other.disk().expect("it has one");
+        let disk = other.cache.disk().expect("it has one");
         disk.flush_removals().await;
-        (other.cache().2, disk.usage().0)
+        (other.cache.usage().2, disk.usage().0)
     };
     for (wish, times) in [
         (r#"{"url": "http://www.site.test/a"}"#, 1),
