@@ -72,7 +72,7 @@ impl Cache {
         self.purge_log.record(prefix.to_vec());
         let first = CoalesceKey::of(&Key::range_start(Bytes::copy_from_slice(prefix)));
         self.coalescer
-            .detach_from(&first, |berth| berth.key().as_bytes().starts_with(prefix));
+            .detach_from(&first, |key| key.key().as_bytes().starts_with(prefix));
         self.negative.purge(prefix);
         self.purge_observer.forget_prefix(prefix);
     }

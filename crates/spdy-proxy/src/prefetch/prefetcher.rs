@@ -224,10 +224,10 @@ impl Prefetcher {
             counters.count(CounterFamily::Limits, "prefetches");
             return PrefetchAttempt::Skipped;
         };
-        let seat = cache
+        let role = cache
             .coalescer
             .join(CoalesceKey::of(&wanted.key), context.clock.now());
-        let CoalesceRole::Leader(leader) = seat else {
+        let CoalesceRole::Leader(leader) = role else {
             return PrefetchAttempt::Skipped;
         };
         if !budget.take() {

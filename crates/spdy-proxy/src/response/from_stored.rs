@@ -106,21 +106,21 @@ pub(crate) fn respond_stored(
 pub(crate) fn respond_shared(
     cache: &Cache,
     wanted: &ProxyRequest,
-    landing: &SharedResponse,
+    shared: &SharedResponse,
     now: SystemTime,
     forward: Forward,
 ) -> Option<Response<Body>> {
     let status = CacheStatus::forwarded(CACHE_NAME, forward).collapsed(true);
-    if let StoredCheck::Replaced(response) = check_stored(wanted, &landing.stored) {
+    if let StoredCheck::Replaced(response) = check_stored(wanted, &shared.stored) {
         return Some(*response);
     }
-    match &landing.source {
+    match &shared.source {
         SharedBodySource::Incoming(recording) => {
-            let (policy, stored) = (cache.policy(wanted.origin_kind()), &landing.stored);
+            let (policy, stored) = (cache.policy(wanted.origin_kind()), &shared.stored);
             from_shared_body(policy, wanted, stored, None, recording, now, &status)
         }
         SharedBodySource::Stored(object) => {
-            let stored = &landing.stored;
+            let stored = &shared.stored;
             Some(respond_stored(
                 cache,
                 wanted,

@@ -39,8 +39,8 @@ impl Proxy {
         let forward = forward.unwrap_or(Forward::Miss);
         let until = self.clock.now() + self.origins.upstream().head_timeout;
         let since = self.clock.wall_now();
-        let mut berth = CoalesceKey::of(&wanted.key);
-        let mut may_board_again = true;
+        let mut coalesce_key = CoalesceKey::of(&wanted.key);
+        let mut may_rejoin = true;
         loop {
             // The previous leader may have found that the whole response is not stored.
             if !lookup::may_join_fetch(policy, &wanted.ask)
@@ -52,21 +52,24 @@ impl Proxy {
                     None => self.fetch(wanted, known, None, forward).await,
                 };
             }
-            let seat = self.cache.coalescer.join(berth.clone(), self.clock.now());
-            let waited = match seat {
+            let role = self
+                .cache
+                .coalescer
+                .join(coalesce_key.clone(), self.clock.now());
+            let outcome = match role {
                 CoalesceRole::Leader(leader) => WaitOutcome::Promoted(leader),
                 CoalesceRole::Independent => WaitOutcome::Private,
                 CoalesceRole::Follower(follower) => {
-                    let waited = follower.wait(&self.clock.runtime, until).await;
-                    if matches!(waited, WaitOutcome::Promoted(_) | WaitOutcome::TimedOut) {
+                    let outcome = follower.wait(&self.clock.runtime, until).await;
+                    if matches!(outcome, WaitOutcome::Promoted(_) | WaitOutcome::TimedOut) {
                         self.telemetry
                             .counters
                             .count(CounterFamily::Limits, "lock_age_s");
                     }
-                    waited
+                    outcome
                 }
             };
-            let lead = match waited {
+            let lead = match outcome {
                 WaitOutcome::Promoted(leader) => Some(leader),
                 WaitOutcome::Private => None,
                 WaitOutcome::LeaderGone => continue,
@@ -96,25 +99,25 @@ impl Proxy {
                         &UpstreamError::CoalesceTimeout,
                     );
                 }
-                WaitOutcome::Shared(landing) => {
+                WaitOutcome::Shared(shared) => {
                     let now = self.clock.wall_now();
-                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, since, now)
+                    if lookup::may_share_with(policy, &shared.stored, &wanted.ask, since, now)
                         && let Some(response) =
-                            respond_shared(&self.cache, &wanted, &landing, now, forward)
+                            respond_shared(&self.cache, &wanted, &shared, now, forward)
                     {
                         return respond::with_outcome(response, Outcome::COALESCED);
                     }
                     // The shared response is of another variant. Requests for this variant share a fetch, too.
-                    let other = berth.for_other_variant(&landing, &wanted.ask.headers);
+                    let other = coalesce_key.for_other_variant(&shared, &wanted.ask.headers);
                     match other {
                         Some(other) => {
-                            berth = other;
+                            coalesce_key = other;
                             continue;
                         }
                         // It came too late for this request, and is too late for all later ones.
-                        None if landing.is_stale(now) && may_board_again => {
-                            may_board_again = false;
-                            self.cache.coalescer.supersede(&berth, &landing);
+                        None if shared.is_stale(now) && may_rejoin => {
+                            may_rejoin = false;
+                            self.cache.coalescer.supersede(&coalesce_key, &shared);
                             continue;
                         }
                         None => None,
@@ -182,8 +185,9 @@ impl Proxy {
 
     /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
     pub(crate) fn revalidate_in_background(&self, mut wanted: ProxyRequest, stale: StaleEntry) {
-        let berth = CoalesceKey::of(&wanted.key);
-        let CoalesceRole::Leader(leader) = self.cache.coalescer.join(berth, self.clock.now())
+        let coalesce_key = CoalesceKey::of(&wanted.key);
+        let CoalesceRole::Leader(leader) =
+            self.cache.coalescer.join(coalesce_key, self.clock.now())
         else {
             return;
         };

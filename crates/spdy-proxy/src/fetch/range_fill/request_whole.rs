@@ -49,28 +49,28 @@ pub(crate) fn respond_range_of_shared(
     wanted: &ProxyRequest,
     forward: Forward,
 ) -> Option<Response<Body>> {
-    let landing = context
+    let shared = context
         .cache
         .coalescer
         .shared_response(&CoalesceKey::of(&wanted.key))?;
-    let SharedBodySource::Incoming(recording) = &landing.source else {
+    let SharedBodySource::Incoming(recording) = &shared.source else {
         return None;
     };
     let (policy, now) = (
         context.cache.policy(wanted.origin_kind()),
         context.clock.wall_now(),
     );
-    if !lookup::may_share_with(policy, &landing.stored, &wanted.ask, now, now) {
+    if !lookup::may_share_with(policy, &shared.stored, &wanted.ask, now, now) {
         return None;
     }
     let mut head = Response::new(()).into_parts().0;
-    head.status = landing.stored.status();
-    head.headers.clone_from(landing.stored.served());
+    head.status = shared.stored.status();
+    head.headers.clone_from(shared.stored.served());
     let (_, range) = from_stored::part(policy, wanted, &head, recording, now)?;
     if recording.here() <= range.start {
         return None;
     }
-    let response = respond_shared(&context.cache, wanted, &landing, now, forward)?;
+    let response = respond_shared(&context.cache, wanted, &shared, now, forward)?;
     Some(respond::with_outcome(response, Outcome::COALESCED))
 }
 
