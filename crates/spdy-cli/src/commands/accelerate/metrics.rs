@@ -21,32 +21,32 @@ use spdy_proxy::telemetry::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
 use spdy_proxy::upstream::client::OriginKind;
 use spdy_valkey::tier::Tier;
 
-use crate::commands::accelerate::origins::OriginCounters;
-use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
-use crate::commands::telemetry::Queue;
+use super::origins::upstream::OriginCounters;
+use super::telemetry::Queue;
+use crate::service::metrics::{self, counter, gauge, put, put_gauge};
 
 /// Collects the metrics of an accelerator.
 #[derive(Debug)]
-pub(super) struct AcceleratorCollector {
-    pub(super) proxy: Arc<Proxy>,
+pub(crate) struct AcceleratorCollector {
+    pub(crate) proxy: Arc<Proxy>,
     /// What is counted of origins' names and addresses.
-    pub(super) origin_counters: OriginCounters,
+    pub(crate) origin_counters: OriginCounters,
     /// Counters of the DNS server, if there is one.
-    pub(super) names: Option<StatsReader>,
+    pub(crate) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
-    pub(super) shared: Option<Arc<Tier>>,
-    pub(super) certificates: Certificates,
+    pub(crate) shared: Option<Arc<Tier>>,
+    pub(crate) certificates: Certificates,
     /// Spans that wait to be sent, if any are made.
-    pub(super) spans: Option<Arc<Queue>>,
+    pub(crate) spans: Option<Arc<Queue>>,
 }
 
 /// A registry of what is `shown`, and of what its sessions and its listeners count.
-pub(super) fn registry(
+pub(crate) fn registry(
     shown: AcceleratorCollector,
     metrics: &Metrics,
     hits: &LimitHits,
 ) -> Arc<Registry> {
-    let mut registry = serve_metrics::registry(metrics, hits);
+    let mut registry = metrics::registry(metrics, hits);
     let added = Arc::get_mut(&mut registry).expect("it was just made");
     added.register_collector(Box::new(shown));
     registry

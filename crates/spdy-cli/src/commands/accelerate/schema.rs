@@ -3,9 +3,9 @@
 use schemars::schema_for;
 use spdy_proxy::config::Config;
 
-use crate::commands::Outcome;
 use crate::help::examples;
-use crate::printer::Printer;
+use crate::outcome::Outcome;
+use crate::output::Printer;
 
 /// What `spdy accelerate schema` is asked.
 #[derive(Debug, clap::Args)]

@@ -15,25 +15,25 @@ use spdy_proxy::sites::alias_dns_records;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::token::Token;
 
-use crate::commands::Usage;
-use crate::commands::accelerate::origins;
-use crate::commands::accelerate::secrets::{self, RandomSecret};
-use crate::commands::accelerate::upstream_needs::UpstreamNeeds;
-use crate::commands::telemetry;
-use crate::printer::{BAD, Printer, WARN};
+use super::origins::address_rules::address_rules;
+use super::origins::upstream_needs::UpstreamNeeds;
+use super::secrets::{self, RandomSecret};
+use super::telemetry;
+use crate::outcome::Usage;
+use crate::output::{BAD, Printer, WARN};
 
 /// Characters of a token.
 const MIN_TOKEN_CHARS: usize = 16;
 
 /// The sites. Their capabilities use the operator's current secrets, or `chance`.
-pub(super) fn compile(config: &Config, chance: &RandomSecret) -> anyhow::Result<Sites> {
+pub(crate) fn compile(config: &Config, chance: &RandomSecret) -> anyhow::Result<Sites> {
     let keys = secrets::keys(config, chance)?;
     let sites = Sites::compile(config, &keys).map_err(|error| Usage(error.to_string()))?;
     Ok(sites)
 }
 
 /// Warns of settings that may be mistakes.
-pub(super) fn warn_sites(sites: &Sites, printer: &Printer) {
+pub(crate) fn warn_sites(sites: &Sites, printer: &Printer) {
     for site in sites.possible_loops() {
         printer.note(format_args!(
             "{BAD}site {site}{BAD:#}: its origin has a name that is answered for here, and no address: where that name leads back \
@@ -56,11 +56,11 @@ pub(super) fn warn_sites(sites: &Sites, printer: &Printer) {
 /// # Errors
 ///
 /// `[upstream]` has something that is no range.
-pub(super) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyhow::Result<()> {
+pub(crate) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyhow::Result<()> {
     let hosts = config.site.iter().flat_map(|site| &site.rewrite.hosts);
     let hosts = hosts.map(|entry| entry.host.split(':').next().unwrap_or_default());
     let hosts: BTreeSet<&str> = hosts.filter(|host| !host.contains('*')).collect();
-    let rules = origins::address_rules(&config.upstream)?;
+    let rules = address_rules(&config.upstream)?;
     let needs = UpstreamNeeds::of_hosts(hosts, &BTreeMap::new(), &config.upstream, &rules);
     for host in &needs.allow_hosts {
         printer.note(format_args!(
@@ -86,7 +86,7 @@ pub(super) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyh
 }
 
 /// Warns of an admin listener that other machines can reach.
-pub(super) fn warn_admin_address(config: &Config, printer: &Printer) {
+pub(crate) fn warn_admin_address(config: &Config, printer: &Printer) {
     let admin = config.admin.as_ref().map(|admin| admin.address);
     if let Some(address) = admin.filter(|address| !address.ip().to_canonical().is_loopback()) {
         printer.note(format_args!(
@@ -97,7 +97,7 @@ pub(super) fn warn_admin_address(config: &Config, printer: &Printer) {
 }
 
 /// The disk tier of the cache, if configured.
-pub(super) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
+pub(crate) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
     let Some(folder) = &config.cache.disk else {
         return Ok(None);
     };
@@ -107,19 +107,19 @@ pub(super) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
 }
 
 /// TLS for clients on every listener. It shows `identities`, and answers tls-alpn-01 challenges.
-pub(super) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Result<ServerTls> {
+pub(crate) fn tls(identities: &Identities, protocols: &[Protocol]) -> anyhow::Result<ServerTls> {
     let tls = ServerTls::of(identities, protocols, &TlsOptions::default())?;
     Ok(tls.with_dynamic_record_size().with_acme_challenges())
 }
 
 /// The zones that are answered for, with the names that other hosts have for `sites`.
-pub(super) fn zones(config: &Config, sites: &Sites) -> anyhow::Result<Zones> {
+pub(crate) fn zones(config: &Config, sites: &Sites) -> anyhow::Result<Zones> {
     Zones::new(&alias_dns_records::with_alias_records(config, sites))
         .map_err(|error| Usage(format!("dns.zone: {error}")).into())
 }
 
 /// The clients that get a Server-Timing header.
-pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
+pub(crate) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
     let token = config.token_file.as_deref().map(token).transpose()?;
     Ok(Timing {
         token: token.as_deref().map(Token::new),
@@ -128,13 +128,13 @@ pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
 }
 
 /// Where spans are sent, if configured.
-pub(super) fn telemetry(config: &Config) -> anyhow::Result<Option<telemetry::Settings>> {
+pub(crate) fn telemetry(config: &Config) -> anyhow::Result<Option<telemetry::Settings>> {
     let telemetry = config.telemetry.as_ref();
     telemetry.map(telemetry::Settings::of).transpose()
 }
 
 /// A token: the first line of a file.
-pub(super) fn token(path: &Path) -> anyhow::Result<String> {
+pub(crate) fn token(path: &Path) -> anyhow::Result<String> {
     let text = std::fs::read_to_string(path);
     let text = text.with_context(|| format!("cannot read {}", path.display()))?;
     let token = text.lines().next().unwrap_or_default().trim();

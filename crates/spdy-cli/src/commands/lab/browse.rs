@@ -22,15 +22,11 @@ use spdy_tun::enclosure::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::host::SERVER;
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
-use crate::commands::lab::calibrate::{error_cell, load_average, ms_cell};
-use crate::commands::lab::calibrate_pages::check_kernel_tcp;
-use crate::commands::new_file::NewFile;
-use crate::commands::pages::open_replica;
-use crate::commands::race::networks;
-use crate::commands::{Outcome, Usage};
+use super::calibrate::{check_kernel_tcp, error_cell, load_average, ms_cell};
+use crate::args::{networks, open_replica};
 use crate::help::examples;
-use crate::printer::{DIM, Printer, WARN};
-use crate::table::{Cell, Table};
+use crate::outcome::{Outcome, Usage};
+use crate::output::{AtomicFile, Cell, DIM, Printer, Table, WARN};
 
 /// What `spdy lab browse` is asked.
 #[derive(Debug, clap::Args)]
@@ -250,11 +246,11 @@ fn write(
     // Not with_extension: a network may have a dot in its name.
     let path = |ending: &str| folder.join(format!("{name}.{ending}"));
     if let Some(recording) = recording {
-        NewFile::create(&path("har"))?.write(&har_export::export(recording))?;
+        AtomicFile::create(&path("har"))?.write(&har_export::export(recording))?;
     }
-    NewFile::create(&path("pcapng"))?.write_by(|file| kept.write_pcapng(file))?;
+    AtomicFile::create(&path("pcapng"))?.write_by(|file| kept.write_pcapng(file))?;
     match &kept.png {
-        Some(png) => NewFile::create(&path("png"))?.write(png)?,
+        Some(png) => AtomicFile::create(&path("png"))?.write(png)?,
         None => printer.note(format_args!(
             "{WARN}no {}{WARN:#}: the browser drew nothing",
             path("png").display()

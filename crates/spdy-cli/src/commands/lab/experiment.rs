@@ -11,22 +11,25 @@ use spdy_lab::experiment::runner::Runner;
 use spdy_lab::experiment::shipped;
 use spdy_page::open::ImportOptions;
 
-use crate::commands::Usage;
-use crate::commands::pages::open_replica;
-use crate::printer::{Printer, WARN};
+use crate::args::open_replica;
+use crate::outcome::Usage;
+use crate::output::{Printer, WARN};
+
+/// The version of this program, which each row of a store has.
+pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 /// Most bytes of an experiment's file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A plan, and where the paths in it start from.
-pub(super) struct Experiment {
-    pub(super) plan: Plan,
+pub(crate) struct Experiment {
+    pub(crate) plan: Plan,
     folder: PathBuf,
 }
 
 impl Experiment {
     /// The shipped experiment called `name`, or the file at that path.
-    pub(super) fn open(name: &str) -> anyhow::Result<Self> {
+    pub(crate) fn open(name: &str) -> anyhow::Result<Self> {
         let (text, folder) = match shipped::experiment(name) {
             Some(text) => (text.to_owned(), PathBuf::new()),
             None => {
@@ -42,7 +45,7 @@ impl Experiment {
     }
 
     /// Prints which factors have no effect for which protocols, so that their levels are not taken for evidence.
-    pub(super) fn warn_ineffective(&self, printer: &Printer) {
+    pub(crate) fn warn_ineffective(&self, printer: &Printer) {
         for IneffectiveFactor {
             factor,
             protocols,
@@ -65,7 +68,7 @@ impl Experiment {
 
     /// The plan in a store. Its paths are relative to `folder` and must stay below it: a store may come from another
     /// person and must not choose which of our files are read.
-    pub(super) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
         let plan = Plan::parse(plan).context("the plan in the store is none")?;
         for name in plan.pages() {
             anyhow::ensure!(
@@ -78,7 +81,7 @@ impl Experiment {
     }
 
     /// Opens the pages: shipped ones by name, others from their files, whose paths start beside the experiment's.
-    pub(super) fn into_runner(self, printer: &Printer) -> anyhow::Result<Runner> {
+    pub(crate) fn into_runner(self, printer: &Printer) -> anyhow::Result<Runner> {
         let mut replicas = Vec::with_capacity(self.plan.pages().len());
         for name in self.plan.pages() {
             let shipped = shipped::page(name);

@@ -17,9 +17,9 @@ use spdy_tun::limits::{Fault, ValidityLimits};
 use spdy_tun::measured::LinkStats;
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
-use crate::commands::{Outcome, Usage};
 use crate::help::examples;
-use crate::printer::{BAD, BOLD, GOOD, Printer, WARN};
+use crate::outcome::{Outcome, Usage};
+use crate::output::{BAD, BOLD, GOOD, Printer, WARN};
 
 /// What `spdy lab shape` is asked.
 #[derive(Debug, clap::Args)]

@@ -1,0 +1,22 @@
+//! Pages by name: those that ship, with those of the lab's experiments, and recordings in files.
+
+use anyhow::Context;
+use spdy_lab::experiment::shipped;
+use spdy_page::open::{self, ImportOptions, OpenError, OpenedReplica};
+
+use crate::outcome::Usage;
+
+/// Opens a page: `flags` or `portal`, else of a file of that name, else of an experiment. A name that nothing has is a usage error.
+pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<OpenedReplica> {
+    match open::open_with(name, options) {
+        Err(OpenError::NotFound { name }) => {
+            let of_experiment = shipped::page(&name).map(OpenedReplica::whole);
+            of_experiment.ok_or_else(|| {
+                let shipped = shipped::PAGES.join(", ");
+                let why = format!("no file of that name, and the shipped ones are {shipped}");
+                Usage(format!("no replica {name:?}: {why}")).into()
+            })
+        }
+        opened => opened.with_context(|| format!("cannot open {name}")),
+    }
+}

@@ -1,0 +1,6 @@
+//! `spdy bench`: loads a server, and reports rates, latencies and CPU time.
+
+mod command;
+mod report;
+
+pub(crate) use command::{Args, EXAMPLES, run};
