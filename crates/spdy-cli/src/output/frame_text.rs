@@ -14,7 +14,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::kind::Kind;
 use spdy_frame::version::Version;
 
-use super::{BOLD, DIM, GOOD, WARN, escape};
+use super::{BOLD, DIM, GOOD, WARN, escape, format_count};
 
 /// Where headers are indented to.
 const INDENT: &str = "                 ";
@@ -38,11 +38,6 @@ pub(crate) fn line(
         text.push_str(header);
     }
     text
-}
-
-/// `3 streams`.
-pub(crate) fn format_count(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
 }
 
 /// `1 byte`.

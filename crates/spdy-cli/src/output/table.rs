@@ -4,8 +4,8 @@ use std::fmt::{self, Display};
 
 use anstyle::Style;
 
-use super::escape::escape;
 use super::printer::DIM;
+use super::text::escape;
 
 /// Spaces between two columns.
 const GAP: usize = 2;

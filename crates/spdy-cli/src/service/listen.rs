@@ -96,7 +96,7 @@ pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
             places.push((address, secure, Some(host.clone())));
         }
     }
-    let mut doors = Vec::with_capacity(places.len());
+    let mut listeners = Vec::with_capacity(places.len());
     // With port 0 all hosts of one kind share the port that the system chose for the first.
     let mut chosen = BTreeMap::new();
     for (mut address, tls, host) in places {
@@ -107,7 +107,7 @@ pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
         let address = tcp.as_ref().map_or(address, Listener::address);
         chosen.entry(tls).or_insert(address.port());
         let quic = false;
-        doors.push(BoundListener {
+        listeners.push(BoundListener {
             tcp,
             quic: None,
             pending_quic_socket: None,
@@ -119,43 +119,46 @@ pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
             },
         });
     }
-    Ok(doors)
+    Ok(listeners)
 }
 
 /// Binds UDP, or takes it from `sockets`, for each listener that has TLS.
-pub(crate) fn bind_udp(doors: &mut [BoundListener], sockets: &mut Sockets) -> anyhow::Result<()> {
+pub(crate) fn bind_udp(
+    listeners: &mut [BoundListener],
+    sockets: &mut Sockets,
+) -> anyhow::Result<()> {
     let mut chosen = 0;
-    for door in doors.iter_mut().filter(|door| door.info.tls) {
-        let address = &mut door.info.address;
+    for bound in listeners.iter_mut().filter(|bound| bound.info.tls) {
+        let address = &mut bound.info.address;
         if address.port() == 0 {
             address.set_port(chosen);
         }
-        let bound = sockets.udp(*address).and_then(|socket| {
+        let socket = sockets.udp(*address).and_then(|socket| {
             *address = socket.local_addr()?;
             Ok(socket)
         });
-        let socket = bound.with_context(|| format!("cannot listen on {address} for h3"))?;
+        let socket = socket.with_context(|| format!("cannot listen on {address} for h3"))?;
         chosen = address.port();
-        door.info.quic = true;
-        door.pending_quic_socket = Some(socket);
+        bound.info.quic = true;
+        bound.pending_quic_socket = Some(socket);
     }
     Ok(())
 }
 
 /// Listens for HTTP/3 at each of them.
 pub(crate) fn listen_for_quic(
-    doors: &mut [BoundListener],
+    listeners: &mut [BoundListener],
     tls: &ServerTls,
     options: &ServerOptions,
     runtime: &SharedRuntime,
 ) -> anyhow::Result<()> {
-    for door in doors {
-        let Some(socket) = door.pending_quic_socket.take() else {
+    for bound in listeners {
+        let Some(socket) = bound.pending_quic_socket.take() else {
             continue;
         };
         let listener = quic(socket, tls, options, runtime);
-        let at = door.info.address;
-        door.quic = Some(listener.with_context(|| format!("cannot listen on {at} for h3"))?);
+        let at = bound.info.address;
+        bound.quic = Some(listener.with_context(|| format!("cannot listen on {at} for h3"))?);
     }
     Ok(())
 }

@@ -3,7 +3,6 @@
 pub(crate) mod digest_key;
 pub(crate) mod listen;
 pub(crate) mod metrics;
-mod metrics_format;
 mod signals;
 
 pub(crate) use signals::{ReloadSignal, StopSignals};

@@ -24,9 +24,9 @@ impl RandomSecret {
 }
 
 /// The keys of capabilities, from the current files of `config`.
-pub(crate) fn keys(config: &Config, chance: &RandomSecret) -> anyhow::Result<Keys> {
+pub(crate) fn keys(config: &Config, random_secret: &RandomSecret) -> anyhow::Result<Keys> {
     let Some(path) = &config.secret_file else {
-        return Ok(Keys::from_secrets(&chance.0, None)?);
+        return Ok(Keys::from_secrets(&random_secret.0, None)?);
     };
     let current = read(path)?;
     let former = config.former_secret_file.as_deref();

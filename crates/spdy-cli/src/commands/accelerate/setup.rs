@@ -25,9 +25,9 @@ use crate::output::{BAD, Printer, WARN};
 /// Characters of a token.
 const MIN_TOKEN_CHARS: usize = 16;
 
-/// The sites. Their capabilities use the operator's current secrets, or `chance`.
-pub(crate) fn compile(config: &Config, chance: &RandomSecret) -> anyhow::Result<Sites> {
-    let keys = secrets::keys(config, chance)?;
+/// The sites. Their capabilities use the operator's current secrets, or `random_secret`.
+pub(crate) fn compile(config: &Config, random_secret: &RandomSecret) -> anyhow::Result<Sites> {
+    let keys = secrets::keys(config, random_secret)?;
     let sites = Sites::compile(config, &keys).map_err(|error| Usage(error.to_string()))?;
     Ok(sites)
 }

@@ -14,7 +14,8 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, TlsOptions};
 
-use super::report::{self, ProgressPrinter};
+use super::progress::ProgressPrinter;
+use super::report::print_report;
 use crate::args::parse::{at_least_one, parse_seconds};
 use crate::args::{HeaderArgs, RequestArgs};
 use crate::help::examples;
@@ -184,7 +185,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             never = watcher.watch() => match never {},
         }
     })?;
-    report::print_report(&report, &plan, args.json, printer)?;
+    print_report(&report, &plan, args.json, printer)?;
     Ok(if report.is_right() {
         Outcome::Done
     } else {

@@ -17,8 +17,8 @@ use spdy_client::client::Stats;
 use spdy_clock::Instant;
 use spdy_net::tap::{Direction, Http2Frame, Tap, TapEvent};
 
-use crate::output::frame_text::{self, block, bytes, fin, format_count, header};
-use crate::output::{BOLD, DIM, Printer, escape};
+use crate::output::frame_text::{self, block, bytes, fin, header};
+use crate::output::{BOLD, DIM, Printer, escape, format_count};
 
 /// Prints what passes.
 pub(crate) struct FramePrinter {

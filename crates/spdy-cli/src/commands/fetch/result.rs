@@ -7,8 +7,7 @@ use spdy_client::route::Route;
 use spdy_client::timing::Timings;
 use spdy_clock::Instant;
 
-use crate::output::frame_text::format_count;
-use crate::output::{BOLD, DIM};
+use crate::output::{BOLD, DIM, format_count};
 
 /// What came of it: a line of `--json`.
 #[derive(Debug, Default, Serialize)]

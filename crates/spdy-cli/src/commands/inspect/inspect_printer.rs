@@ -8,8 +8,8 @@ use spdy_inspect::event::{Event, EventKind, FrameRecord, SessionInfo};
 use spdy_inspect::inspector::{Counts, Inspector};
 use spdy_inspect::timeline::{StreamTimeline, Summary};
 
-use crate::output::frame_text::{self, format_count};
-use crate::output::{BAD, BOLD, Cell, DIM, Printer, Table, WARN, escape};
+use crate::output::frame_text;
+use crate::output::{BAD, BOLD, Cell, DIM, Printer, Table, WARN, escape, format_count};
 
 /// Prints events as they come; nothing of a session is kept beyond its end.
 pub(crate) struct InspectPrinter<'a> {

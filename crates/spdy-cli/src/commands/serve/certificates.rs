@@ -60,7 +60,7 @@ pub(crate) fn server_tls(
     choice: &CertificateArgs,
     protocols: &[Protocol],
     hosts: &[String],
-    doors: &[BoundListener],
+    listeners: &[BoundListener],
     printer: &Printer,
 ) -> anyhow::Result<ServerTls> {
     let identity = match (&choice.cert, &choice.key) {
@@ -85,9 +85,9 @@ pub(crate) fn server_tls(
             };
             let mut names = hosts.to_vec();
             names.push("localhost".to_owned());
-            let mut addresses: Vec<IpAddr> = doors
+            let mut addresses: Vec<IpAddr> = listeners
                 .iter()
-                .map(|door| door.info.address.ip())
+                .map(|bound| bound.info.address.ip())
                 .filter(|address| !address.is_unspecified())
                 .collect();
             addresses.push(Ipv4Addr::LOCALHOST.into());

@@ -5,8 +5,8 @@
 //!                 └─ once each, up to a limit     └─ a redirect? what it leads to ──▶ frontier
 //! ```
 //!
-//! What else scripts ask for is not found, and frames are not entered: a browser finds more. Where it may go says `crawl_reach.rs`, what all
-//! of it may cost `crawl_budget.rs`.
+//! What else scripts ask for is not found, and frames are not entered: a browser finds more. `crawl_network.rs` says where it may
+//! go, and `crawl_budget.rs` how much it may cost.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;

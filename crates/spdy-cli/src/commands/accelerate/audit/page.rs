@@ -19,8 +19,7 @@ use super::crawl_budget::Budget;
 use crate::args::open_replica;
 use crate::commands::record::{BrowserArgs, record_once};
 use crate::outcome::Usage;
-use crate::output::frame_text::format_count;
-use crate::output::{DIM, Printer, WARN};
+use crate::output::{DIM, Printer, WARN, format_count};
 use crate::service::StopSignals;
 
 /// How many resources that could not be fetched are printed one by one on stderr; `--json` has all.

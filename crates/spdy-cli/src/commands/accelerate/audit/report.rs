@@ -11,8 +11,7 @@ use spdy_rewrite::rules::config::Scheme;
 
 use super::page::PageSource;
 use crate::commands::accelerate::origins::upstream_needs::UpstreamNeeds;
-use crate::output::frame_text::format_count;
-use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, WARN, escape};
+use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, WARN, escape, format_count};
 
 /// A part of a load time that is neither good nor bad.
 const EVEN: f64 = 0.01;

@@ -108,8 +108,8 @@ impl Reloader<'_> {
 
     /// All that may be other by the configuration of now. Where is listened stays.
     fn prepare(&self, acme: &Acme) -> anyhow::Result<ReloadPlan> {
-        let said = (self.read_config)()?;
-        let config = restart_only::keep_listeners(self.config, &said);
+        let written = (self.read_config)()?;
+        let config = restart_only::keep_listeners(self.config, &written);
         // What it says of listeners may be otherwise than they are.
         config.check_bound_addresses(self.listening.iter().copied())?;
         let sites = setup::compile(&config, self.random_secret)?;
@@ -131,7 +131,7 @@ impl Reloader<'_> {
             timing: setup::timing(&config.timing)?,
             credentials: Credentials::read(&config)?,
             sites,
-            config: said,
+            config: written,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! Replaces `accelerate/succession.rs` on systems where no process hands sockets to another: no predecessor, no successor.
+//! Replaces `succession.rs` on systems where no process hands sockets to another: no predecessor, no successor.
 
 use std::convert::Infallible;
 use std::sync::Arc;

@@ -47,12 +47,12 @@ pub(crate) struct ConnectionContext {
 }
 
 impl ConnectionContext {
-    /// The context for the listener `door`.
-    pub(crate) fn at(&self, door: &BoundListener) -> Self {
-        let is_tls = door.info.tls;
+    /// The context for the listener `bound`.
+    pub(crate) fn at(&self, bound: &BoundListener) -> Self {
+        let is_tls = bound.info.tls;
         Self {
             tls: self.tls.clone().filter(|_| is_tls),
-            alt_svc: door.alt_svc(),
+            alt_svc: bound.alt_svc(),
             tokens: self.tokens.clone().filter(|_| !is_tls),
             ..self.clone()
         }
@@ -117,7 +117,7 @@ impl ConnectionContext {
         let Either::Left(_) = select(free.wait(), self.stop.wait()).await else {
             return;
         };
-        let tls = self.tls.as_ref().expect("a door of UDP has TLS");
+        let tls = self.tls.as_ref().expect("a UDP listener has TLS");
         match listen::quic(socket, tls, &self.options, &self.runtime) {
             Ok(listener) => self.listen_for_quic(listener, options).await,
             Err(error) => tracing::error!(%error, "nobody listens for h3"),

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  TCP for clients ─▶ TCP for the operator ─▶ UDP for HTTP/3 ─▶ UDP and TCP for names ─▶ HTTP/3 listens
-//!  each door of theirs                        at doors with TLS                          with certificates at hand, and not before
+//!  each of their listeners                    at listeners with TLS                      with certificates at hand, and not before
 //!                                                                                        a predecessor has left its datagrams
 //! ```
 //!
@@ -71,7 +71,7 @@ impl Listeners {
 
     /// Where all of them are.
     pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
-        let clients = self.clients.iter().map(|door| door.info.address);
+        let clients = self.clients.iter().map(|bound| bound.info.address);
         let operator = self.operator.as_ref().map(Listener::address);
         let names = self.names.iter().flat_map(DnsServer::addresses);
         clients.chain(operator).chain(names).collect()
@@ -85,7 +85,7 @@ impl Listeners {
         json: bool,
         printer: &Printer,
     ) -> anyhow::Result<()> {
-        let listening: Vec<&ListenerInfo> = self.clients.iter().map(|door| &door.info).collect();
+        let listening: Vec<&ListenerInfo> = self.clients.iter().map(|bound| &bound.info).collect();
         for one in &listening {
             announce_clients(one, protocols, printer);
         }
@@ -119,11 +119,11 @@ impl Listeners {
 /// The TCP listeners for clients.
 fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundListener>> {
     let wanted = [(config.listen.tls(), true), (&config.listen.plain, false)];
-    let mut doors = Vec::new();
+    let mut listeners = Vec::new();
     for (addresses, tls) in wanted {
         for &address in addresses {
             let listener = listen::bind_or_take(address, sockets)?;
-            doors.push(BoundListener {
+            listeners.push(BoundListener {
                 info: ListenerInfo {
                     address: listener.address(),
                     tls,
@@ -136,7 +136,7 @@ fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundLi
             });
         }
     }
-    Ok(doors)
+    Ok(listeners)
 }
 
 /// The DNS server for `zones`, if configured.

@@ -21,10 +21,10 @@ pub(crate) struct ServerTasks {
 }
 
 impl ServerTasks {
-    /// Starts a task for each listener of `doors`: for clients (with `served` and `options`), for the operator, and for DNS. If another
+    /// Starts a task for each of `listeners`: for clients (with `served` and `options`), for the operator, and for DNS. If another
     /// program still reads datagrams, HTTP/3 starts when `datagrams` is set.
     pub(crate) fn start(
-        doors: Listeners,
+        listeners: Listeners,
         served: &ConnectionContext,
         operator: Option<AdminHandler>,
         options: &ListenOptions,
@@ -36,30 +36,30 @@ impl ServerTasks {
             rest: JoinSet::new(),
             datagrams,
         };
-        for door in doors.clients {
-            serving.open(door, served, options);
+        for bound in listeners.clients {
+            serving.open(bound, served, options);
         }
         let stop = &serving.stop;
-        if let Some((listener, operator)) = doors.operator.zip(operator) {
+        if let Some((listener, operator)) = listeners.operator.zip(operator) {
             let runtime = served.runtime.clone();
             serving
                 .rest
                 .spawn(operator.serve(listener, runtime, stop.clone()));
         }
-        if let Some(names) = doors.names {
+        if let Some(names) = listeners.names {
             serving.rest.spawn(names.run(stop.clone()));
         }
         serving
     }
 
-    fn open(&mut self, door: BoundListener, served: &ConnectionContext, options: &ListenOptions) {
-        let served = served.at(&door);
-        if let Some(listener) = door.quic {
+    fn open(&mut self, bound: BoundListener, served: &ConnectionContext, options: &ListenOptions) {
+        let served = served.at(&bound);
+        if let Some(listener) = bound.quic {
             let served = served.clone();
             self.over_quic
                 .spawn(served.listen_for_quic(listener, options.clone()));
         }
-        if let (Some(socket), Some(free)) = (door.pending_quic_socket, &self.datagrams) {
+        if let (Some(socket), Some(free)) = (bound.pending_quic_socket, &self.datagrams) {
             let served = served.clone();
             self.over_quic.spawn(served.serve_quic_after_handover(
                 socket,
@@ -67,7 +67,7 @@ impl ServerTasks {
                 options.clone(),
             ));
         }
-        if let Some(listener) = door.tcp {
+        if let Some(listener) = bound.tcp {
             self.rest
                 .spawn(served.listen_for_tcp(listener, options.clone()));
         }

@@ -14,8 +14,7 @@ use super::waterfall_args::WaterfallArgs;
 use crate::commands::lab::store::show::note_model;
 use crate::help::examples;
 use crate::outcome::Outcome;
-use crate::output::Printer;
-use crate::output::output_path;
+use crate::output::{Printer, check_output_differs};
 
 /// What `spdy lab report` is asked.
 #[derive(Debug, clap::Args)]
@@ -69,7 +68,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         return Ok(Outcome::Done);
     }
     if let Some(store) = args.store.file() {
-        output_path::check_output_differs(store, &path)?;
+        check_output_differs(store, &path)?;
     }
     fs::write(&path, html).with_context(|| format!("cannot write {}", path.display()))?;
     printer.note(format_args!("report: {}", path.display()));

@@ -3,7 +3,7 @@
 //! ```text
 //! browser ──► GET /        the shell: a line of progress, and a script that asks for the rest
 //!         ──► GET /state   how far the store is           ┐
-//!         ──► GET /report  its report, if that is another ┴─► watch.rs: a thread of its own
+//!         ──► GET /report  its report, if that is another ┴─► store_watcher.rs: a thread of its own
 //! ```
 
 use std::fs::File;

@@ -14,8 +14,7 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 #[cfg(not(feature = "parquet"))]
 use crate::outcome::Usage;
-use crate::output::Printer;
-use crate::output::output_path;
+use crate::output::{Printer, check_output_differs};
 
 /// What `spdy lab export` is asked.
 #[derive(Debug, clap::Args)]
@@ -88,7 +87,7 @@ fn export(
         };
     }
     if let Some(store) = args.store.file() {
-        output_path::check_output_differs(store, path)?;
+        check_output_differs(store, path)?;
     }
     let file = File::create(path).with_context(|| format!("cannot write {}", path.display()))?;
     let loads = write(&mut store, &mut BufWriter::new(Box::new(file)))?;

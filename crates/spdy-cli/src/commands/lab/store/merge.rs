@@ -6,8 +6,7 @@ use spdy_lab::store::merge::{MergeCounts, merge};
 
 use crate::help::examples;
 use crate::outcome::Outcome;
-use crate::output::Printer;
-use crate::output::output_path;
+use crate::output::{Printer, check_output_differs};
 
 /// What `spdy lab merge` is asked.
 #[derive(Debug, clap::Args)]
@@ -41,7 +40,7 @@ struct MergeLine {
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     for part in &args.parts {
         if let (Some(part), Some(store)) = (part.file(), args.store.file()) {
-            output_path::check_output_differs(part, store)?;
+            check_output_differs(part, store)?;
         }
     }
     for part in &args.parts {

@@ -1,73 +1,17 @@
-//! Serves the metrics of `spdy serve --metrics`: the counters of [`spdy::metrics`] as text for Prometheus, in the format
-//! that it requests ([`metrics_format`](super::metrics_format)). Names and labels are in `docs/reference/metrics.md`.
+//! The metrics of sessions and connections: the counters of [`spdy::metrics`], and limits that clients reached. Names and labels are in
+//! `docs/reference/metrics.md`.
 
 use std::fmt;
 use std::sync::Arc;
 
-use http::{Method, Request, Response, StatusCode, header};
 use prometheus_client::collector::Collector;
-use prometheus_client::encoding::text::encode;
-use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, MetricEncoder, NoLabelSet};
+use prometheus_client::encoding::{DescriptorEncoder, NoLabelSet};
 use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
-use spdy::Body;
 use spdy::metrics::{Metrics, RTT_BOUNDS_MS, RoleMetrics, RoundTrips};
-use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 
-use super::metrics_format::Format;
-
-/// Where they are found.
-pub(crate) const PATH: &str = "/metrics";
-
-/// Connections open at once for the metrics. Their file descriptors are not available to clients.
-const CONNECTIONS: usize = 64;
-/// Those of one address, so that no other can keep Prometheus out alone.
-const CONNECTIONS_PER_ADDRESS: u32 = 16;
-
-/// Admission of metrics connections. Limits reached here are not counted as limits that clients reach.
-pub(crate) fn admission() -> Admission {
-    let limits = AdmissionLimits {
-        connections: CONNECTIONS,
-        per_address: CONNECTIONS_PER_ADDRESS,
-        ..AdmissionLimits::default()
-    };
-    Admission::new(limits, LimitHits::default())
-}
-
-/// Answers one request for the metrics.
-pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<Body> {
-    let (status, kind, text) = if request.uri().path() != PATH {
-        (
-            StatusCode::NOT_FOUND,
-            "text/plain",
-            format!("want {PATH}\n"),
-        )
-    } else if *request.method() != Method::GET && *request.method() != Method::HEAD {
-        (StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new())
-    } else {
-        let mut text = String::new();
-        let format = Format::preferred(request.headers());
-        match encode(&mut text, registry) {
-            Ok(()) => {
-                let text = format.of_openmetrics(text);
-                (StatusCode::OK, format.content_type(), text)
-            }
-            Err(fmt::Error) => unreachable!("a string takes whatever is written"),
-        }
-    };
-    let mut response = Response::builder()
-        .status(status)
-        .header(header::CONTENT_TYPE, kind);
-    if status == StatusCode::OK {
-        response = response.header(header::VARY, "Accept");
-    }
-    if status == StatusCode::METHOD_NOT_ALLOWED {
-        response = response.header(header::ALLOW, "GET, HEAD"); // required (RFC 9110 §15.5.6)
-    }
-    let response = response.body(Body::full(text.into_bytes()));
-    response.expect("a status and two headers make a response")
-}
+use super::encode::{counter, gauge, put, put_gauge};
 
 /// A registry of what `metrics` and `hits` count.
 pub(crate) fn registry(metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
@@ -277,89 +221,4 @@ fn round_trips(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> 
             .encode_histogram::<NoLabelSet>(sum.as_secs_f64(), count, &buckets, None)?;
     }
     Ok(())
-}
-
-pub(crate) fn counter<'a>(
-    encoder: &'a mut DescriptorEncoder<'_>,
-    name: &'a str,
-    help: &str,
-) -> Result<MetricEncoder<'a>, fmt::Error> {
-    encoder.encode_descriptor(name, help, None, MetricType::Counter)
-}
-
-pub(crate) fn gauge<'a>(
-    encoder: &'a mut DescriptorEncoder<'_>,
-    name: &'a str,
-    help: &str,
-) -> Result<MetricEncoder<'a>, fmt::Error> {
-    encoder.encode_descriptor(name, help, None, MetricType::Gauge)
-}
-
-pub(crate) fn put(
-    metric: &mut MetricEncoder<'_>,
-    labels: &impl EncodeLabelSet,
-    count: u64,
-) -> fmt::Result {
-    metric
-        .encode_family(labels)?
-        .encode_counter::<NoLabelSet, _, u64>(&count, None)
-}
-
-pub(crate) fn put_gauge(
-    metric: &mut MetricEncoder<'_>,
-    labels: &impl EncodeLabelSet,
-    now: u64,
-) -> fmt::Result {
-    metric.encode_family(labels)?.encode_gauge(&now)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Every sample of the older format belongs to a family with a type and a help.
-    #[test]
-    fn metrics_in_plain_text_all_have_type_and_help() {
-        let registry = registry(&Metrics::new(), &LimitHits::default());
-        let mut request = Request::new(Body::empty());
-        *request.uri_mut() = http::Uri::from_static(PATH);
-        let accept = header::HeaderValue::from_static("text/plain");
-        request.headers_mut().insert(header::ACCEPT, accept);
-        let response = answer(&registry, &request);
-        let kind = &response.headers()[header::CONTENT_TYPE];
-        assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
-        let body = response.into_body().try_clone().expect("it is in memory");
-        let text = futures_util::FutureExt::now_or_never(body.collect_up_to(1 << 20));
-        let text = text.expect("it is in memory").expect("it is whole");
-        let text = std::str::from_utf8(&text).expect("text");
-        let samples = text.lines().filter(|line| !line.starts_with('#'));
-        let mut names: Vec<_> = samples
-            .filter_map(|line| line.split(['{', ' ']).next())
-            .collect();
-        names.dedup();
-        assert_eq!(names, ["spdy_connection_limit_hits_total"]);
-        for what in ["HELP", "TYPE"] {
-            let described = format!("# {what} spdy_connection_limit_hits_total ");
-            assert!(text.contains(&described), "{text}");
-        }
-        assert!(!text.contains("# EOF"), "{text}");
-    }
-
-    #[test]
-    fn other_methods_get_405_with_allow() {
-        let registry = registry(&Metrics::new(), &LimitHits::default());
-        for (method, status, allow) in [
-            (Method::GET, 200, None),
-            (Method::HEAD, 200, None),
-            (Method::POST, 405, Some("GET, HEAD")),
-        ] {
-            let mut request = Request::new(Body::empty());
-            *request.method_mut() = method;
-            *request.uri_mut() = http::Uri::from_static(PATH);
-            let response = answer(&registry, &request);
-            let told = response.headers().get(header::ALLOW);
-            let told = told.map(|told| told.to_str().expect("text"));
-            assert_eq!((response.status().as_u16(), told), (status, allow));
-        }
-    }
 }

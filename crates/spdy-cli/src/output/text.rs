@@ -1,6 +1,11 @@
-//! Foreign text on the terminal.
+//! Text of results: counts, and foreign text without control characters.
 
 use std::borrow::Cow;
+
+/// `3 streams`.
+pub(crate) fn format_count(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+}
 
 /// `text` with each control character as an escape, as `\n` or `\u{1b}`, so that a recorded page, a peer or a client cannot send commands to
 /// the terminal.
