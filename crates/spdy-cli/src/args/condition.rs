@@ -1,4 +1,4 @@
-//! Under which conditions `spdy doctor` and `spdy accelerate audit` load a page.
+//! The conditions of a page load (networks, protocol, runs, seed): options of `spdy doctor` and `spdy accelerate audit`.
 
 use spdy_lab::doctor::examination::CHANCE_RUNS;
 use spdy_lab::options::RaceProtocol;

@@ -1,4 +1,4 @@
-//! How SPDY's header blocks are written: options of every command that writes some.
+//! Options for how SPDY's header blocks are compressed.
 
 use spdy_frame::compress::Compression;
 

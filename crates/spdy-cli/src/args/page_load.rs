@@ -1,4 +1,4 @@
-//! The choices of a load that are no network's, as options of whatever loads pages.
+//! Options of every command that loads pages in virtual time: TLS, TCP, HTTP, cache, accelerator.
 
 use std::num::NonZeroUsize;
 use std::time::Duration;

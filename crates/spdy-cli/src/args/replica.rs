@@ -1,4 +1,4 @@
-//! Pages by name: those that ship, with those of the lab's experiments, and recordings in files.
+//! Opens a page by its name: a shipped one, one of an experiment, or a recording in a file.
 
 use anyhow::Context;
 use spdy_lab::experiment::shipped;

@@ -1,4 +1,4 @@
-//! What is asked for: the options of every command that makes requests.
+//! Options of every command that makes requests: method, headers, body.
 
 use anyhow::Context;
 use bytes::Bytes;

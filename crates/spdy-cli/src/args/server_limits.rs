@@ -1,4 +1,4 @@
-//! How much a client of `spdy serve` may want: the options, and what they mean to the server.
+//! Limits of what a client may use of a server: the options, and the limits of connections and listeners that they give.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! `spdy completions SHELL`: what a shell needs to complete our words.
+//! `spdy completions SHELL`: prints the completions of the program for a shell.
 
 use clap::Command;
 use clap_complete::Shell;

@@ -1,4 +1,4 @@
-//! An output file that is reserved before the work that fills it.
+//! A file that appears only when it is complete. It is reserved before the work that fills it.
 
 use std::fs::{File, OpenOptions, Permissions};
 use std::io::{self, BufWriter, Write};

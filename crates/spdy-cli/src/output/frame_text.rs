@@ -1,4 +1,4 @@
-//! SPDY frames as a person reads them: what `spdy fetch -v` and `spdy inspect` both print.
+//! Formats SPDY frames for a terminal: what `spdy fetch -v` and `spdy inspect` both print.
 //!
 //! ```text
 //!    1.204 ms > SYN_STREAM stream 1, priority 0, fin (241 -> 98 bytes)

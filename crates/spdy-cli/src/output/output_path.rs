@@ -1,4 +1,4 @@
-//! Files that are written.
+//! Checks paths of files that a command writes.
 
 use std::path::Path;
 

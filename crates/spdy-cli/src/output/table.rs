@@ -1,4 +1,4 @@
-//! Columns that line up, whatever stands in them.
+//! Tables and bars of text for a terminal.
 
 use std::fmt::{self, Display};
 

@@ -1,4 +1,4 @@
-//! The key of the digests by which sessions remember URLs.
+//! The random key of the digests by which sessions remember pushed URLs.
 
 use spdy_server::visit::DigestKey;
 

@@ -1,4 +1,4 @@
-//! Where `spdy serve` and `spdy accelerate` listen: each address by TCP, and those with TLS by UDP as well where HTTP/3 is spoken.
+//! Binds the listeners of `spdy serve` and `spdy accelerate`: each address by TCP, those with TLS by UDP as well if HTTP/3 is served.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr, UdpSocket};

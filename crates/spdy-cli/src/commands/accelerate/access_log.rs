@@ -1,4 +1,4 @@
-//! The log of `spdy accelerate`: a line for each answer, when its body has ended.
+//! The access log of `spdy accelerate`: a line for each response, when its body has ended.
 
 use std::fmt;
 use std::net::IpAddr;

@@ -47,7 +47,7 @@ use super::server::server_tasks::ServerTasks;
 use super::shared_tier::SharedTier;
 use super::start_plan::{StartPlan, plan};
 use super::telemetry::Telemetry;
-use super::{access_log, check, metrics, schema, setup};
+use super::{access_log, check, metrics, schema, setup, warnings};
 use crate::args::ServerLimitArgs;
 use crate::args::parse::parse_address;
 use crate::help::examples;
@@ -137,14 +137,14 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     served_certificates::warn_uncovered(&plan.uncovered, printer);
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
-        setup::warn_sites(&plan.sites, printer);
+        warnings::warn_sites(&plan.sites, printer);
     }
     if let Some(spans) = &plan.spans {
         spans.print_warnings(printer);
     }
-    setup::warn_admin_address(&plan.config, printer);
+    warnings::warn_admin_address(&plan.config, printer);
     if args.check {
-        setup::warn_unreachable_hosts(&plan.config, printer)?;
+        warnings::warn_unreachable_hosts(&plan.config, printer)?;
         let shown = (&plan.sites, &plan.certificates);
         check::print(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);

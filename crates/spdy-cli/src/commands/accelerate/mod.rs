@@ -30,5 +30,6 @@ mod setup;
 mod shared_tier;
 mod start_plan;
 mod telemetry;
+mod warnings;
 
 pub(crate) use command::{Args, EXAMPLES, run};

@@ -1,4 +1,4 @@
-//! `spdy accelerate schema`: what a configuration may say, for editors and checks that know JSON Schema.
+//! `spdy accelerate schema`: the JSON Schema of the configuration, for editors and checks.
 
 use schemars::schema_for;
 use spdy_proxy::config::Config;

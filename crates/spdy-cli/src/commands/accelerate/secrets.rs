@@ -1,4 +1,4 @@
-//! What the capabilities of `spdy accelerate` are made with: the operator's secret, and the one before it.
+//! The secrets that sign the capabilities of `spdy accelerate`: the operator's current and former one, or a random one.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! An examination as text: how the page loads, what would help, and what it costs elsewhere.
+//! An examination as tables: how the page loads, what each change saves, and what it costs over other networks and protocols.
 
 use std::fmt::Write as _;
 

@@ -1,4 +1,4 @@
-//! `spdy fetch`: URLs to bodies, several over one session, and a look at the frames on the way.
+//! The options of `spdy fetch`, and the transfers that they make.
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `spdy inspect`: SPDY out of a capture, frame by frame, and each session's time line.
+//! `spdy inspect`: reads a capture, and prints its SPDY sessions frame by frame.
 
 use std::fs::File;
 use std::io::{self, Read};

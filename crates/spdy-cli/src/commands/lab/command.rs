@@ -1,4 +1,4 @@
-//! `spdy lab`: its commands, and which does what.
+//! The tree of `spdy lab` commands.
 
 #[cfg(target_os = "linux")]
 use super::browse;

@@ -1,4 +1,4 @@
-//! An experiment by its name: a shipped one, or a file; and its pages opened.
+//! Opens an experiment by its name (a shipped one, or a file), and its pages.
 
 use std::fs::File;
 use std::io::Read;

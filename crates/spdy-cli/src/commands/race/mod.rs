@@ -1,4 +1,4 @@
-//! `spdy race`: the same pages over the same networks by every protocol, in virtual time.
+//! `spdy race`: loads the same pages over the same networks by several protocols, and compares their times.
 
 mod command;
 mod results_table;

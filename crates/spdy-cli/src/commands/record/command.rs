@@ -1,4 +1,4 @@
-//! `spdy record`: pages out of a live browser, byte for byte.
+//! The options of `spdy record`, and the files that it writes.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

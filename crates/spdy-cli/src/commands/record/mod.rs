@@ -1,4 +1,4 @@
-//! `spdy record`: pages from a live browser, byte for byte.
+//! `spdy record`: records pages from a live browser, byte for byte.
 
 mod browser;
 mod command;

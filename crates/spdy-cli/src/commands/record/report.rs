@@ -1,4 +1,4 @@
-//! What was recorded, for people and for programs.
+//! Prints what was recorded, as text or JSON.
 
 use std::path::Path;
 use std::time::Duration;

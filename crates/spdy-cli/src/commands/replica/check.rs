@@ -1,4 +1,4 @@
-//! `spdy replica check`: what would get in a player's way.
+//! `spdy replica check`: finds what hinders a replay of the page.
 
 use serde::Serialize;
 use spdy_page::check::{self, Finding, Severity};

@@ -1,4 +1,4 @@
-//! `spdy replica import|show|check|draw|export`: pages on disk.
+//! The tree of `spdy replica` commands; import and export.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `spdy replica draw`: when what travelled while pages were recorded.
+//! `spdy replica draw`: draws when each response of a recorded page was on the wire.
 
 use std::path::{Path, PathBuf};
 

@@ -1,4 +1,4 @@
-//! `spdy replica ...`: imports recorded pages, and shows, checks and draws them.
+//! `spdy replica ...`: imports, exports, shows, checks and draws recorded pages.
 
 mod check;
 mod command;

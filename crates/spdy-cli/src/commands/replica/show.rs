@@ -1,4 +1,4 @@
-//! `spdy replica show`: what is in a page, for people and for programs.
+//! `spdy replica show`: prints what is in a recorded page, as text or JSON.
 
 use std::net::IpAddr;
 use std::time::Duration;

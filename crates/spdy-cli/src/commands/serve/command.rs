@@ -1,4 +1,4 @@
-//! `spdy serve`: a recorded page or a folder, over every protocol, from memory.
+//! The options of `spdy serve`, and the server that they start.
 
 use std::net::SocketAddr;
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! `spdy serve`: a recorded page or a folder, served from memory.
+//! `spdy serve`: serves a recorded page or a folder from memory, over every protocol.
 
 mod certificates;
 mod command;

@@ -1,4 +1,4 @@
-//! What `spdy serve` is asked about pushes, and what comes of it.
+//! Options of `spdy serve` about pushes and hints, and the pusher that they make.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! What a crawl may cost as a whole: bytes of bodies in memory, those on their way among them, and time.
+//! The budget of a crawl: bytes of bodies in memory, and time.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Where a crawl may go: to the world, and of what stands nowhere in it only to what the operator named himself.
+//! Restricts the addresses that a crawl connects to: public ones, and those that the command line names.
 //!
 //! ```text
 //! the page's own host ── all of its addresses private? ──▶ these, and no look-up again ──┐

@@ -1,4 +1,4 @@
-//! `spdy accelerate audit`: what an accelerator would do for a page, and what that would save.
+//! `spdy accelerate audit`: which resources of a page an accelerator would move, and how much time that saves.
 
 mod command;
 mod crawl;

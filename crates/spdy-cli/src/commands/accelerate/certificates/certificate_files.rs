@@ -1,4 +1,4 @@
-//! Certificates out of files, each as it was when its files were last good: what is wrong with one keeps no other from being renewed.
+//! Certificates from files. A reload keeps the previous certificate of a pair of files that is no longer valid, and renews the others.
 
 use std::path::{Path, PathBuf};
 

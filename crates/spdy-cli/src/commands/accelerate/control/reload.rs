@@ -1,4 +1,4 @@
-//! The configuration of `spdy accelerate`, read again while it runs: first all that can fail, then all that takes effect.
+//! Reloads the configuration of a running `spdy accelerate`: first everything that can fail, then everything that takes effect.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -22,8 +22,8 @@ use crate::commands::accelerate::certificates::served_certificates::{self, Serve
 use crate::commands::accelerate::origins::{address_rules, upstream};
 use crate::commands::accelerate::secrets::RandomSecret;
 use crate::commands::accelerate::server::admin_listener::{AdminHandler, Credentials};
-use crate::commands::accelerate::setup;
 use crate::commands::accelerate::telemetry::{self, Telemetry};
+use crate::commands::accelerate::{setup, warnings};
 use crate::output::{BAD, DIM, Printer, chain};
 
 /// What stays as it was when the program began.
@@ -163,7 +163,7 @@ impl ReloadPlan {
         self.stale
             .iter()
             .for_each(|stale| stale.print_warning(reloader.printer));
-        setup::warn_sites(&self.sites, reloader.printer);
+        warnings::warn_sites(&self.sites, reloader.printer);
         served_certificates::warn_uncovered(&self.uncovered, reloader.printer);
         let withheld = acme.uncertified(&self.sites);
         served_certificates::warn_withheld(&withheld, reloader.printer);

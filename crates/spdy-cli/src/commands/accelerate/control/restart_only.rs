@@ -1,4 +1,4 @@
-//! What of a configuration `spdy accelerate` takes on when it is started again, and not before: a reload that finds another says so, by name.
+//! Keys of the configuration that take effect only after a restart. A reload that finds one changed prints a note with its name.
 
 use std::fmt::Debug;
 

@@ -1,9 +1,8 @@
-//! How `spdy accelerate` ends: what is under way comes to its end, and nothing of it may take as long as it likes.
+//! How `spdy accelerate` ends: work in progress is completed, each part within a timeout.
 //!
 //! ```text
-//!  asked to end ─▶ connections of clients ─▶ those to origins ─▶ spans ─▶ what the disk is to keep ─▶ what is to be shared ─▶ names that
-//!                  drain_timeout             2 s for each pool   5 s     DISK_PATIENCE               a second, and one       are looked up
-//!                                                                                                    for the file `heard`    LAST_PATIENCE
+//! stop ─▶ client connections ─▶ origin connections ─▶ spans ─▶ disk writes  ─▶ shared tier          ─▶ system resolver
+//!         drain_timeout         2 s for each pool     5 s      DISK_TIMEOUT    1 s, then its mark 1 s  FINAL_TIMEOUT
 //! ```
 //!
 //! Work that is cut off has the same effect as after a kill: responses are fetched again, and purges are applied again. If the disk

@@ -1,4 +1,4 @@
-//! What `spdy accelerate` does with one connection of a client.
+//! Serves one client connection of `spdy accelerate`.
 
 use std::net::UdpSocket;
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! Where `spdy accelerate` listens: what is opened in which order, and what is printed about it.
+//! Opens the listeners of `spdy accelerate`, and announces their addresses.
 //!
 //! ```text
 //!  TCP for clients ─▶ TCP for the operator ─▶ UDP for HTTP/3 ─▶ UDP and TCP for names ─▶ HTTP/3 listens

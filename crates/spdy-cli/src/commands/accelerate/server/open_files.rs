@@ -1,4 +1,4 @@
-//! How many files `spdy accelerate` may have open: as many as the system allows, with a note if that is too few.
+//! Raises the limit of open files of `spdy accelerate`, with a note if the system allows too few.
 //!
 //! A shell's soft limit is 1024 on most systems, for the sake of programs that use select(2); the hard one is what is meant.
 

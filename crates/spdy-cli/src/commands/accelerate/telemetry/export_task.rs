@@ -1,4 +1,4 @@
-//! Sends spans that wait, a batch at a time. Whatever the collector does, only spans are lost by it.
+//! Exports queued spans, a batch at a time. A failing collector costs only spans.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};

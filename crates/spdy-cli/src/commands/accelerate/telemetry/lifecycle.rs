@@ -1,4 +1,4 @@
-//! Telemetry that runs: how it begins with the program, what a reload changes of it, and how it ends.
+//! Starts telemetry with the program, applies a reload to it, and ends it.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,12 +1,12 @@
 //! Spans of `spdy accelerate`, sent to a collector by OTLP over HTTP.
 //!
 //! ```text
-//!  spdy-proxy ─ Span ─▶ queue.rs ── so many, or a second later ─▶ export_task.rs ─ otlp.rs ─▶ POST /v1/traces
-//!                         full: dropped, and counted                 away: tried again for a minute, told once
+//! spdy-proxy ─ Span ─▶ queue.rs ── a full batch, or after 1 s ─▶ export_task.rs ─ otlp.rs ─▶ POST /v1/traces
+//!                      full: the span is dropped and counted      unreachable: retried for 1 min, with one note
 //! ```
 //!
-//! OpenTelemetry's own batches and exporter are not used: they count no span that they drop, and do not say why a collector takes
-//! none. The messages are theirs (`opentelemetry-proto`). Requests wait for nothing here.
+//! OpenTelemetry's own batch processor and exporter are not used: they do not count dropped spans, and do not report why a collector
+//! rejects them. The messages are those of `opentelemetry-proto`. No request waits for telemetry.
 
 mod export_task;
 mod lifecycle;

@@ -1,4 +1,4 @@
-//! Spans as OTLP has them (*OTLP Specification*, `opentelemetry/proto/trace/v1/trace.proto`), and what a collector says of them.
+//! Encodes spans as OTLP (*OTLP Specification*, `opentelemetry/proto/trace/v1/trace.proto`), and decodes the response.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 

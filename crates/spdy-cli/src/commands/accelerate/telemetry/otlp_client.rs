@@ -1,4 +1,4 @@
-//! One request to a collector, and what it says (*OTLP/HTTP Response*).
+//! Sends one request to the collector, and classifies its response (*OTLP/HTTP Response*).
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! Spans that wait to be sent: so many, and no more.
+//! The bounded queue of spans that wait to be exported.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -1,4 +1,4 @@
-//! `spdy lab calibrate --link`: what the link alone carries, and how long it takes.
+//! `spdy lab calibrate --link`: measures the rates and round trips of the link alone.
 
 use std::time::Duration;
 

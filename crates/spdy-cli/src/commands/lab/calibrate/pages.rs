@@ -1,4 +1,4 @@
-//! `spdy lab calibrate --pages`: whole page loads in both clocks.
+//! `spdy lab calibrate --pages`: compares whole page loads in virtual and in real time.
 
 use std::sync::Arc;
 

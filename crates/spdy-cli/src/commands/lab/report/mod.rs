@@ -1,4 +1,4 @@
-//! `spdy lab report` and `view`: a store as one page of HTML, written to a file, or served while an experiment fills the store.
+//! `spdy lab report` and `spdy lab view`: the report of a store as a file, or served while an experiment fills the store.
 
 mod command;
 mod store_watcher;

@@ -1,4 +1,4 @@
-//! `spdy lab cells`: what an experiment consists of.
+//! `spdy lab cells`: lists the cells of an experiment.
 
 use std::collections::BTreeSet;
 

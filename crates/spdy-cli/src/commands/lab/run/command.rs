@@ -1,4 +1,4 @@
-//! `spdy lab run`: what a store has not yet, on all cores.
+//! `spdy lab run`: loads the cells that a store does not have yet, on all cores.
 
 use std::num::NonZeroUsize;
 use std::process;

@@ -1,4 +1,4 @@
-//! Cells of both clocks, loaded: in virtual time on all cores, then in real time one after the other.
+//! Loads cells of both clocks: in virtual time on all cores, then in real time one after the other.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;

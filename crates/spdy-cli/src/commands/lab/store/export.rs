@@ -1,4 +1,4 @@
-//! `spdy lab export`: a store for other programs.
+//! `spdy lab export`: writes a store as CSV or Parquet for other programs.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Write};

@@ -1,4 +1,4 @@
-//! `spdy lab merge`: parts of one experiment, brought together.
+//! `spdy lab merge`: merges stores of parts of one experiment.
 
 use serde::Serialize;
 use spdy_lab::store::location::Location;

@@ -1,4 +1,4 @@
-//! `spdy lab show`: what is in a store.
+//! `spdy lab show`: prints the cells of a store, with their medians.
 
 use spdy_lab::model::{self, MODEL_VERSION};
 use spdy_lab::store::contents::Manifest;
