@@ -36,7 +36,7 @@ use super::control::control_loop::ControlLoop;
 use super::control::reload::Reloader;
 use super::control::shutdown;
 use super::control::succession::{self, Predecessor, Succession};
-use super::origins::upstream::OriginCounters;
+use super::origins::upstream::{OriginContext, OriginCounters};
 use super::origins::{address_rules, upstream};
 use super::server::admin_listener::AdminHandler;
 use super::server::connection::ConnectionContext;
@@ -222,9 +222,13 @@ async fn accelerate(
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, shown)?;
-    let of_origins = OriginCounters::default();
+    let origins = OriginContext {
+        zones: zones.clone(),
+        counters: OriginCounters::default(),
+        runtime: runtime.clone(),
+    };
     let believed = &plan.origin_tls;
-    let proxy = proxy(config, believed, sites, &zones, own, &of_origins, &runtime)?;
+    let proxy = proxy(config, believed, sites, own, &origins)?;
     let timing = SharedTiming::new(plan.timing);
     let control_loop = ControlLoop::listen()?;
 
@@ -239,7 +243,7 @@ async fn accelerate(
     let operator = plan.credentials.map(|credentials| {
         let shown = metrics::AcceleratorCollector {
             proxy: proxy.clone(),
-            origin_counters: of_origins.clone(),
+            origin_counters: origins.counters.clone(),
             names: listeners.names.as_ref().map(DnsServer::stats),
             shared: shares.map(|shared| shared.tier.clone()),
             certificates: acme.certificates.clone(),
@@ -290,15 +294,13 @@ async fn accelerate(
         config,
         random_secret: &plan.random_secret,
         authority: &authority,
-        zones: &zones,
-        counters: &of_origins,
+        origins: &origins,
         listening: &listening,
         proxy: &proxy,
         in_front: &in_front,
         telemetry: sends,
         timing: &timing,
         operator: operator.as_ref(),
-        runtime: &runtime,
         printer,
     };
     let successor = control_loop
@@ -319,23 +321,21 @@ fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) ->
     }
 }
 
-/// The proxy for `sites`; it connects to none of `own`, and counts what becomes of origins in `counted`.
+/// The proxy for `sites`. It connects to none of `own`.
 fn proxy(
     config: &Config,
     believed: &ClientTls,
     sites: Sites,
-    zones: &SharedZones,
     own: OwnListeners,
-    counted: &OriginCounters,
-    runtime: &SharedRuntime,
+    origins: &OriginContext,
 ) -> anyhow::Result<Arc<Proxy>> {
-    let upstream = upstream::upstream(config, believed, &sites, zones, own, counted, runtime)?;
+    let upstream = upstream::upstream(config, believed, &sites, own, origins)?;
     let proxy = Proxy::new(
         sites,
         upstream,
         &config.cache,
         &config.learn,
-        runtime.clone(),
+        origins.runtime.clone(),
         WallClock::default(),
     );
     proxy.set_digest_key(digest_key()?);

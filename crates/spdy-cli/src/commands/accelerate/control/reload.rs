@@ -3,8 +3,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
-use spdy::runtime::SharedRuntime;
-use spdy_dns::zones::{SharedZones, Zones};
+use spdy_dns::zones::Zones;
 use spdy_net::listen::trusted_proxies::SharedTrustedProxies;
 use spdy_net::tls::certificates::LocalCa;
 use spdy_proxy::config::Config;
@@ -19,7 +18,8 @@ use crate::commands::accelerate::certificates::acme::{
 };
 use crate::commands::accelerate::certificates::certificate_files::{CertificateFiles, InvalidPair};
 use crate::commands::accelerate::certificates::served_certificates::{self, ServedCertificates};
-use crate::commands::accelerate::origins::{address_rules, upstream};
+use crate::commands::accelerate::origins::address_rules;
+use crate::commands::accelerate::origins::upstream::{self, OriginContext};
 use crate::commands::accelerate::secrets::RandomSecret;
 use crate::commands::accelerate::server::admin_listener::{AdminHandler, Credentials};
 use crate::commands::accelerate::telemetry::{self, Telemetry};
@@ -34,15 +34,13 @@ pub(crate) struct Reloader<'a> {
     pub(crate) config: &'a Config,
     pub(crate) random_secret: &'a RandomSecret,
     pub(crate) authority: &'a Arc<LocalCa>,
-    pub(crate) zones: &'a SharedZones,
-    pub(crate) counters: &'a upstream::OriginCounters,
+    pub(crate) origins: &'a OriginContext,
     pub(crate) listening: &'a [SocketAddr],
     pub(crate) proxy: &'a Arc<Proxy>,
     pub(crate) in_front: &'a SharedTrustedProxies,
     pub(crate) telemetry: Option<&'a Telemetry>,
     pub(crate) timing: &'a SharedTiming,
     pub(crate) operator: Option<&'a AdminHandler>,
-    pub(crate) runtime: &'a SharedRuntime,
     pub(crate) printer: &'a Printer,
 }
 
@@ -118,9 +116,8 @@ impl Reloader<'_> {
         let shown = ServedCertificates::of(files, &sites, self.authority)?;
         let names = acme::certificates(&config, &sites)?;
         let own = address_rules::own_listeners(&config, self.listening, self.printer);
-        let (zones, counted, runtime) = (self.zones, self.counters, self.runtime);
         let tls = upstream::tls(&config)?;
-        let upstream = upstream::upstream(&config, &tls, &sites, zones, own, counted, runtime)?;
+        let upstream = upstream::upstream(&config, &tls, &sites, own, self.origins)?;
         Ok(ReloadPlan {
             certificates: acme.prepare(&config, names, shown)?,
             stale,
@@ -158,7 +155,7 @@ struct ReloadPlan {
 impl ReloadPlan {
     fn apply(self, reloader: &Reloader<'_>, acme: &mut Acme) {
         // First: names are proven in them.
-        reloader.zones.replace(self.zones);
+        reloader.origins.zones.replace(self.zones);
         acme.commit(self.certificates);
         self.stale
             .iter()

@@ -29,16 +29,26 @@ pub(crate) struct OriginCounters {
     pub(crate) unwanted: MismatchedReplies,
 }
 
+/// What connections to origins use under every configuration.
+pub(crate) struct OriginContext {
+    pub(crate) zones: SharedZones,
+    pub(crate) counters: OriginCounters,
+    pub(crate) runtime: SharedRuntime,
+}
+
 /// The origins, which `tls` verifies, behind the guard on the addresses of others. None is connected to at `own`.
 pub(crate) fn upstream(
     config: &Config,
     tls: &ClientTls,
     sites: &Sites,
-    zones: &SharedZones,
     own: OwnListeners,
-    counted: &OriginCounters,
-    runtime: &SharedRuntime,
+    context: &OriginContext,
 ) -> anyhow::Result<Upstream> {
+    let OriginContext {
+        zones,
+        counters,
+        runtime,
+    } = context;
     let servers = match config.dns.servers.is_empty() {
         // A system without a list of them has another way, which is taken then.
         true => system_servers().unwrap_or_default(),
@@ -52,10 +62,10 @@ pub(crate) fn upstream(
     let mut seed = [0; 32];
     getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
     let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone(), seed);
-    let names = names.with_counts(counted.unwanted.clone());
+    let names = names.with_counts(counters.unwanted.clone());
     let rules = address_rules::rules(config, sites, own.clone())?;
     let guarded = GuardedNetwork::with_names(Arc::new(names), system.clone(), rules);
-    let guarded = guarded.with_counts(counted.refusals.clone());
+    let guarded = guarded.with_counts(counters.refusals.clone());
     Ok(Upstream::new(
         &config.upstream,
         Some(tls),
