@@ -1,9 +1,9 @@
 //! How sessions end: draining, GOAWAY both ways, faults, the end of the transport (SPDY/3.1 §2.6.6).
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::pair::Pair;
+use crate::support::{Script, bytes, event_line, id, ms, some_headers};
 use bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
@@ -12,8 +12,6 @@ use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
 use spdy_session::event::Event;
 use spdy_session::session::StreamOptions;
-use support::pair::Pair;
-use support::{Script, bytes, event_line, id, ms, some_headers};
 
 fn get() -> StreamOptions {
     StreamOptions {

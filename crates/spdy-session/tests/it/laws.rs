@@ -1,9 +1,8 @@
 //! Laws of the machine, for any input and any schedule.
 
-mod support;
-
 use std::collections::BTreeMap;
 
+use crate::support::{self, id, ms, some_headers};
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use spdy_clock::Instant;
@@ -19,7 +18,6 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role};
 use spdy_session::event::Event;
 use spdy_session::session::{Session, StreamOptions};
-use support::{id, ms, some_headers};
 
 /// A frame in outline; its block is compressed when the script is written.
 #[derive(Clone, Debug)]

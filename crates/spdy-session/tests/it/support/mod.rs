@@ -4,8 +4,7 @@
 //! The output and events of a machine become short lines, so that a test reads like a conversation:
 //! `"RST_STREAM 1 CANCEL"`, `"Opened 1 fin"`.
 
-// each test file uses its own part of this
-#![allow(dead_code, unreachable_pub)]
+#![allow(unreachable_pub)]
 
 pub mod pair;
 

@@ -1,8 +1,7 @@
 //! Every limit of the machine: a peer that goes exactly as far is accepted; one step further is counted by name, and has the consequence
 //! that `docs/reference/limits-spdy.md` states. A limit without a case here fails.
 
-mod support;
-
+use crate::support::{Script, bytes, id, ms, some_headers};
 use bytes::Bytes;
 use spdy_frame::frame::{Frame, Headers, Setting, SettingId, Settings};
 use spdy_frame::header_block::HeaderBlock;
@@ -11,7 +10,6 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::limit::Limit;
 use spdy_session::session::StreamOptions;
-use support::{Script, bytes, id, ms, some_headers};
 
 /// What a peer meets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

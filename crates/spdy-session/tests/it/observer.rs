@@ -1,14 +1,12 @@
 //! What an observer and the counters see.
 
-mod support;
-
 use std::sync::{Arc, Mutex};
 
+use crate::support::{Script, bytes, id, some_headers};
 use spdy_frame::frame::Frame;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::observe::{Direction, Observe, ObservedFrame};
-use support::{Script, bytes, id, some_headers};
 
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);

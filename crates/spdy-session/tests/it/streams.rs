@@ -1,7 +1,6 @@
 //! Ids, states, and what each unexpected frame of a stream means (SPDY/3.1 §2.3).
 
-mod support;
-
+use crate::support::{Script, bytes, id, some_headers};
 use bytes::Bytes;
 use spdy_frame::frame::{Frame, Headers, SynReply, SynStream};
 use spdy_frame::header_block::HeaderBlock;
@@ -10,7 +9,6 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
 use spdy_session::session::StreamOptions;
-use support::{Script, bytes, id, some_headers};
 
 const FIN: StreamOptions = StreamOptions {
     priority: spdy_frame::priority::Priority::HIGHEST,
