@@ -1,10 +1,12 @@
 //! Exec and attach over a plain WebSocket, client and server of this crate; and which transport a client
 //! uses.
 
-mod support;
-
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::{
+    FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, fake_runtime, forward_to,
+    nothing_runs, pattern, post, runtime, until,
+};
 use http::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use spdy::upgrade::UpgradeError;
@@ -12,10 +14,6 @@ use spdy_cri::client::{self, Options, Process, Transport};
 use spdy_cri::{
     ChannelProtocol, ClientError, Config, ExecRequest, ExitCode, RemoteCommand, StreamingServer,
     TerminalSize,
-};
-use support::{
-    FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, fake_runtime, forward_to,
-    nothing_runs, pattern, post, runtime, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 

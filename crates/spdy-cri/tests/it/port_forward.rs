@@ -1,19 +1,17 @@
 //! Port-forward, client and server of this crate, over the upgrade and through WebSocket.
 
-mod support;
-
 use std::time::Duration;
 
+use crate::support::{
+    FakeRuntime, dead_port, dial, echo_port, fake_runtime, forward_to, pattern, post, runtime,
+    until,
+};
 use http::Request;
 use spdy::client::{OpenOptions, Session};
 use spdy::upgrade::{self, Channel, Limits, UpgradeError};
 use spdy::{HeaderBlock, RstStatus};
 use spdy_cri::client::{self, Options, PortForward};
 use spdy_cri::{ClientError, Config, PortForwardRequest, StreamingServer};
-use support::{
-    FakeRuntime, dead_port, dial, echo_port, fake_runtime, forward_to, pattern, post, runtime,
-    until,
-};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 async fn forward(server: &StreamingServer<FakeRuntime>, tunnel: bool) -> PortForward {

@@ -1,12 +1,10 @@
 //! Port-forward over a plain WebSocket, the form of old: client and server of this crate.
 
-mod support;
-
-use spdy_cri::Config;
-use spdy_cri::client::{self, Options};
-use support::{
+use crate::support::{
     dead_port, dial, echo_port, fake_runtime, forward_to, nothing_runs, pattern, post, runtime,
 };
+use spdy_cri::Config;
+use spdy_cri::client::{self, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::ClientRequestBuilder;
 

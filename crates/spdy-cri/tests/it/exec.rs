@@ -1,10 +1,12 @@
 //! Exec and attach, client and server of this crate: every version, every end.
 
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::support::{
+    self, FakeRuntime, PIPES, TERMINAL, attach, dial, exec, fake_runtime, pattern, post, runtime,
+    until,
+};
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, Limits, UpgradeError};
 use spdy::{HeaderBlock, client::Session};
@@ -12,9 +14,6 @@ use spdy_cri::client::{self, Options, Process};
 use spdy_cri::{
     ClientError, Config, ExecRequest, ExitCode, RemoteCommand, RequestError, StreamOptions,
     StreamingServer, TerminalSize,
-};
-use support::{
-    FakeRuntime, PIPES, TERMINAL, attach, dial, exec, fake_runtime, pattern, post, runtime, until,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 

@@ -13,14 +13,12 @@
 //!
 //! `scripts/setup-peers` builds the drivers of `interop/kubernetes`. Data is compared by SHA-256.
 
-mod support;
-
+use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Route};
+use crate::support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
 use spdy_cri::client::{self, Options, PortForward, Process};
 use spdy_cri::{
     ChannelProtocol, ClientError, ExitCode, RemoteCommand, StreamOptions, TerminalSize,
 };
-use support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Route};
-use support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 

@@ -12,20 +12,18 @@
 //!
 //! `scripts/setup-peers` builds the drivers of `interop/kubernetes`. Data is compared by SHA-256.
 
-mod support;
-
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
+use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, client_go};
+use crate::support::{
+    PIPES, TERMINAL, attach, dead_port, echo_port, exec, forward_to, listening, nothing_runs,
+    pattern, sha256,
+};
 use http::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use spdy_cri::Config;
-use support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, client_go};
-use support::{
-    PIPES, TERMINAL, attach, dead_port, echo_port, exec, forward_to, listening, nothing_runs,
-    pattern, sha256,
-};
 use tokio::net::TcpListener;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -1,8 +1,6 @@
 //! The rules and limits of channels over a plain WebSocket: our server, or our client, against a peer that sends
 //! what it likes.
 
-mod support;
-
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,11 +8,11 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
+use crate::support::{FakeRuntime, PIPES, dial, exec, fake_runtime, nothing_runs, post, runtime};
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use spdy_cri::client::{self, Options, Process};
 use spdy_cri::{Config, StreamOptions, StreamingServer};
-use support::{FakeRuntime, PIPES, dial, exec, fake_runtime, nothing_runs, post, runtime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use spdy_testkit::patience::output_within;
 
-const README: &str = include_str!("../README.md");
+const README: &str = include_str!("../../README.md");
 
 /// Where the README has its server listen; here the system chooses.
 const ADDRESS: &str = "127.0.0.1:10350";

@@ -1,19 +1,18 @@
 //! A network that silently drops all bytes to the other side, over SPDY: each side detects it.
 
-mod support;
-
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use crate::support::{
+    self, FakeRuntime, PIPES, echo_port, exec, fake_runtime, forward_to, nothing_runs, post,
+    runtime,
+};
 use http::Request;
 use spdy::HeaderBlock;
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, IDLE_TIMEOUT, Limits};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
-use support::{
-    FakeRuntime, PIPES, echo_port, exec, fake_runtime, forward_to, nothing_runs, post, runtime,
-};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;

@@ -1,7 +1,5 @@
 //! A runtime that runs nothing but knows a few commands, a server of it, and ways to reach it.
 
-#![allow(dead_code, reason = "each test file uses its part")]
-
 pub(crate) mod kubernetes;
 
 use std::sync::Arc;

@@ -1,11 +1,10 @@
 //! Recorded connections of Kubernetes, each side replayed to ours: every frame is what spdystream's
 //! own framer decoded, and every channel reads as it was meant.
 
-mod support;
-
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
+use crate::support::{PIPES, dial, exec, fake_runtime, post, runtime};
 use serde::Deserialize;
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, Limits};
@@ -13,7 +12,6 @@ use spdy::{Direction, Frame, HeaderBlock, Observe, ObservedFrame};
 use spdy_cri::Config;
 use spdy_cri::client::{self, Options};
 use spdy_cri::tunnel::Tunnel;
-use support::{PIPES, dial, exec, fake_runtime, post, runtime};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
 
