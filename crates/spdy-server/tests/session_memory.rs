@@ -1,4 +1,6 @@
 //! What a session that waits holds because of what its client requested before: the allocator counts.
+//!
+//! A test program of its own, because it counts with a global allocator.
 
 use std::io;
 use std::pin::Pin;

@@ -10,7 +10,7 @@ use crate::support::accelerated::{AcceleratedSite, Setting};
 use crate::support::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
 use crate::support::raw_client::RawResponse;
 
-#[path = "../../../spdy-rewrite/tests/support/corpus.rs"]
+#[path = "../../../spdy-rewrite/tests/it/support/corpus.rs"]
 #[allow(dead_code, reason = "the corpus has more words than are spoken here")]
 pub(crate) mod corpus;
 

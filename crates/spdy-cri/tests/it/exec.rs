@@ -3,10 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::support::{
-    self, FakeRuntime, PIPES, TERMINAL, attach, dial, exec, fake_runtime, pattern, post, runtime,
-    until,
-};
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, Limits, UpgradeError};
 use spdy::{HeaderBlock, client::Session};
@@ -16,6 +12,11 @@ use spdy_cri::{
     StreamingServer, TerminalSize,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{
+    self, FakeRuntime, PIPES, TERMINAL, attach, dial, exec, fake_runtime, pattern, post, runtime,
+    until,
+};
 
 fn all_versions() -> Config {
     Config {

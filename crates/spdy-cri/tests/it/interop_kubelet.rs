@@ -13,14 +13,15 @@
 //!
 //! `scripts/setup-peers` builds the drivers of `interop/kubernetes`. Data is compared by SHA-256.
 
-use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Route};
-use crate::support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
 use spdy_cri::client::{self, Options, PortForward, Process};
 use spdy_cri::{
     ChannelProtocol, ClientError, ExitCode, RemoteCommand, StreamOptions, TerminalSize,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
+
+use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Route};
+use crate::support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
 
 /// A connection to the host in `url`.
 async fn dial(url: &str) -> TcpStream {

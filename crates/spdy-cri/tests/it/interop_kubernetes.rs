@@ -15,16 +15,17 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, client_go};
-use crate::support::{
-    PIPES, TERMINAL, attach, dead_port, echo_port, exec, forward_to, listening, nothing_runs,
-    pattern, sha256,
-};
 use http::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
 use spdy_cri::Config;
 use tokio::net::TcpListener;
+
+use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, client_go};
+use crate::support::{
+    PIPES, TERMINAL, attach, dead_port, echo_port, exec, forward_to, listening, nothing_runs,
+    pattern, sha256,
+};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_go_gets_back_a_megabyte_of_stdin() {

@@ -1,14 +1,15 @@
 //! What `spdy::Metrics` has of the sessions of both sides.
 
-use crate::support::{
-    self, FakeRuntime, PIPES, dial, exec, fake_runtime, forward_to, pattern, post, runtime,
-};
 use http::Request;
 use spdy::metrics::{RoleMetrics, Sessions};
 use spdy::{Metrics, Version};
 use spdy_cri::client::{self, Options};
 use spdy_cri::{Config, StreamingServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{
+    self, FakeRuntime, PIPES, dial, exec, fake_runtime, forward_to, pattern, post, runtime,
+};
 
 /// Two collections, the server's and the client's, and the two sides that write to them.
 fn counted() -> (StreamingServer<FakeRuntime>, Options, [Metrics; 2]) {

@@ -2,10 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::{
-    FakeRuntime, dead_port, dial, echo_port, fake_runtime, forward_to, pattern, post, runtime,
-    until,
-};
 use http::Request;
 use spdy::client::{OpenOptions, Session};
 use spdy::upgrade::{self, Channel, Limits, UpgradeError};
@@ -13,6 +9,11 @@ use spdy::{HeaderBlock, RstStatus};
 use spdy_cri::client::{self, Options, PortForward};
 use spdy_cri::{ClientError, Config, PortForwardRequest, StreamingServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{
+    FakeRuntime, dead_port, dial, echo_port, fake_runtime, forward_to, pattern, post, runtime,
+    until,
+};
 
 async fn forward(server: &StreamingServer<FakeRuntime>, tunnel: bool) -> PortForward {
     let url = server.port_forward_url(forward_to(&[])).expect("a url");

@@ -3,10 +3,6 @@
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use crate::support::{
-    self, FakeRuntime, PIPES, echo_port, exec, fake_runtime, forward_to, nothing_runs, post,
-    runtime,
-};
 use http::Request;
 use spdy::HeaderBlock;
 use spdy::client::OpenOptions;
@@ -16,6 +12,11 @@ use spdy_cri::{Config, StreamingServer};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
+
+use crate::support::{
+    self, FakeRuntime, PIPES, echo_port, exec, fake_runtime, forward_to, nothing_runs, post,
+    runtime,
+};
 
 const SECOND: Duration = Duration::from_secs(1);
 

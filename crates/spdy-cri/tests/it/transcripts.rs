@@ -4,7 +4,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 
-use crate::support::{PIPES, dial, exec, fake_runtime, post, runtime};
 use serde::Deserialize;
 use spdy::client::OpenOptions;
 use spdy::upgrade::{self, Channel, Limits};
@@ -14,6 +13,8 @@ use spdy_cri::client::{self, Options};
 use spdy_cri::tunnel::Tunnel;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::handshake::derive_accept_key;
+
+use crate::support::{PIPES, dial, exec, fake_runtime, post, runtime};
 
 #[derive(Deserialize)]
 struct Transcript {

@@ -3,10 +3,6 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{
-    FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, fake_runtime, forward_to,
-    nothing_runs, pattern, post, runtime, until,
-};
 use http::{Request, StatusCode};
 use hyper_util::rt::TokioIo;
 use spdy::upgrade::UpgradeError;
@@ -16,6 +12,11 @@ use spdy_cri::{
     TerminalSize,
 };
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use crate::support::{
+    FakeRuntime, PIPES, TERMINAL, attach, dial, echo_port, exec, fake_runtime, forward_to,
+    nothing_runs, pattern, post, runtime, until,
+};
 
 fn only(protocol: ChannelProtocol) -> Options {
     Options {

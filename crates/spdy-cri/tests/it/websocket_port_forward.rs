@@ -1,12 +1,13 @@
 //! Port-forward over a plain WebSocket, the form of old: client and server of this crate.
 
-use crate::support::{
-    dead_port, dial, echo_port, fake_runtime, forward_to, nothing_runs, pattern, post, runtime,
-};
 use spdy_cri::Config;
 use spdy_cri::client::{self, Options};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio_tungstenite::tungstenite::ClientRequestBuilder;
+
+use crate::support::{
+    dead_port, dial, echo_port, fake_runtime, forward_to, nothing_runs, pattern, post, runtime,
+};
 
 #[tokio::test]
 async fn ports_are_forwarded_by_channels_two_at_once() {

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::support::{FakeRuntime, PIPES, dial, exec, fake_runtime, nothing_runs, post, runtime};
 use bytes::Bytes;
 use futures_util::{SinkExt, StreamExt};
 use spdy_cri::client::{self, Options, Process};
@@ -18,6 +17,8 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
 use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message};
+
+use crate::support::{FakeRuntime, PIPES, dial, exec, fake_runtime, nothing_runs, post, runtime};
 
 /// A client that sends what it likes, with what the server chose.
 async fn raw(

@@ -47,7 +47,7 @@ mod tests {
     use crate::calibrate::cell;
 
     /// 1 Mbps, 50 ms, 10 kB in one round: SYN, SYN-ACK, ACK and request, its ACK, seven segments; by hand as in
-    /// `spdy-netem/tests/closed_form.rs`.
+    /// `spdy-netem/tests/it/closed_form.rs`.
     #[test]
     fn a_download_of_one_round_is_exact() {
         let cell = cell::small()[0];

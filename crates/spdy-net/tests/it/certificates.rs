@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::support::{ALL, PIPE, quiet};
 use rustls::pki_types::CertificateDer;
 use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::tls::identities::Identities;
 use spdy_net::tls::local_certificates::LocalCertificates;
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, HandshakeInfo, PeerCertificates, ServerTls, TlsOptions};
+
+use crate::support::{ALL, PIPE, quiet};
 
 fn no_tickets() -> TlsOptions {
     TlsOptions {

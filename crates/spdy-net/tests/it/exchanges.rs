@@ -4,9 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::{
-    self, ALL, MULTIPLEXED, connection, echo, get, pattern, post, read, secure_connection,
-};
 use futures_util::FutureExt;
 use futures_util::future::{join, join_all};
 use http::{Request, Response};
@@ -23,6 +20,10 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tap::{Direction, SpdySeen, Tap, TapEvent};
 use spdy_testkit::clock::Clock;
+
+use crate::support::{
+    self, ALL, MULTIPLEXED, connection, echo, get, pattern, post, read, secure_connection,
+};
 
 #[tokio::test]
 async fn every_protocol_brings_the_same_bytes_plain_and_over_tls() {

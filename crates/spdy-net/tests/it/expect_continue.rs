@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::{PIPE, read};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use h2::server::SendResponse;
@@ -16,6 +15,8 @@ use spdy_net::error::ExchangeError;
 use spdy_net::protocol::Protocol;
 use spdy_testkit::clock::Clock;
 use tokio::task::JoinHandle;
+
+use crate::support::{PIPE, read};
 
 /// An exchange whose request head has reached the server.
 struct Exchange {

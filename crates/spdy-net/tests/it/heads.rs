@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::support::{self, ALL};
 use futures_util::FutureExt;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
@@ -12,6 +11,8 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{self, ALL};
 
 /// Says by which host, path and cookies it was asked.
 async fn told(request: Request<Body>) -> Response<Body> {

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::{PIPE, pattern, runtime, serve_in};
 use bytes::Bytes;
 use futures_util::{FutureExt, StreamExt, stream};
 use h2::Reason;
@@ -16,6 +15,8 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
+
+use crate::support::{PIPE, pattern, runtime, serve_in};
 
 type H2Server = h2::server::Connection<tokio::io::DuplexStream, Bytes>;
 

@@ -19,8 +19,9 @@ use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpSocket;
 
-use crate::support::{self, ALL, get};
 use spdy_testkit::clock::Clock;
+
+use crate::support::{self, ALL, get};
 
 const SECOND: Duration = Duration::from_secs(1);
 

@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::support::{self, ALL, PIPE, echo, get, quiet, tls_pair};
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
@@ -19,6 +18,8 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::clock::Clock;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+
+use crate::support::{self, ALL, PIPE, echo, get, quiet, tls_pair};
 
 type Served = tokio::task::JoinHandle<Result<(), ConnectionError>>;
 

@@ -1,6 +1,5 @@
 //! What a connection answers by itself, since it is no request: its handler is not asked, and is told.
 
-use crate::support;
 use std::sync::{Arc, Mutex};
 
 use http::{Request, Response};
@@ -15,6 +14,8 @@ use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support;
 
 /// Half of what hyper lets pass at least: what is longer by little is refused by us, what is longer by more by hyper.
 const MAX_HEAD_BYTES: usize = 4096;

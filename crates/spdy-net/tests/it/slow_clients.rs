@@ -24,8 +24,9 @@ use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::support::{self, ALL, MULTIPLEXED};
 use spdy_testkit::clock::Clock;
+
+use crate::support::{self, ALL, MULTIPLEXED};
 
 const SECOND: Duration = Duration::from_secs(1);
 

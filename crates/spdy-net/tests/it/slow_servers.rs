@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::{self, PIPE};
 use futures_util::FutureExt;
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -17,6 +16,8 @@ use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, WriteHalf};
 use tokio::task::JoinHandle;
+
+use crate::support::{self, PIPE};
 
 const SECOND: Duration = Duration::from_secs(1);
 

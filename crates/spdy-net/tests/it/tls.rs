@@ -2,7 +2,6 @@
 
 use std::io;
 
-use crate::support::{ALL, PIPE, quiet, tls_pair};
 use rustls::ProtocolVersion;
 use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
@@ -11,6 +10,8 @@ use spdy_net::tls::pins::Pin;
 use spdy_net::tls::verify::{Roots, Trust};
 use spdy_net::tls::{ClientTls, HandshakeInfo, ServerTls, TlsOptions, TlsVersion};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{ALL, PIPE, quiet, tls_pair};
 
 /// Both outcomes of one handshake. Each side then sends a byte and reads one, so that tickets arrive.
 async fn shake(

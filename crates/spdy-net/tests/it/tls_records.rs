@@ -5,11 +5,12 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 
-use crate::support::{quiet, tls_pair};
 use proptest::prelude::*;
 use spdy_net::network::BoxIo;
 use spdy_net::tls::{TlsOptions, TlsVersion};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+
+use crate::support::{quiet, tls_pair};
 
 /// Bytes that TLS 1.2 adds to what a record holds: an explicit nonce and a tag.
 const SEALED_BYTES: usize = 8 + 16;

@@ -1,12 +1,13 @@
 //! HTTP/1.1 connections whose clients offer to speak another protocol: how they end when the offer is not taken.
 
-use crate::support::{quiet, serve, tls_pair};
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{quiet, serve, tls_pair};
 
 async fn refuse(_: Request<Body>) -> Response<Body> {
     let mut response = Response::new(Body::full("no way"));

@@ -1,7 +1,5 @@
 //! Flow control: what may be sent, what may come, and when credit goes back (SPDY/3.1 §2.6.8).
 
-use crate::support::pair::Pair;
-use crate::support::{Script, bytes, event_line, id, ms, some_headers};
 use ::bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::frame::{Data, Frame, SettingId};
@@ -10,6 +8,9 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role, SettingsTiming};
 use spdy_session::session::StreamOptions;
+
+use crate::support::pair::Pair;
+use crate::support::{Script, bytes, event_line, id, ms, some_headers};
 
 const WINDOW: usize = 65_536;
 

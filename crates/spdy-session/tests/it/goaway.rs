@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::pair::Pair;
-use crate::support::{Script, bytes, event_line, id, ms, some_headers};
 use bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
@@ -12,6 +10,9 @@ use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
 use spdy_session::event::Event;
 use spdy_session::session::StreamOptions;
+
+use crate::support::pair::Pair;
+use crate::support::{Script, bytes, event_line, id, ms, some_headers};
 
 fn get() -> StreamOptions {
     StreamOptions {

@@ -1,6 +1,5 @@
 //! One past each limit: the families of abuse that a session must end (SPDY/3.1 §5).
 
-use crate::support::{Script, bytes, id, ms, some_headers};
 use bytes::BytesMut;
 use spdy_frame::frame::{Frame, Headers, Setting, SettingId, Settings, SynStream};
 use spdy_frame::header_block::HeaderBlock;
@@ -8,6 +7,8 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::limit::Limit;
+
+use crate::support::{Script, bytes, id, ms, some_headers};
 
 /// The server's last word, and why.
 fn ended_by(server: &mut Script) -> Option<String> {

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 
-use crate::support::{self, id, ms, some_headers};
 use bytes::{Bytes, BytesMut};
 use proptest::prelude::*;
 use spdy_clock::Instant;
@@ -18,6 +17,8 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role};
 use spdy_session::event::Event;
 use spdy_session::session::{Session, StreamOptions};
+
+use crate::support::{self, id, ms, some_headers};
 
 /// A frame in outline; its block is compressed when the script is written.
 #[derive(Clone, Debug)]

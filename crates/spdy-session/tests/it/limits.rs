@@ -1,7 +1,6 @@
 //! Every limit of the machine: a peer that goes exactly as far is accepted; one step further is counted by name, and has the consequence
 //! that `docs/reference/limits-spdy.md` states. A limit without a case here fails.
 
-use crate::support::{Script, bytes, id, ms, some_headers};
 use bytes::Bytes;
 use spdy_frame::frame::{Frame, Headers, Setting, SettingId, Settings};
 use spdy_frame::header_block::HeaderBlock;
@@ -10,6 +9,8 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::limit::Limit;
 use spdy_session::session::StreamOptions;
+
+use crate::support::{Script, bytes, id, ms, some_headers};
 
 /// What a peer meets.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -2,11 +2,12 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Script, bytes, id, some_headers};
 use spdy_frame::frame::Frame;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::observe::{Direction, Observe, ObservedFrame};
+
+use crate::support::{Script, bytes, id, some_headers};
 
 #[derive(Default)]
 struct Log(Mutex<Vec<String>>);

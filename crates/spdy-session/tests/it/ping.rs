@@ -2,8 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::pair::Pair;
-use crate::support::{Script, bytes, id, ms, some_headers};
 use ::bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::frame::{Frame, Ping, RstStream};
@@ -12,6 +10,9 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::Event;
 use spdy_session::session::StreamOptions;
+
+use crate::support::pair::Pair;
+use crate::support::{Script, bytes, id, ms, some_headers};
 
 #[test]
 fn a_ping_measures_the_round_trip() {

@@ -1,10 +1,11 @@
 //! Which stream's DATA goes first (SPDY/3.1 §2.3.3).
 
-use crate::support::{Script, bytes, id, some_headers};
 use spdy_frame::frame::{Frame, SynStream};
 use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
+
+use crate::support::{Script, bytes, id, some_headers};
 
 /// A server without windows in the way, with a stream for each priority, all answered.
 fn serving(guard: u32, priorities: &[u8]) -> Script {

@@ -1,6 +1,5 @@
 //! Server push, both sides (SPDY/3.1 §3.3).
 
-use crate::support::{Script, bytes, id, some_headers};
 use spdy_frame::frame::{Frame, SettingId, SynStream};
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
@@ -8,6 +7,8 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role};
 use spdy_session::error::OpenError;
 use spdy_session::session::StreamOptions;
+
+use crate::support::{Script, bytes, id, some_headers};
 
 fn push_for(parent: u32) -> StreamOptions {
     let priority = Priority::LOWEST;

@@ -1,6 +1,5 @@
 //! Whole connections between other implementations, played to our machine on either side.
 
-use crate::support::some_headers;
 use bytes::BytesMut;
 use spdy_clock::Instant;
 use spdy_frame::version::Version;
@@ -9,6 +8,8 @@ use spdy_session::event::{Event, ResetCause};
 use spdy_session::session::{Session, StreamOptions};
 use spdy_testkit::fields::Fields;
 use spdy_testkit::live::{self, Connection};
+
+use crate::support::some_headers;
 
 fn config(role: Role, connection: &Connection) -> Config {
     let version = match connection.version.as_str() {

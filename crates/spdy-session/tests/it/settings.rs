@@ -1,11 +1,12 @@
 //! The greeting, and what SETTINGS changes (SPDY/3.1 §2.6.4).
 
-use crate::support::{self, Script, some_headers};
 use spdy_frame::frame::{Frame, Setting, SettingId, Settings};
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role, SettingsTiming};
 use spdy_session::error::OpenError;
 use spdy_session::session::StreamOptions;
+
+use crate::support::{self, Script, some_headers};
 
 fn greeting(config: Config) -> Vec<String> {
     Script::before_greeting(config).output()

@@ -1,6 +1,5 @@
 //! Ids, states, and what each unexpected frame of a stream means (SPDY/3.1 §2.3).
 
-use crate::support::{Script, bytes, id, some_headers};
 use bytes::Bytes;
 use spdy_frame::frame::{Frame, Headers, SynReply, SynStream};
 use spdy_frame::header_block::HeaderBlock;
@@ -9,6 +8,8 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
 use spdy_session::error::OpenError;
 use spdy_session::session::StreamOptions;
+
+use crate::support::{Script, bytes, id, some_headers};
 
 const FIN: StreamOptions = StreamOptions {
     priority: spdy_frame::priority::Priority::HIGHEST,

@@ -1,8 +1,9 @@
 //! What is sent and granted while it is unknown whether the peer speaks SPDY/3 or 3.1, and how it is detected.
 
-use crate::support::{Script, bytes, id, ms, some_headers};
 use spdy_frame::version::Version;
 use spdy_session::config::{Config, Role};
+
+use crate::support::{Script, bytes, id, ms, some_headers};
 
 /// The initial window of a session of 3.1.
 const WINDOW: usize = 65_536;

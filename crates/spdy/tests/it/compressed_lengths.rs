@@ -1,12 +1,13 @@
 //! What lengths on the wire reveal about private header values, in both directions.
 
-use crate::support;
 use std::sync::{Arc, Mutex};
 
 use http::{HeaderValue, Request, Response};
 use spdy::{Body, Priority, Secrets, Version, client, server};
 use spdy_frame::frame::{Frame, SynReply, SynStream};
 use spdy_session::observe::{Direction, Observe, ObservedFrame};
+
+use crate::support;
 
 const SECRET: &str = "4f1c2ab98e77d03356aa";
 const OTHER: &str = "ZqWxYvKuJtHsGrFpEoDn";

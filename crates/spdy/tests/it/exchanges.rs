@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::support::{bytes_of, get, pattern, post, served, served_with};
 use futures_util::StreamExt;
 use http::{Method, Request, Response, StatusCode};
 use http_body_util::BodyExt;
 use spdy::{Body, Priority, Version, client, server};
+
+use crate::support::{bytes_of, get, pattern, post, served, served_with};
 
 #[tokio::test]
 async fn a_hundred_requests_at_once_are_all_answered() {

@@ -6,11 +6,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::Poll;
 use std::time::Duration;
 
-use crate::support::{bytes_of, get, pattern, pipe, post, runtime, served, served_with};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use spdy::{Body, Error, Priority, RstStatus, Version, client, server};
+
+use crate::support::{bytes_of, get, pattern, pipe, post, runtime, served, served_with};
 
 #[tokio::test]
 async fn a_stopped_reader_blocks_only_its_stream() {

@@ -2,13 +2,14 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::support::{bytes_of, get, pattern, pipe, runtime};
 use http::{Method, Request, Response};
 use spdy::{Body, Direction, Frame, Observe, ObservedFrame, Priority, Version, client, server};
 use spdy_testkit::patience::WAIT_LIMIT;
 use tokio::io::AsyncWriteExt;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::timeout;
+
+use crate::support::{bytes_of, get, pattern, pipe, runtime};
 
 /// The streams of a server's DATA frames, in the order of the wire.
 #[derive(Default)]

@@ -1,9 +1,10 @@
 //! Pushes, from both ends.
 
-use crate::support::{bytes_of, get, pipe, runtime, served};
 use http::{Request, Response};
 use spdy::server::PushForm;
 use spdy::{Body, Error, Priority, RstStatus, Version, client, server};
+
+use crate::support::{bytes_of, get, pipe, runtime, served};
 
 fn pushed(path: &str) -> Request<()> {
     Request::get(format!("http://example.org{path}"))

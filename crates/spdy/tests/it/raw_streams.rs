@@ -2,12 +2,13 @@
 
 use std::io::IoSlice;
 
-use crate::support::{pattern, pipe, runtime};
 use bytes::Bytes;
 use futures_util::FutureExt;
 use spdy::client::OpenOptions;
 use spdy::{Error, HeaderBlock, RstStatus, Stream, Version, client, server};
 use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::support::{pattern, pipe, runtime};
 
 fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
     pairs.iter().copied().collect()

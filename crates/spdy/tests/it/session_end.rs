@@ -1,10 +1,11 @@
 //! How sessions end, and how that is reported.
 
-use crate::support::{bytes_of, get, pattern, pipe, runtime, served};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use spdy::{Body, Error, Priority, Version, client, server};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::{bytes_of, get, pattern, pipe, runtime, served};
 
 #[tokio::test]
 async fn a_server_that_shuts_down_finishes_what_it_began() {

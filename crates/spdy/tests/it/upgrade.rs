@@ -3,8 +3,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::virtual_world::{VirtualTime, World, wire};
-use crate::support::{pattern, pipe, runtime};
 use bytes::{Bytes, BytesMut};
 use http::{Request, StatusCode};
 use spdy::client::OpenOptions;
@@ -17,6 +15,9 @@ use spdy_frame::compress::Deflater;
 use spdy_frame::frame::{RstStream, SynStream};
 use spdy_session::session::Session as Machine;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use crate::support::virtual_world::{VirtualTime, World, wire};
+use crate::support::{pattern, pipe, runtime};
 
 const EXEC: &[&str] = &["v4.channel.k8s.io", "v3.channel.k8s.io"];
 

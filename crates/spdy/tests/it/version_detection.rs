@@ -7,7 +7,6 @@ use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use crate::support::virtual_world::{VirtualTime, World};
 use bytes::BytesMut;
 use http::Response;
 use spdy::runtime::BoxFuture;
@@ -15,6 +14,8 @@ use spdy::{Body, HeaderBlock, Instant, SharedRuntime, Version, server};
 use spdy_session::config::{Config, Role};
 use spdy_session::session::{Session as Machine, StreamOptions};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::support::virtual_world::{VirtualTime, World};
 
 /// When the connection takes its first byte, and how much it took at each instant.
 const TAKES_FROM: Duration = Duration::from_secs(30);

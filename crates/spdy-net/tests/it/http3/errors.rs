@@ -1,14 +1,15 @@
 //! Every error of RFC 9114 and RFC 9204 that a peer's streams, frames and instructions must end in, at both ends; docs/reference/http3-errors.md has
 //! the list. Peers that break the rules write their bytes by hand.
 
-use crate::support::h3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
-use crate::support::h3_server::{ClientServerPair, OK, connect_pair};
-use crate::support::{get, post, read};
 use futures_util::FutureExt;
 use http::Request;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 use spdy_net::error::ExchangeError;
+
+use crate::support::h3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
+use crate::support::h3_server::{ClientServerPair, OK, connect_pair};
+use crate::support::{get, post, read};
 
 /// The code that a server ends the connection with when a client sends `bytes` on its own unidirectional stream.
 async fn from_client(bytes: &[u8]) -> u64 {

@@ -5,10 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::h3::{
-    CONTROL, LOOPBACK, TestServer, announced, closed, code, headers, long, outcome, uni,
-};
-use crate::support::{echo, get, pattern, post, read};
 use bytes::{Buf, Bytes};
 use futures_util::future::join_all;
 use http::{Request, Response};
@@ -22,6 +18,11 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::ListenOptions;
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
+
+use crate::support::h3::{
+    CONTROL, LOOPBACK, TestServer, announced, closed, code, headers, long, outcome, uni,
+};
+use crate::support::{echo, get, pattern, post, read};
 
 #[tokio::test]
 async fn bodies_of_every_length_come_whole_and_uploads_come_back() {

@@ -2,13 +2,14 @@
 
 use std::time::Duration;
 
-use crate::support::echo;
-use crate::support::h3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
 use spdy::runtime::SharedRuntime;
 use spdy_net::handler::Handler;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
+
+use crate::support::echo;
+use crate::support::h3::{CONTROL, TestServer, announced, closed, code, headers, outcome, uni};
 
 /// A server whose time stands.
 fn still(handler: impl Handler) -> (TestServer, Clock, LimitHits) {

@@ -3,8 +3,6 @@
 
 use std::time::Duration;
 
-use crate::support::h3_server::{ClientServerPair, OK, connect_pair, connect_pair_in};
-use crate::support::{get, read, runtime};
 use bytes::Bytes;
 use futures_util::future::join;
 use futures_util::stream::{self, Stream, StreamExt};
@@ -15,6 +13,9 @@ use spdy_frame::priority::Priority;
 use spdy_net::error::Retry;
 use spdy_testkit::clock::Clock;
 use tokio::task::JoinHandle;
+
+use crate::support::h3_server::{ClientServerPair, OK, connect_pair, connect_pair_in};
+use crate::support::{get, read, runtime};
 
 /// DATA of one byte.
 const DATA: &[u8] = &[0x00, 0x01, b'x'];

@@ -5,8 +5,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::support::echo;
-use crate::support::h3::{LOOPBACK, TestServer, code, headers};
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
@@ -16,6 +14,9 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::serve::ServerOptions;
 use spdy_testkit::clock::Clock;
 use tokio::net::UdpSocket;
+
+use crate::support::echo;
+use crate::support::h3::{LOOPBACK, TestServer, code, headers};
 
 /// Real datagrams take real time over loopback, and only the server's clock is pushed.
 const PAUSE: Duration = Duration::from_millis(10);

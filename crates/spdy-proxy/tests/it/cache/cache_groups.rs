@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use crate::support::{Origin, accelerator, answer, ask, get};
 use http::{Method, StatusCode};
 use spdy_proxy::proxy::Proxy;
+
+use crate::support::{Origin, accelerator, answer, ask, get};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 

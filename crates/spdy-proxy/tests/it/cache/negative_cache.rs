@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::support::{Answer, Origin, accelerator_of, answer, ask, get, pages, until};
 use http::{Method, StatusCode};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::sync::Semaphore;
+
+use crate::support::{Answer, Origin, accelerator_of, answer, ask, get, pages, until};
 
 const PNG: (&str, &str) = ("content-type", "image/png");
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");

@@ -4,13 +4,14 @@ use std::net::IpAddr;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::wire::{Between, head, write};
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, DuplexStream};
+
+use crate::support::wire::{Between, head, write};
 
 /// A client that requests these bytes.
 async fn asks(between: &Between, target: &str, range: &str) -> DuplexStream {

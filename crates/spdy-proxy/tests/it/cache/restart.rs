@@ -4,12 +4,13 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crate::support::{self, Origin, accelerator, accelerator_of, answer, ask, get, pages, until};
 use http::{Method, StatusCode};
 use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
+
+use crate::support::{self, Origin, accelerator, accelerator_of, answer, ask, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=600, stale-if-error=600");
 const PAGE: &str = "<!doctype html><title>a</title><img src=/b.png>";

@@ -3,7 +3,6 @@
 
 use std::sync::{Arc, Mutex, OnceLock, Weak};
 
-use crate::support::{Origin, accelerator, accelerator_of, answer, ask, get};
 use bytes::Bytes;
 use http::{HeaderMap, Method};
 use spdy_cache::body::Body;
@@ -14,6 +13,8 @@ use spdy_cache::stored::Stored;
 use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_proxy::proxy::Proxy;
+
+use crate::support::{Origin, accelerator, accelerator_of, answer, ask, get};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=600");
 

@@ -3,9 +3,6 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{
-    Origin, accelerator, accelerator_of, answer, answered, ask, get, pages, until, until_some,
-};
 use futures_util::future::Either;
 use http::{HeaderValue, Method, Request, StatusCode};
 use spdy::body::Body;
@@ -13,6 +10,10 @@ use spdy_net::handler::Handler;
 use spdy_proxy::serve::connection::ConnectionHandler;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
+
+use crate::support::{
+    Origin, accelerator, accelerator_of, answer, answered, ask, get, pages, until, until_some,
+};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 

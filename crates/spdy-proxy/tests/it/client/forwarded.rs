@@ -1,7 +1,8 @@
 //! Behind another proxy: which proxies are trusted for the client's address, and what the origin and the client receive. In virtual time.
 
-use crate::support::wire::{Between, head, write};
 use tokio::io::AsyncReadExt as _;
+
+use crate::support::wire::{Between, head, write};
 
 const TOLD: &str = "X-Forwarded-For: 198.51.100.1, 203.0.113.7\r\nX-Forwarded-Proto: https\r\n";
 

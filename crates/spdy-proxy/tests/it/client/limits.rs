@@ -4,9 +4,6 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{
-    Answer, Origin, accelerator, accelerator_of, answer, ask, get, until, until_some,
-};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::{Method, Request, StatusCode};
@@ -16,6 +13,10 @@ use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tokio::sync::{Semaphore, mpsc};
+
+use crate::support::{
+    Answer, Origin, accelerator, accelerator_of, answer, ask, get, until, until_some,
+};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 

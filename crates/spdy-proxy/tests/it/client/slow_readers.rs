@@ -7,8 +7,6 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::stopped::Stopped;
-use crate::support::{self, get};
 use http::Request;
 use http_body_util::BodyExt;
 use spdy::body::Body;
@@ -23,6 +21,9 @@ use spdy_proxy::telemetry::counters::CounterFamily;
 use spdy_proxy::upstream::client::Upstream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 use tokio::task::JoinSet;
+
+use crate::support::stopped::Stopped;
+use crate::support::{self, get};
 
 /// Bytes of each thing.
 const LEN: usize = 1 << 20;

@@ -5,8 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::stopped::Stopped;
-use crate::support::{self, get};
 use http::{Request, StatusCode};
 use http_body_util::BodyExt;
 use spdy::body::Body;
@@ -19,6 +17,9 @@ use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use spdy_proxy::upstream::client::Upstream;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use crate::support::stopped::Stopped;
+use crate::support::{self, get};
 
 /// Bytes of each thing.
 const LEN: usize = 1 << 20;

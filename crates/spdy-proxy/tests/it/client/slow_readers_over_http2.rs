@@ -5,8 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::stopped::Stopped;
-use crate::support::{self, get};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
@@ -24,6 +22,9 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::upstream::client::Upstream;
+
+use crate::support::stopped::Stopped;
+use crate::support::{self, get};
 
 /// Bytes of each thing.
 const LEN: usize = 768 * 1024;

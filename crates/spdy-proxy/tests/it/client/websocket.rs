@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use crate::support::wire::{self, Between, head, write};
 use futures_util::{FutureExt, SinkExt, StreamExt};
 use http::StatusCode;
 use spdy_proxy::telemetry::counters::CounterFamily;
@@ -13,6 +12,8 @@ use tokio_tungstenite::tungstenite::handshake::server::{Request, Response};
 use tokio_tungstenite::tungstenite::protocol::CloseFrame;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::{Error, Message};
+
+use crate::support::wire::{self, Between, head, write};
 
 const HANDSHAKE: &str = "GET /chat HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n";
 const AGREED: &str = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: s3pPLMBiTxaQ9kYGzzhZRbK+xOo=\r\n\r\n";

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::support::wire::{Between, head, write};
 use tokio::io::{AsyncReadExt, DuplexStream};
+
+use crate::support::wire::{Between, head, write};
 
 const HEAD: &str =
     "POST /a HTTP/1.1\r\nHost: www.site.test\r\nExpect: 100-continue\r\nContent-Length: 4\r\n\r\n";

@@ -1,7 +1,8 @@
 //! How an origin marks the end and the date of its answers, and how clients get them. In virtual time.
 
-use crate::support::wire::{Between, head, write};
 use tokio::io::DuplexStream;
+
+use crate::support::wire::{Between, head, write};
 
 /// The head that a client gets where the origin answers so, and what the origin's connection is.
 async fn told(between: &mut Between, target: &str, answer: &str) -> (String, DuplexStream) {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
-use crate::support::wire::{Between, head, write};
 use spdy_proxy::body::content_coding::{Coding, Decoder, Encoder};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use crate::support::wire::{Between, head, write};
 
 const RULES: &str =
     "---[[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['image', 'style', 'script']\n";

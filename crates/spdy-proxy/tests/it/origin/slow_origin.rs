@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use crate::support::wire::{Between, head, write};
 use http::{Request, Response};
 use spdy::body::Body;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use tokio::io::{AsyncReadExt, DuplexStream};
+
+use crate::support::wire::{Between, head, write};
 
 const CLIENTS: usize = 50;
 const ANSWER: &str = "HTTP/1.1 200 OK\r\nCache-Control: max-age=60\r\nContent-Length: 2\r\n\r\nok";

@@ -5,8 +5,6 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use crate::support::stopped::Stopped;
-use crate::support::{self, Answer, answered, get};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use spdy::body::Body;
@@ -19,6 +17,9 @@ use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use spdy_proxy::upstream::client::Upstream;
 use tokio::io::DuplexStream;
+
+use crate::support::stopped::Stopped;
+use crate::support::{self, Answer, answered, get};
 
 /// One server, which lets everybody in and then does nothing.
 #[derive(Clone, Default)]

@@ -4,7 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use crate::support::wire::Between;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode, response};
 use spdy::body::Body;
@@ -18,6 +17,8 @@ use spdy_net::network::BoxIo;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use tokio::sync::Semaphore;
+
+use crate::support::wire::Between;
 
 const SPDY: Protocol = Protocol::Spdy(Version::V31);
 const PAGE: &str =

@@ -1,8 +1,9 @@
 //! Prefetching: with the headers of the later request, and not if it is useless.
 
-use crate::support::{Origin, accelerator, accelerator_of, answer, get, until, until_some};
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
+
+use crate::support::{Origin, accelerator, accelerator_of, answer, get, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const BROWSER: (&str, &str) = ("user-agent", "Browser/1");

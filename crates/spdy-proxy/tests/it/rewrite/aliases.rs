@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::support::{self, Answer, Origin, accelerator_of, answer, answered, get, until};
 use http::{Method, Request, StatusCode};
 use spdy::body::Body;
 use spdy_proxy::proxy::Proxy;
+
+use crate::support::{self, Answer, Origin, accelerator_of, answer, answered, get, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");

@@ -2,10 +2,11 @@
 
 use std::sync::Arc;
 
-use crate::support::{Origin, accelerator_of, answer, get, pages};
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use spdy_proxy::proxy::Proxy;
+
+use crate::support::{Origin, accelerator_of, answer, get, pages};
 
 const MOVED_AT: &str = "Sat, 21 Nov 2026 00:00:00 GMT";
 

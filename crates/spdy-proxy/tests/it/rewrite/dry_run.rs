@@ -3,7 +3,6 @@
 use std::io::Write;
 use std::sync::Arc;
 
-use crate::support::{Origin, accelerator_of, answer, get, pages, until};
 use bytes::Bytes;
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -11,6 +10,8 @@ use http::{Request, StatusCode};
 use serde_json::json;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
+
+use crate::support::{Origin, accelerator_of, answer, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");

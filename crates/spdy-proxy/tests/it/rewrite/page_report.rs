@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use crate::support::{Origin, accelerator_of, answer, get, pages, until, until_some};
 use futures_util::{StreamExt, stream};
 use http::{Method, Request, StatusCode};
 use serde_json::Value;
@@ -18,6 +17,8 @@ use spdy_proxy::response::server_timing::{SharedTiming, Timing};
 use spdy_proxy::serve::connection::ConnectionHandler;
 use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
 use spdy_proxy::token::Token;
+
+use crate::support::{Origin, accelerator_of, answer, get, pages, until, until_some};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");

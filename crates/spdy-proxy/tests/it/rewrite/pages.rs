@@ -5,7 +5,6 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::support::{self, Origin, accelerator_of, answer, ask, get, pages, until};
 use futures_util::FutureExt;
 use http::{Method, Request, StatusCode};
 use http_body::Body as _;
@@ -16,6 +15,8 @@ use spdy_net::protocol::Protocol;
 use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::body::content_coding::Coding;
 use spdy_proxy::telemetry::counters::CounterFamily;
+
+use crate::support::{self, Origin, accelerator_of, answer, ask, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use crate::support::{self, Origin, accelerator_of, answer, get, pages};
 use http::StatusCode;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
+
+use crate::support::{self, Origin, accelerator_of, answer, get, pages};
 
 const HTML: (&str, &str) = ("content-type", "text/html");
 const PNG: (&str, &str) = ("content-type", "image/png");

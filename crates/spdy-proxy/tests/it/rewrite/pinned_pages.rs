@@ -1,10 +1,11 @@
 //! Pages that pin a sheet and are stored before its served text is known: they are rewritten again when it is known.
 
-use crate::support::{Answer, Origin, accelerator_of, answer, get, until, until_some};
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy_proxy::cache::disk::store::DiskStore;
 use spdy_rewrite::reference::integrity::{Digests, matches};
+
+use crate::support::{Answer, Origin, accelerator_of, answer, get, until, until_some};
 
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
 const CSS: (&str, &str) = ("content-type", "text/css");

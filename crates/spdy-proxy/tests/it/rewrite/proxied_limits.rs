@@ -2,13 +2,14 @@
 
 use std::sync::Arc;
 
-use crate::support::{Answer, Origin, accelerator_of, answer, get, pages, until};
 use bytes::Bytes;
 use futures_util::StreamExt;
 use http::StatusCode;
 use spdy::body::Body;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
+
+use crate::support::{Answer, Origin, accelerator_of, answer, get, pages, until};
 
 const PNG: (&str, &str) = ("content-type", "image/png");
 const ONCE: (&str, &str) = ("cache-control", "no-store");

@@ -1,9 +1,10 @@
 //! Moving resources according to what pages state: scripts that they do not allow, hosts that must not see their URLs, sheets that they
 //! pin, and what leads back to its source.
 
-use crate::support::{Answer, Origin, accelerator_of, answer, get, pages, until};
 use http::StatusCode;
 use spdy_rewrite::reference::integrity::{Digests, matches};
+
+use crate::support::{Answer, Origin, accelerator_of, answer, get, pages, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const ONCE: (&str, &str) = ("cache-control", "no-store");

@@ -3,12 +3,13 @@
 use std::ops::RangeInclusive;
 use std::sync::Arc;
 
-use crate::support::{Answer, Origin, accelerator_of, answer, get, pages};
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::proxy::Proxy;
+
+use crate::support::{Answer, Origin, accelerator_of, answer, get, pages};
 
 const JS: (&str, &str) = ("content-type", "text/javascript");
 const YEAR: (&str, &str) = ("cache-control", "max-age=31536000, immutable");

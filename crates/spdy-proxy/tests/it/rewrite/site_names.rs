@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use crate::support::{self, Answer, Origin, accelerator_of, answered, pages, read_again, until};
 use http::{HeaderValue, Request};
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
@@ -11,6 +10,8 @@ use spdy_net::handler::{Handler, RequestInfo};
 use spdy_net::protocol::Protocol;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::serve::connection::ConnectionHandler;
+
+use crate::support::{self, Answer, Origin, accelerator_of, answered, pages, read_again, until};
 
 const FRESH: (&str, &str) = ("cache-control", "max-age=60");
 const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");

@@ -12,6 +12,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use super::application;
 use super::seen::{Failed, Run, decode, version};
+
 use crate::support::virtual_world::{End, VirtualTime, World, wire};
 
 /// Time to answer `setup`, and then `input` and `then`.

@@ -4,10 +4,11 @@ use std::convert::Infallible;
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Wake, Waker};
 
-use crate::support::{bytes_of, get, pattern, post, served};
 use bytes::Bytes;
 use http::{Request, Response};
 use spdy::{Body, Priority, Version};
+
+use crate::support::{bytes_of, get, pattern, post, served};
 
 /// A step of a linear congruential generator: chance enough for what is dropped when.
 fn next(seed: &mut u64) -> u64 {

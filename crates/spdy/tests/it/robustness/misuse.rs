@@ -3,11 +3,12 @@
 use std::future::Future;
 use std::time::Duration;
 
-use crate::support::{get, pipe, runtime, served};
 use http::Response;
 use http_body_util::BodyExt;
 use spdy::client::OpenOptions;
 use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
+
+use crate::support::{get, pipe, runtime, served};
 
 /// Virtual time advances while all tasks wait, so a task that is not ready after an hour never will be.
 async fn in_an_hour<F: Future>(future: F) -> F::Output {

@@ -1,10 +1,11 @@
 //! What peers send in the place of a plain response, made by hand on raw streams.
 
-use crate::support::{self, bytes_of, get, pipe, runtime};
 use bytes::Bytes;
 use http_body_util::BodyExt;
 use spdy::{Body, Error, HeaderBlock, Priority, RstStatus, Stream, Version, client, server};
 use spdy_testkit::patience::WAIT_LIMIT;
+
+use crate::support::{self, bytes_of, get, pipe, runtime};
 
 fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
     pairs.iter().copied().collect()
