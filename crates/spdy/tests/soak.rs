@@ -1,5 +1,5 @@
 //! Requests by the thousand, among resets, cut connections and readers that stand still: no byte lost or
-//! wrong, and nothing left over. `chaos.rs` tests whether cancelled streams leave credit behind; here
+//! wrong, and nothing left over. `it/robustness/chaos.rs` tests whether cancelled streams leave credit behind; here
 //! every byte is checked, on both sides, and connections break.
 //!
 //! ```text

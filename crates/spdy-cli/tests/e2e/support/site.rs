@@ -19,8 +19,8 @@ use spdy_net::tls::certificates::Identity;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use tokio::runtime::Runtime;
 
-use super::certificate::CERTIFICATE;
-use super::files::FILES;
+use crate::support::certificate::CERTIFICATE;
+use crate::support::files::FILES;
 
 /// How a push ended: its path, and why it was not sent to its end.
 pub(crate) type PushEnd = (String, Option<String>);

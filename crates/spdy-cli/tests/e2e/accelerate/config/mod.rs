@@ -1,0 +1,7 @@
+//! The configuration: its schema, and what `--check` finds.
+
+mod aliases;
+mod check;
+#[cfg(unix)]
+mod paper_urls;
+mod schema;
