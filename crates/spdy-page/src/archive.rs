@@ -21,10 +21,10 @@ use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use url::Url;
 
+use crate::error::OpenError;
 use crate::head::{self, Head};
 use crate::limits::Limits;
 use crate::observed::{Failure, Observation};
-use crate::open::OpenError;
 use crate::record::{self, WarcRecord, Writer};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
 

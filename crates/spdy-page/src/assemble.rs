@@ -9,15 +9,16 @@ use jiff::Timestamp;
 use url::Url;
 
 use crate::archive::LONGEST;
+use crate::builder::location;
 use crate::coding;
+use crate::error::OpenError;
 use crate::filler::filler;
-use crate::graph::location;
 use crate::head::{self, Head};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::observed::Observation;
-use crate::open::{OpenError, OpenedReplica};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
+use crate::result::OpenedReplica;
 
 /// One exchange as it was told, header lists instead of heads.
 #[derive(Clone, Debug)]

@@ -3,7 +3,7 @@
 //! A browser that draws nothing yet asks for what is needed to draw first. It calls that phase over when its parser meets the body: the
 //! `body` tag, or the first element that no head can have.
 
-use crate::graph::text_of;
+use crate::builder::text_of;
 use crate::html;
 use crate::replica::{Exchange, Kind};
 

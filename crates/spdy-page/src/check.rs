@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use crate::coding::{self, CodingError};
-use crate::graph::references_of;
+use crate::from_replica::references_of;
 use crate::head::{self, Head};
 use crate::limits::DECODED_BODY_BYTES;
 use crate::parts::{ContentRange, Parts};

@@ -16,10 +16,11 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::assemble::{RecordedExchange, RecordedPage, assemble};
+use crate::error::OpenError;
 use crate::har_model::{Entry, Fields, Har, HarInitiator, Header, Log, Number, Page, Shape};
 use crate::notes::ImportNotes;
-use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::replica::without_fragment;
+use crate::result::{ImportOptions, OpenedReplica};
 
 /// Requests that must name a document as their Referer before it counts as a navigation; frames have fewer.
 const REFERRERS: usize = 5;

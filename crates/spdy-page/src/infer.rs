@@ -14,7 +14,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::graph::{Cause, GraphBuilder, MAX_DELAY, Placement};
+use crate::builder::{Cause, GraphBuilder, Placement};
+use crate::graph::MAX_DELAY;
 use crate::head::{self, Head};
 use crate::html::{Role, ScriptMode};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};

@@ -17,13 +17,15 @@ use bytes::{Bytes, BytesMut};
 use url::Url;
 
 use crate::assemble::{document, kinds_of_redirects};
-use crate::graph::{location, references_of};
+use crate::builder::location;
+use crate::error::OpenError;
+use crate::from_replica::references_of;
 use crate::head::Head;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::observed::Observation;
-use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
+use crate::result::{ImportOptions, OpenedReplica};
 use crate::warc;
 
 /// Redirects that are followed back from the page.

@@ -13,9 +13,9 @@
 
 use bytes::Bytes;
 
+use crate::error::OpenError;
 use crate::head::{Head, head_len};
 use crate::limits::Limits;
-use crate::open::OpenError;
 
 /// One record, its block shared with the file it was read from.
 #[derive(Clone, Debug)]

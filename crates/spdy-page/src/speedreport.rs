@@ -8,10 +8,11 @@ use serde::de::DeserializeOwned;
 use url::Url;
 
 use crate::assemble::{RecordedExchange, RecordedPage, assemble};
+use crate::error::OpenError;
 use crate::har::timestamp;
 use crate::har_model::{Count, Fields, Number, Text};
 use crate::notes::ImportNotes;
-use crate::open::{ImportOptions, OpenError, OpenedReplica};
+use crate::result::{ImportOptions, OpenedReplica};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

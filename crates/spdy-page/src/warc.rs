@@ -20,15 +20,17 @@ use url::Url;
 
 use crate::archive;
 use crate::assemble::kinds_of_redirects;
+use crate::builder::{frames_in, location};
 use crate::coding;
-use crate::graph::{frames_in, location, references_of};
+use crate::error::OpenError;
+use crate::from_replica::references_of;
 use crate::head::{self, Head};
 use crate::limits::{DECODED_BODY_BYTES, Limits};
 use crate::notes::ImportNotes;
 use crate::observed::Observation;
-use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::record::{self, WarcRecord};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
+use crate::result::{ImportOptions, OpenedReplica};
 
 /// The page in `records`.
 pub(crate) fn import(

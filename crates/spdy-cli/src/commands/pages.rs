@@ -9,7 +9,7 @@ use crate::commands::Usage;
 /// Opens a page: `flags` or `portal`, else of a file of that name, else of an experiment. A name that nothing has is a usage error.
 pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<OpenedReplica> {
     match open::open_with(name, options) {
-        Err(OpenError::NotFound { name }) => {
+        Err(OpenError::NotFound { name, .. }) => {
             let of_experiment = shipped::page(&name).map(OpenedReplica::whole);
             of_experiment.ok_or_else(|| {
                 let shipped = shipped::PAGES.join(", ");

@@ -7,18 +7,20 @@ use jiff::Timestamp;
 use url::Url;
 
 use super::answer::{self, TransactionMessages};
-use super::event::{self, Id};
+use super::event::Id;
 use super::log::{Hop, Log, Transaction, TransactionId};
 use super::page::{LogPage, site};
+use super::parse;
 use super::watched::{ObservationMatcher, Times, seconds};
 use crate::assemble::{document, kinds_of_redirects};
 use crate::devtools::{Observations, ObservedRequest, RequestInitiator};
+use crate::error::OpenError;
 use crate::head::Head;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::observed::{Failure, Observation};
-use crate::open::{ImportOptions, OpenError, OpenedReplica};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
+use crate::result::{ImportOptions, OpenedReplica};
 
 /// The page of a NetLog from another recorder.
 ///
@@ -69,7 +71,7 @@ fn open(
         form: "NetLog",
         what,
     };
-    if event::read(text, &mut log).map_err(|fault| json(fault.to_string()))? {
+    if parse::parse(text, &mut log).map_err(|fault| json(fault.to_string()))? {
         notes.remark("the log is cut off: its browser was killed");
     }
     if !log.is_known {

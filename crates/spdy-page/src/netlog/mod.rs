@@ -8,7 +8,7 @@
 //! ],
 //! "polledData": …}
 //!
-//!  bytes ─► event.rs ─► log.rs ─► answer.rs (http1.rs, http2.rs) ─► import.rs ─► Replica
+//!  bytes ─► parse.rs (event.rs) ─► log.rs ─► answer.rs (http1.rs, http2.rs) ─► import.rs ─► Replica
 //!           lenient     by source   heads and bodies                  ▲ page.rs: whose
 //!                                                        devtools.rs ─┘ watched.rs: initiators, times, priorities
 //! ```
@@ -27,6 +27,7 @@ mod http2;
 mod import;
 mod log;
 mod page;
+mod parse;
 mod watched;
 
 pub use import::{import, record};

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use super::log::{Hop, Log};
 use crate::devtools::Observations;
+use crate::error::OpenError;
 use crate::notes::ImportNotes;
-use crate::open::{ImportOptions, OpenError};
+use crate::result::ImportOptions;
 
 /// One page of the log.
 pub(super) struct LogPage {
