@@ -15,7 +15,7 @@ use std::path::Path;
 use spdy_page::coding;
 use spdy_page::graph::{PageGraph, Trigger};
 use spdy_page::head;
-use spdy_page::observed::Observation;
+use spdy_page::observation::Observation;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use url::Url;
 

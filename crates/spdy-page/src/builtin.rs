@@ -5,9 +5,10 @@
 
 use bytes::Bytes;
 
+use crate::coding;
 use crate::limits::Limits;
 use crate::replica::Replica;
-use crate::{archive, coding, record};
+use crate::replica::{archive, warc_record};
 
 /// The shipped names, as [`open`](crate::open::open) knows them.
 pub const NAMES: [&str; 2] = ["flags", "portal"];
@@ -36,7 +37,7 @@ fn shipped(name: &str) -> Replica {
     let limits = Limits::default();
     let records = coding::gunzip(file, limits.inflated_bytes)
         .unwrap_or_else(|error| panic!("shipped replica {name} does not inflate: {error}"));
-    record::read_all(&Bytes::from(records), &limits)
+    warc_record::read_all(&Bytes::from(records), &limits)
         .and_then(|records| archive::decode(&records, &limits))
         .unwrap_or_else(|error| panic!("shipped replica {name}: {error}"))
 }

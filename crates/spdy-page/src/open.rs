@@ -17,12 +17,15 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use crate::builtin;
 use crate::coding::{self, CodingError};
+use crate::import::har::import;
+use crate::import::{mahimahi, netlog, speedreport, warc};
 use crate::limits::Limits;
-use crate::{archive, builtin, har, mahimahi, netlog, record, speedreport, warc};
+use crate::replica::{archive, warc_record};
 
 pub use crate::error::OpenError;
-pub use crate::result::{ImportOptions, OpenedReplica};
+pub use crate::import::result::{ImportOptions, OpenedReplica};
 
 /// Opens a shipped replica by its name, or the file or folder at that path.
 ///
@@ -190,7 +193,7 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<OpenedRe
         .unwrap_or(&file)
         .trim_ascii_start();
     if file.starts_with(b"WARC/") {
-        let records = record::read_all(&file, limits)?;
+        let records = warc_record::read_all(&file, limits)?;
         if archive::is_replica(&records) {
             return Ok(OpenedReplica::whole(archive::decode(&records, limits)?));
         }
@@ -236,7 +239,7 @@ fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<OpenedR
             Err(OpenError::Json { form: "JSON", what })
         }
         // A fault in the text is told by the reader, which also mends what can be mended.
-        _ => har::import(text, name, options),
+        _ => import::import(text, name, options),
     }
 }
 

@@ -10,7 +10,7 @@ use proptest::prelude::*;
 use spdy_page::archive;
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
-use spdy_page::observed::{Failure, Observation};
+use spdy_page::observation::{Failure, Observation};
 use spdy_page::open::{ImportOptions, read};
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 

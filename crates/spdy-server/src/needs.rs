@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use http::Method;
 use spdy_page::graph::{Node, PageGraph};
-use spdy_page::named::{in_css, in_html};
+use spdy_page::references::{in_css, in_html};
 use spdy_page::replica::{Kind, Replica};
 use url::Url;
 

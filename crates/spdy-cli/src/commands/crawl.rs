@@ -23,8 +23,8 @@ use spdy_frame::priority::Priority;
 use spdy_page::coding;
 use spdy_page::head::{self, Head};
 use spdy_page::modules::{self, DocumentModules, ImportMap};
-use spdy_page::named;
-use spdy_page::observed::Observation;
+use spdy_page::observation::Observation;
+use spdy_page::references;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_rewrite::css::{self, StylesheetContext};
 use spdy_rewrite::html::HtmlRewriter;
@@ -316,12 +316,12 @@ fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<
             let mut unread = Vec::new();
             page.write(&decoded.text, &mut unread);
             let references = page.end(&mut unread).take_references();
-            (named::in_html(&decoded.text, url), references)
+            (references::in_html(&decoded.text, url), references)
         }
         Kind::Stylesheet => {
             let sheet =
                 css::rewrite_bytes(&rules, &StylesheetContext::own(url), &decoded.text, None);
-            (named::in_css(&decoded.text, url), sheet.references)
+            (references::in_css(&decoded.text, url), sheet.references)
         }
         Kind::Script => {
             import(&String::from_utf8_lossy(&decoded.text), import_map, url);

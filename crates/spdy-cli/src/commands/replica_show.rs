@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use spdy_page::graph::{PageGraph, Trigger};
-use spdy_page::observed::{Failure, Observation};
+use spdy_page::observation::{Failure, Observation};
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_page::summary::{HostSummary, Summary};

@@ -307,7 +307,7 @@ fn page_with_failures() -> spdy_page::replica::Replica {
         <script>document.write('<script src=\"http://dead.test/x.js?' + Math.random() + '\"></' + 'script>')</script>";
     let url = "http://www.portal.test/".parse().expect("a URL");
     let document = Exchange::synthetic(url, Kind::Document, "text/html", html);
-    let failure = |url: &str, error: &str| spdy_page::observed::Failure {
+    let failure = |url: &str, error: &str| spdy_page::observation::Failure {
         method: "GET".to_owned(),
         url: url.to_owned(),
         error: error.to_owned(),

@@ -26,7 +26,7 @@ use spdy_net::tls::pins::Pin;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_page::graph::Trigger;
 use spdy_page::head;
-use spdy_page::observed::Failure;
+use spdy_page::observation::Failure;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::serve::{AccessLogEntry, ServeConfig};
 use spdy_tun::host::Host;

@@ -2,7 +2,7 @@
 //!
 //! For each exchange in the order of its request, the first of these that applies:
 //!
-//! 1. the recorded initiator, or the redirect that leads to it (`graph.rs`);
+//! 1. the recorded initiator, or the redirect that leads to it (`builder.rs`);
 //! 2. its Referer, if that is a style sheet or a script;
 //! 3. a real script, or the script in a real document, that mentions its path;
 //! 4. its time: while the document of its Referer (or the page) arrived, the share of that document that was there;
@@ -14,10 +14,10 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use crate::builder::{Cause, GraphBuilder, Placement};
 use crate::graph::MAX_DELAY;
+use crate::graph::builder::{Cause, GraphBuilder, Placement};
+use crate::graph::html::{Role, ScriptMode};
 use crate::head::{self, Head};
-use crate::html::{Role, ScriptMode};
 use crate::replica::{Initiator, Kind, Replica, without_fragment};
 
 /// What starts this soon after the end of a script or sheet was asked for by it, whatever it is.

@@ -3,8 +3,8 @@
 //! A browser that draws nothing yet asks for what is needed to draw first. It calls that phase over when its parser meets the body: the
 //! `body` tag, or the first element that no head can have.
 
-use crate::builder::text_of;
-use crate::html;
+use crate::graph::builder::text_of;
+use crate::graph::html;
 use crate::replica::{Exchange, Kind};
 
 /// Bytes of the body of `exchange`, as transferred, up to behind the first tag of the document's body; `None` if it is no real document, or

@@ -6,7 +6,7 @@ use lol_html::html_content::Element;
 use lol_html::{HtmlRewriter, Settings, element};
 use spdy_rewrite::{html::entities, html::srcset};
 
-use crate::css;
+use crate::graph::css;
 
 /// How the document uses what it names.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

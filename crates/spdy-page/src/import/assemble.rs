@@ -8,17 +8,17 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use url::Url;
 
-use crate::archive::LONGEST;
-use crate::builder::location;
 use crate::coding;
 use crate::error::OpenError;
-use crate::filler::filler;
+use crate::graph::builder::location;
 use crate::head::{self, Head};
+use crate::import::result::OpenedReplica;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
-use crate::observed::Observation;
+use crate::replica::archive::LONGEST;
+use crate::replica::filler::filler;
+use crate::replica::observation::Observation;
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
-use crate::result::OpenedReplica;
 
 /// One exchange as it was told, header lists instead of heads.
 #[derive(Clone, Debug)]

@@ -15,12 +15,14 @@ use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::assemble::{RecordedExchange, RecordedPage, assemble};
 use crate::error::OpenError;
-use crate::har_model::{Entry, Fields, Har, HarInitiator, Header, Log, Number, Page, Shape};
+use crate::import::assemble::{RecordedExchange, RecordedPage, assemble};
+use crate::import::har::model::{
+    Entry, Fields, Har, HarInitiator, Header, Log, Number, Page, Shape,
+};
+use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::notes::ImportNotes;
 use crate::replica::without_fragment;
-use crate::result::{ImportOptions, OpenedReplica};
 
 /// Requests that must name a document as their Referer before it counts as a navigation; frames have fewer.
 const REFERRERS: usize = 5;

@@ -1,8 +1,8 @@
 //! The graph of a replica: texts first, then what was recorded.
 
-use crate::builder::GraphBuilder;
 use crate::graph::PageGraph;
-use crate::infer;
+use crate::graph::builder::GraphBuilder;
+use crate::graph::inference;
 use crate::replica::{Exchange, Replica};
 
 impl PageGraph {
@@ -17,7 +17,7 @@ impl PageGraph {
     pub fn of(replica: &Replica) -> Self {
         let mut plan = GraphBuilder::new(&replica.exchanges, replica.start);
         plan.place_start();
-        infer::place_rest(&mut plan, replica);
+        inference::place_rest(&mut plan, replica);
         plan.into_graph(replica.load)
     }
 }

@@ -8,9 +8,9 @@
 //! ],
 //! "polledData": …}
 //!
-//!  bytes ─► parse.rs (event.rs) ─► log.rs ─► answer.rs (http1.rs, http2.rs) ─► import.rs ─► Replica
-//!           lenient     by source   heads and bodies                  ▲ page.rs: whose
-//!                                                        devtools.rs ─┘ watched.rs: initiators, times, priorities
+//!  bytes ─► parse.rs (event.rs) ─► log.rs ─► messages.rs (http1.rs, http2.rs) ─► import.rs ─► Replica
+//!           lenient                by source  heads and bodies                        ▲ page.rs: which page
+//!                                                                       devtools.rs ──┘ observation_matcher.rs: initiators, times, priorities
 //! ```
 //!
 //! The log has the plain bytes of every connection, also of those under TLS. So the heads of HTTP/1.1 and all bodies are
@@ -20,14 +20,14 @@
 //!
 //! A log ends where its browser was killed. What stands before the cut is read.
 
-mod answer;
 mod event;
 mod http1;
 mod http2;
 mod import;
 mod log;
+mod messages;
+mod observation_matcher;
 mod page;
 mod parse;
-mod watched;
 
 pub use import::{import, record};

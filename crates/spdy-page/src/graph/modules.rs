@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde_json::{Map, Value};
 use url::Url;
 
-use crate::html;
+use crate::graph::html;
 
 /// The longest specifier that is looked for, bytes.
 const LONGEST_SPECIFIER: usize = 2048;

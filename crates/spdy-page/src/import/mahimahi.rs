@@ -16,17 +16,17 @@ use std::net::IpAddr;
 use bytes::{Bytes, BytesMut};
 use url::Url;
 
-use crate::assemble::{document, kinds_of_redirects};
-use crate::builder::location;
 use crate::error::OpenError;
-use crate::from_replica::references_of;
+use crate::graph::builder::location;
+use crate::graph::from_replica::references_of;
 use crate::head::Head;
+use crate::import::assemble::{document, kinds_of_redirects};
+use crate::import::result::{ImportOptions, OpenedReplica};
+use crate::import::warc;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
-use crate::observed::Observation;
+use crate::replica::observation::Observation;
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
-use crate::result::{ImportOptions, OpenedReplica};
-use crate::warc;
 
 /// Redirects that are followed back from the page.
 const REDIRECTS: usize = 8;

@@ -24,8 +24,8 @@ use url::Url;
 use crate::error::OpenError;
 use crate::head::{self, Head};
 use crate::limits::Limits;
-use crate::observed::{Failure, Observation};
-use crate::record::{self, WarcRecord, Writer};
+use crate::replica::observation::{Failure, Observation};
+use crate::replica::warc_record::{self, WarcRecord, Writer};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
 
 /// What the field `replica` of the first record says.
@@ -225,7 +225,9 @@ fn push_exchange(
     let request = complete(&exchange.request_head);
     let response = complete(&exchange.response_head);
     let (before, after) = match Head::parse(&response) {
-        Some(head) if unwraps(&exchange.method, &head) => record::chunk_frame(exchange.body.len()),
+        Some(head) if unwraps(&exchange.method, &head) => {
+            warc_record::chunk_frame(exchange.body.len())
+        }
         _ => (String::new(), ""),
     };
     let metadata = json(&ExchangeFields {
@@ -471,7 +473,7 @@ fn decode_exchange(
     let (response_head, wire) = split(&response.block, limits)?;
     let parsed = Head::parse(&response_head).ok_or("response without a status line")?;
     let body = if unwraps(&method, &parsed) {
-        record::unchunk(&wire).ok_or("body is not chunked, though its head says so")?
+        warc_record::unchunk(&wire).ok_or("body is not chunked, though its head says so")?
     } else {
         wire
     };

@@ -7,12 +7,12 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::Url;
 
-use crate::assemble::{RecordedExchange, RecordedPage, assemble};
 use crate::error::OpenError;
-use crate::har::timestamp;
-use crate::har_model::{Count, Fields, Number, Text};
+use crate::import::assemble::{RecordedExchange, RecordedPage, assemble};
+use crate::import::har::import::timestamp;
+use crate::import::har::model::{Count, Fields, Number, Text};
+use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::notes::ImportNotes;
-use crate::result::{ImportOptions, OpenedReplica};
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

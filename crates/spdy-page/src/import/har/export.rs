@@ -18,8 +18,8 @@ use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
 use crate::coding;
-use crate::har_cookies;
 use crate::head::Head;
+use crate::import::har::cookies;
 use crate::limits::DECODED_BODY_BYTES;
 use crate::replica::{Exchange, Initiator, Kind, Replica};
 
@@ -150,7 +150,7 @@ fn request(exchange: &Exchange) -> Value {
         "method": exchange.method.as_str(),
         "url": exchange.url.as_str(),
         "httpVersion": version(exchange, head.as_ref()),
-        "cookies": head.as_ref().map(har_cookies::sent).unwrap_or_default(),
+        "cookies": head.as_ref().map(cookies::sent).unwrap_or_default(),
         "headers": fields(head.as_ref()),
         "queryString": query,
         "headersSize": exchange.request_head.len(),
@@ -182,7 +182,7 @@ fn response(exchange: &Exchange) -> Value {
         "status": exchange.status().unwrap_or(0),
         "statusText": reason.unwrap_or_default(),
         "httpVersion": version(exchange, head.as_ref()),
-        "cookies": head.as_ref().map(har_cookies::set).unwrap_or_default(),
+        "cookies": head.as_ref().map(cookies::set).unwrap_or_default(),
         "headers": fields(head.as_ref()),
         "content": content(exchange, head.as_ref(), value("content-type")),
         "redirectURL": value("location"),

@@ -14,7 +14,7 @@
 //!              initiator      what made the page ask
 //! ```
 //!
-//! The file that keeps it is `archive.rs`; what needs what is `graph.rs`.
+//! `archive.rs` defines the file that stores it, `graph/` which exchange needs which.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -26,7 +26,7 @@ use serde::{Deserialize, Serialize};
 use url::Url;
 
 use crate::head;
-use crate::observed::{Failure, Observation};
+use crate::replica::observation::{Failure, Observation};
 
 /// What a resource is to the page: it decides priority and what it blocks.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
@@ -67,7 +67,7 @@ pub enum Initiator {
         /// Index of the redirecting exchange in [`Replica::exchanges`].
         index: usize,
     },
-    /// Not recorded. `graph.rs` finds out, or guesses.
+    /// Not recorded. `graph/` finds out, or guesses.
     Unknown,
 }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use super::log::Hop;
 use super::page::LogPage;
-use crate::archive::LONGEST;
-use crate::devtools::{Observations, ObservedRequest};
+use crate::import::devtools::{Observations, ObservedRequest};
+use crate::replica::archive::LONGEST;
 use crate::replica::without_fragment;
 
 /// The observations, indexed by request.

@@ -1,7 +1,7 @@
 //! The dependencies between resources: the plan that a page load follows.
 //!
 //! Where bodies are real, their text shows what they name, and at which byte (`html.rs`, `css.rs`). What no text names
-//! is placed by what was recorded (`infer.rs`). Both build one tree over the exchanges:
+//! is placed by what was recorded (`inference.rs`). Both build one tree over the exchanges:
 //!
 //! ```text
 //! Start ─► redirect ─Done─► document ─Bytes 412─► a.css ─Done─► font.woff

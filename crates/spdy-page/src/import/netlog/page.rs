@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use super::log::{Hop, Log};
-use crate::devtools::Observations;
 use crate::error::OpenError;
+use crate::import::devtools::Observations;
+use crate::import::result::ImportOptions;
 use crate::notes::ImportNotes;
-use crate::result::ImportOptions;
 
 /// One page of the log.
 pub(super) struct LogPage {

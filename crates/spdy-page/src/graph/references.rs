@@ -2,8 +2,8 @@
 
 use url::Url;
 
-use crate::css;
-use crate::html::{self, Role};
+use crate::graph::css;
+use crate::graph::html::{self, Role};
 
 /// URLs that a browser would request on reading the HTML document `text`, which is at `url`: in the order of the text,
 /// resolved, without fragments. Frames and what the load does not wait for are left out.

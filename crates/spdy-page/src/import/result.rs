@@ -1,9 +1,9 @@
 //! The options of an import, and what it returns.
 
-use crate::archive;
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
 use crate::replica::Replica;
+use crate::replica::archive;
 
 /// Options of an import.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

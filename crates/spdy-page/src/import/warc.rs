@@ -18,19 +18,19 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use url::Url;
 
-use crate::archive;
-use crate::assemble::kinds_of_redirects;
-use crate::builder::{frames_in, location};
 use crate::coding;
 use crate::error::OpenError;
-use crate::from_replica::references_of;
+use crate::graph::builder::{frames_in, location};
+use crate::graph::from_replica::references_of;
 use crate::head::{self, Head};
+use crate::import::assemble::kinds_of_redirects;
+use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::limits::{DECODED_BODY_BYTES, Limits};
 use crate::notes::ImportNotes;
-use crate::observed::Observation;
-use crate::record::{self, WarcRecord};
+use crate::replica::archive;
+use crate::replica::observation::Observation;
+use crate::replica::warc_record::{self, WarcRecord};
 use crate::replica::{Exchange, Initiator, Kind, Replica};
-use crate::result::{ImportOptions, OpenedReplica};
 
 /// The page in `records`.
 pub(crate) fn import(
@@ -317,7 +317,7 @@ pub(crate) fn body(
     let (chunked, codings) = (head.is_chunked(), head.content_codings());
     let announced = head.content_length();
     let is_odd = announced.is_none() && head.value("content-length").is_some();
-    let mut body = match chunked.then(|| record::unchunk(&wire)) {
+    let mut body = match chunked.then(|| warc_record::unchunk(&wire)) {
         Some(Some(body)) => body,
         Some(None) => {
             notes.remark("some bodies were stored without the chunks that their heads tell of");

@@ -6,10 +6,10 @@ use std::time::Duration;
 use url::Url;
 
 use crate::coding::{self, DecodedBody};
-use crate::css;
+use crate::graph::css;
+use crate::graph::html::{self, Role, ScriptMode};
 use crate::graph::{Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger};
 use crate::head::Head;
-use crate::html::{self, Role, ScriptMode};
 use crate::limits::DECODED_BODY_BYTES;
 use crate::replica::{Exchange, Kind, without_fragment};
 

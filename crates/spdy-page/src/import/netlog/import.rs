@@ -6,21 +6,21 @@ use std::time::Duration;
 use jiff::Timestamp;
 use url::Url;
 
-use super::answer::{self, TransactionMessages};
 use super::event::Id;
 use super::log::{Hop, Log, Transaction, TransactionId};
+use super::messages::{self, TransactionMessages};
+use super::observation_matcher::{ObservationMatcher, Times, seconds};
 use super::page::{LogPage, site};
 use super::parse;
-use super::watched::{ObservationMatcher, Times, seconds};
-use crate::assemble::{document, kinds_of_redirects};
-use crate::devtools::{Observations, ObservedRequest, RequestInitiator};
 use crate::error::OpenError;
 use crate::head::Head;
+use crate::import::assemble::{document, kinds_of_redirects};
+use crate::import::devtools::{Observations, ObservedRequest, RequestInitiator};
+use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::limits::Limits;
 use crate::notes::ImportNotes;
-use crate::observed::{Failure, Observation};
+use crate::replica::observation::{Failure, Observation};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
-use crate::result::{ImportOptions, OpenedReplica};
 
 /// The page of a NetLog from another recorder.
 ///
@@ -77,7 +77,7 @@ fn open(
     if !log.is_known {
         return Err(json("no event types among its constants".to_owned()));
     }
-    let mut exact = answer::from_connections(&mut log);
+    let mut exact = messages::from_connections(&mut log);
     let page = LogPage::choose(&log, options, observations, &mut notes)?;
     let mut recording = Recording {
         log: &log,
@@ -197,7 +197,7 @@ impl Recording<'_> {
             let place = (id, nth, index);
             let Some(answer) = exact
                 .remove(&place)
-                .or_else(|| answer::from_events(transaction, &method))
+                .or_else(|| messages::from_events(transaction, &method))
             else {
                 continue;
             };
@@ -299,7 +299,7 @@ impl Recording<'_> {
                 "some heads and bodies are as Chromium read them, and not out of the bytes of their connection",
             );
         }
-        let socket = answer::socket(self.log, transaction);
+        let socket = messages::socket(self.log, transaction);
         let next = u32::try_from(self.connections.len()).unwrap_or(u32::MAX);
         let connection = socket.map(|socket| *self.connections.entry(socket).or_insert(next));
         let told = seen.and_then(|seen| self.seen(seen));
@@ -348,7 +348,7 @@ impl Recording<'_> {
             url: url.clone(),
             method: method.clone(),
             // Of sockets of QUIC the log tells no address.
-            address: answer::address(self.log, transaction)
+            address: messages::address(self.log, transaction)
                 .or_else(|| told.and_then(|seen| seen.address)),
             request_head: answer.request_head,
             response_head: answer.response_head,

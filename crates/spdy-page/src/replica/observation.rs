@@ -1,7 +1,7 @@
 //! What only a recorder in a live browser can observe, of an exchange and of a failed request.
 //!
 //! None of it is needed to load or to serve a page. It records how the page was loaded, and replaces two guesses of
-//! `graph.rs`: the initiator, and how long the evaluation took.
+//! `graph/inference.rs`: the initiator, and how long the evaluation took.
 
 use std::time::Duration;
 
