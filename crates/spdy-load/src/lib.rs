@@ -9,7 +9,7 @@
 //!     |                                                            |
 //!  session.rs: pace.rs says when, slots say what is in flight -----+
 //!     |
-//!  wire.rs: spdy | http1 | http2                the bytes of one connection, counted by traffic.rs
+//!  wire/: spdy | http1 | http2                  the bytes of one connection, counted by traffic.rs
 //! ```
 //!
 //! A session is one task; a request is none, and in SPDY and HTTP/1.1 it allocates next to nothing, so that
@@ -23,6 +23,7 @@ mod fine_timer;
 mod pace;
 pub mod plan;
 pub mod process;
+mod progress;
 pub mod report;
 pub mod run;
 mod session;

@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
 use crate::traffic::{self, CountingIo, Traffic};
-use crate::wire::Event;
+use crate::wire::event::Event;
 use crate::wire::ring::Ring;
 
 /// Bytes read at once.

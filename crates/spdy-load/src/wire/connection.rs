@@ -1,17 +1,4 @@
-//! One connection as a session drives it: requests in, what became of them out; polled, never spawned.
-//!
-//! ```text
-//!   send(slot) ----> queue -- flush --> socket
-//!   events <-------- decode <- receive - socket
-//! ```
-//!
-//! A wire knows its requests by the slot that the session gave them. What it sends is written on `flush`, so
-//! that all requests that became due at once leave in one write.
-
-mod http1;
-mod http2;
-mod ring;
-mod spdy;
+//! A connection of any protocol, behind one set of verbs.
 
 use std::rc::Rc;
 use std::task::Context;
@@ -22,29 +9,10 @@ use spdy_net::protocol::Protocol;
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
 use crate::traffic::Traffic;
+use crate::wire::event::Event;
 use crate::wire::http1::Http1Wire;
 use crate::wire::http2::Http2Wire;
 use crate::wire::spdy::SpdyWire;
-
-/// What became of a request, or of the connection.
-#[derive(Debug)]
-pub(crate) enum Event {
-    /// A whole answer.
-    Answered {
-        slot: usize,
-        status: u16,
-        body_bytes: u64,
-    },
-    /// There will be none.
-    Lost {
-        slot: usize,
-        fault: Fault,
-        /// The server has not begun with it: it may be sent on another connection.
-        again: bool,
-    },
-    /// The connection is over; every request on it was told before.
-    Ended,
-}
 
 /// A connection of any protocol.
 pub(crate) enum Wire {
