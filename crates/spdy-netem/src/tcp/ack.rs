@@ -8,8 +8,9 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::config::LossDetection;
+use super::recovery_state::Phase;
 use super::scoreboard::SentSegment;
-use super::sender::{DUPLICATE_THRESHOLD, Fin, Phase, Sender};
+use super::sender::{DUPLICATE_THRESHOLD, Fin, Sender};
 use super::tlp::ProbeEvidence;
 use crate::segment::Segment;
 

@@ -1,10 +1,10 @@
-//! The congestion control that was configured, behind one set of verbs.
+//! The congestion control that was configured, behind one set of verbs: CUBIC (`cubic.rs`), or Reno (RFC 5681), which halves the
+//! window on a loss and adds a segment a round trip.
 
 use spdy_clock::Instant;
 
 use super::config::{CongestionControl, TcpConfig};
 use super::cubic::Cubic;
-use super::reno;
 
 #[derive(Clone, Debug)]
 pub(super) enum Congestion {
@@ -46,7 +46,7 @@ impl Congestion {
     pub(super) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
         match self {
             Self::Cubic(cubic) => cubic.reduced_threshold(cwnd),
-            Self::Reno => reno::reduced_threshold(cwnd),
+            Self::Reno => halved(cwnd),
         }
     }
 
@@ -71,4 +71,9 @@ impl Congestion {
             Self::Reno => cwnd,
         }
     }
+}
+
+/// Reno's threshold after a loss at window `cwnd`.
+fn halved(cwnd: u32) -> u32 {
+    (cwnd / 2).max(2)
 }

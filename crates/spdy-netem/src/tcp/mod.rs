@@ -6,7 +6,7 @@
 //!  endpoint      v                                  |        states, the doors, what goes next
 //!  ---------------------------------------------------------
 //!  sender    send_buffer -> scoreboard          reassembly     receiver
-//!            cwnd, cubic, reno, hystart         delayed_ack
+//!            cwnd, congestion, cubic, hystart         delayed_ack
 //!            ack -> recovery, rack, undo        receive_window
 //!            timers: rto, tlp, rack, persist    autotune
 //!  ---------------------------------------------------------
@@ -38,7 +38,7 @@ mod rack;
 mod reassembly;
 mod receiver;
 mod recovery;
-mod reno;
+mod recovery_state;
 mod rto;
 mod rtt;
 mod sacked;

@@ -3,7 +3,8 @@
 use spdy_clock::Instant;
 
 use super::ack::AckSummary;
-use super::sender::{Phase, Reduction, Sender};
+use super::recovery_state::{Phase, Reduction};
+use super::sender::Sender;
 
 impl Sender {
     /// Judges an acknowledgement that is not plain progress.

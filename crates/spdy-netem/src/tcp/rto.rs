@@ -4,7 +4,8 @@ use spdy_clock::Instant;
 
 use super::ack::AckSummary;
 use super::config::LossDetection;
-use super::sender::{Phase, Sender, TimerKind};
+use super::recovery_state::Phase;
+use super::sender::{Sender, TimerKind};
 
 impl Sender {
     /// The timer expired: everything that could have come back by now counts as lost, and the

@@ -23,35 +23,14 @@ use spdy_clock::Instant;
 use super::config::TcpConfig;
 use super::congestion::Congestion;
 use super::cwnd::Cwnd;
-use super::rack::Rack;
+use super::recovery_state::{PendingProbe, Phase, Rack, Reduction, Undo};
 use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
 use super::stats::TcpStats;
-use super::tlp::PendingProbe;
-use super::undo::Undo;
 
 /// Duplicate acknowledgements, or segments delivered above, that mean a loss.
 pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
-
-/// What the sender believes of the network.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Phase {
-    /// Nothing is wrong.
-    Open,
-    /// Something was delivered out of order.
-    Disorder,
-    /// A loss is being repaired; the window shrinks to the threshold.
-    Recovery,
-    /// The timer expired; everything starts from a window of one.
-    Loss,
-}
-
-impl Phase {
-    pub(super) fn is_recovering(self) -> bool {
-        matches!(self, Self::Recovery | Self::Loss)
-    }
-}
 
 /// What the timer is at present.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -69,15 +48,6 @@ pub(super) enum Fin {
     Queued,
     Sent,
     Acked,
-}
-
-/// Proportional rate reduction's account of one recovery (RFC 6937).
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reduction {
-    /// The window before.
-    pub(super) prior_cwnd: u32,
-    pub(super) delivered: u32,
-    pub(super) sent: u32,
 }
 
 #[derive(Clone, Debug)]

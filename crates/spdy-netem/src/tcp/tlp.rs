@@ -8,19 +8,11 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::sender::{Phase, Sender, TimerKind};
+use super::recovery_state::{PendingProbe, Phase};
+use super::sender::{Sender, TimerKind};
 
 /// Two ticks of Linux's clock: no timer is shorter.
 const LEAST: Duration = Duration::from_millis(2);
-
-/// A probe that was sent and not yet judged.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct PendingProbe {
-    /// Next sequence number when it was sent.
-    pub(super) end: u64,
-    /// It repeated a segment.
-    pub(super) was_repeat: bool,
-}
 
 /// What an acknowledgement says about a probe.
 #[derive(Clone, Copy, Debug, Default)]

@@ -4,9 +4,10 @@ use bytes::Bytes;
 use spdy_clock::Instant;
 
 use super::ack::clock_ms;
+use super::recovery_state::PendingProbe;
+use super::recovery_state::Phase;
 use super::scoreboard::SentSegment;
-use super::sender::{Fin, Phase, Sender, TimerKind};
-use super::tlp::PendingProbe;
+use super::sender::{Fin, Sender, TimerKind};
 
 /// The part of a segment that the sender decides.
 #[derive(Clone, Debug)]

@@ -6,20 +6,8 @@
 
 use spdy_clock::Instant;
 
-use super::sender::{Phase, Sender};
-
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo {
-    /// `una` when the reduction began; none if there is nothing to take back.
-    pub(super) marker: Option<u64>,
-    /// Threshold before the reduction.
-    pub(super) threshold: Option<u32>,
-    /// Retransmissions since then that no duplicate SACK has proved needless; none if nothing was
-    /// sent again yet.
-    pub(super) unproved: Option<u32>,
-    /// Peer's echo of this or later may be of a retransmission.
-    pub(super) first_resend_ms: Option<u64>,
-}
+use super::recovery_state::Phase;
+use super::sender::Sender;
 
 impl Sender {
     /// A reduction begins: from here on it may be taken back.
