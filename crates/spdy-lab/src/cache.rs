@@ -23,7 +23,7 @@ use http_cache_semantics::{BeforeRequest, CacheOptions, CachePolicy};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Replica};
 
-use crate::tls;
+use crate::sim::epoch::WALL_EPOCH;
 
 /// What the client has before a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -128,7 +128,7 @@ pub(crate) fn held<B>(
     if let Some(answered) = answered {
         set_apparent_age(response.headers_mut(), answered);
     }
-    let stored_at = answered.unwrap_or(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH);
+    let stored_at = answered.unwrap_or(SystemTime::UNIX_EPOCH + WALL_EPOCH);
     let options = CacheOptions {
         shared: false,
         ..CacheOptions::default()

@@ -16,6 +16,7 @@ use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use spdy_server::serve::ServeConfig;
 
 use crate::options::{Options, Push, RaceProtocol};
+use crate::sim::epoch::WALL_EPOCH;
 use crate::sim::seed;
 use crate::tls;
 
@@ -99,7 +100,7 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
             compression_window_bits: options.spdy_window_bits,
             ..ServerOptions::default()
         },
-        wall_clock: WallClock::FromEpoch(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH),
+        wall_clock: WallClock::FromEpoch(SystemTime::UNIX_EPOCH + WALL_EPOCH),
         ..ServeConfig::default()
     }
 }

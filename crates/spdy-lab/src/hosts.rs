@@ -20,7 +20,7 @@ use spdy_page::head;
 use spdy_page::replica::{Kind, Replica};
 use url::{Host, Url};
 
-use crate::browser::Page;
+use crate::page::Page;
 
 /// Where what was folded is found on the page's own host: the accelerator's form of a foreign URL.
 const FOLDED_PREFIX: &str = "/.spdy/1/";

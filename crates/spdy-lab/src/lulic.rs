@@ -23,7 +23,7 @@ use spdy_page::replica::{Kind, Replica};
 use spdy_page::{builtin, head};
 
 use crate::measure::Load;
-use crate::options::{Options, RaceProtocol};
+use crate::options::{LULIC_STREAMS, Options, RaceProtocol};
 use crate::race::{Race, RaceNetwork};
 
 /// Unrecorded properties of Lulic's page, server and browser.
@@ -66,7 +66,7 @@ impl Parameters {
     /// are scored on the cells that they were fitted to.
     pub const FITTED: Self = Self {
         image_bytes: Some(640),
-        streams: 46,
+        streams: LULIC_STREAMS,
         browser_ms: 305.0,
     };
 

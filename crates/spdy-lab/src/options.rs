@@ -16,7 +16,6 @@ use spdy_netem::profile::Era;
 use crate::accelerator::choice::Accelerator;
 use crate::cache::Cache;
 use crate::deployment::Deployment;
-use crate::lulic::Parameters;
 use crate::scheduler::choice::Scheduler;
 use crate::sim::dns::NameLookups;
 
@@ -171,6 +170,9 @@ pub const MIN_FRAME_BYTES: u32 = 64;
 /// The largest: as much as a client lets a stream send unasked.
 pub const MAX_FRAME_BYTES: u32 = 1024 * 1024;
 
+/// Streams at once in the [laboratory of Lulic](Options::lulic), from a fit of its data.
+pub(crate) const LULIC_STREAMS: u32 = 46;
+
 /// Every choice of a load but page, protocol, network and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
@@ -211,7 +213,7 @@ pub struct Options {
     /// What holds requests back that the page wants.
     pub scheduler: Scheduler,
     /// Whether the head of the document hints at what load waits for and its text does not name
-    /// ([`hints::preload_candidates`](crate::hints::preload_candidates)).
+    /// ([`PageGraph::preload_candidates`](spdy_page::graph::PageGraph::preload_candidates)).
     pub hints: bool,
     /// What the client has before the load.
     pub cache: Cache,
@@ -278,7 +280,7 @@ impl Options {
     /// The laboratory of Lulic 2013 (Ubuntu with Apache 2.2 and `mod_spdy`, Chromium 30): TLS 1.2 with tickets,
     /// Linux of 2013, host names in a file, plain zlib for header blocks.
     ///
-    /// One value is not from the paper but from a fit of its data ([`Parameters::FITTED`]): 46 streams at once, where `mod_spdy` would
+    /// One value is not from the paper but from a fit of its data ([`Parameters::FITTED`](crate::lulic::Parameters::FITTED)): 46 streams at once, where `mod_spdy` would
     /// have allowed 100. `docs/measurements/lulic.md` has its effect.
     #[must_use]
     pub fn lulic() -> Self {
@@ -290,7 +292,7 @@ impl Options {
             initial_window: None,
             name_lookups: NameLookups::Known,
             http1_connections: 6,
-            max_concurrent_streams: Parameters::FITTED.streams,
+            max_concurrent_streams: LULIC_STREAMS,
             spdy_compression: Compression::Zlib(9),
             spdy_window_bits: None,
             ip_pooling: false,

@@ -18,10 +18,11 @@ use std::ops::ControlFlow;
 use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
 
-use crate::browser::{self, Page};
+use crate::browser;
 use crate::hosts::HostLayout;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
+use crate::page::Page;
 use crate::sim::network::NetworkConfig;
 use crate::workers;
 

@@ -31,18 +31,17 @@ use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::body::content_coding::{Coding, Decoder};
 
-use crate::accelerator::ProxiedContent;
-use crate::browser::Page;
 use crate::cache::{self, Cache, CacheLookup};
 use crate::expected::BodyCheck;
-use crate::hints;
 use crate::measure::{Load, WaterfallRow};
 use crate::options::{Options, RaceProtocol};
+use crate::page::Page;
 use crate::page_load::{PageLoad, Request};
+use crate::proxied_content::ProxiedContent;
 use crate::recorded_request::request_of;
 use crate::scheduler::choice::Scheduler;
-use crate::scheduler::plan::UrgencyPlan;
 use crate::sim::traffic::Traffic;
+use crate::urgency::urgency_plan;
 
 /// The most that a body may decode to, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
@@ -158,13 +157,11 @@ impl<'a> LoadDriver<'a> {
         let mut machine = PageLoad::new(self.page.graph());
         machine.hint(self.page.hints().iter().copied());
         if self.options.hints && self.proxied_content.is_none() {
-            machine.hint(hints::preload_candidates(
-                self.page.replica(),
-                self.page.graph(),
-            ));
+            let graph = self.page.graph();
+            machine.hint(graph.preload_candidates(self.page.replica()));
         }
         if self.options.scheduler == Scheduler::Chromium {
-            machine.schedule(UrgencyPlan::of(self.page, self.protocol, self.options));
+            machine.schedule(urgency_plan(self.page, self.protocol, self.options));
         }
         machine.start(self.runtime.now());
         let machine = RefCell::new(machine);

@@ -13,7 +13,7 @@
 //! that is measured depends on them.
 
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use spdy_net::protocol::Protocol;
@@ -22,9 +22,7 @@ use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions, TlsVersion};
 
 use crate::options::{Options, RaceProtocol};
-
-/// 1 January 2030, within the life of the certificates.
-pub(crate) const WALL_EPOCH: Duration = Duration::from_secs(1_893_456_000);
+use crate::sim::epoch::WALL_EPOCH;
 
 fn identity() -> &'static Identity {
     static IDENTITY: OnceLock<Identity> = OnceLock::new();

@@ -28,4 +28,3 @@ mod node;
 mod seen;
 
 pub(crate) use node::load;
-pub(crate) use seen::{AcceleratedPage, ProxiedContent};

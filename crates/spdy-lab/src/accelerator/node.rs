@@ -20,12 +20,12 @@ use spdy_proxy::upstream::client::Upstream;
 use spdy_server::serve::ServeConfig;
 
 use crate::accelerator::choice::Accelerator;
-use crate::accelerator::seen::AcceleratedPage;
 use crate::accelerator::site;
-use crate::browser::{self, Page};
 use crate::ends;
 use crate::measure::Load;
 use crate::options::{Options, Push, RaceProtocol};
+use crate::page::{AcceleratedPage, Page};
+use crate::serve_page::serve_page;
 use crate::sim::executor::{Executor, ExecutorLimits};
 use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;
@@ -48,7 +48,7 @@ struct AcceleratorNode<'a> {
     serve: ServeConfig,
 }
 
-/// As [`browser::load`], with the accelerator that `options` choose.
+/// As [`browser::load`](crate::browser::load), with the accelerator that `options` choose.
 pub(crate) fn load(
     page: &Page,
     protocol: RaceProtocol,
@@ -67,7 +67,7 @@ pub(crate) fn load(
     };
     let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
     let client = client_of(&access, seed);
-    let seen = match page.seen(protocol.is_secure(), options.paper_urls) {
+    let seen = match page.accelerated(protocol.is_secure(), options.paper_urls) {
         Ok(seen) => seen,
         Err(why) => {
             let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
@@ -211,7 +211,7 @@ impl AcceleratorNode<'_> {
     /// Lets the clients of `access` in: the page's name leads to the accelerator, all others to their hosts.
     fn open(&self, access: &SimNetwork, seed: u64) {
         let quic = ends::quic(&access.config().server_tcp, seed);
-        browser::serve_page(
+        serve_page(
             self.page,
             self.protocol,
             self.options,

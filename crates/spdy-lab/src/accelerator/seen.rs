@@ -32,7 +32,8 @@ use url::{Position, Url};
 use crate::accelerator::fate::{self, Delivery, DirectReason};
 use crate::accelerator::modules::{Imports, PageImportMap};
 use crate::accelerator::site::{self, OperatorConfig, wall_now};
-use crate::browser::Page;
+use crate::page::{AcceleratedPage, Page};
+use crate::proxied_content::{DecodedBody, ProxiedContent, reference};
 use crate::recorded_request::request_of;
 
 /// The most that a body may decode to, bytes: as much as the accelerator takes of a page.
@@ -41,74 +42,21 @@ const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 /// A node that nothing leads to.
 const UNREACHABLE: Trigger = Trigger::Done { parent: usize::MAX };
 
-/// The page, and what the accelerator that it was seen through is configured with.
-pub(crate) struct AcceleratedPage {
-    /// The page with what was rewritten, and where it is asked for.
-    pub(crate) page: Page,
-    /// What comes through the accelerator.
-    pub(crate) content: ProxiedContent,
-    /// The names that lead to the accelerator.
-    pub(crate) names: Vec<String>,
-    pub(crate) sites: Sites,
-    /// What becomes of each node of the page.
-    pub(crate) deliveries: Vec<Delivery>,
-    /// Of each node, for how many seconds the accelerator may give its answer to everyone; `None` if it may keep none of it.
-    pub(crate) shared_lifetime_s: Vec<Option<u64>>,
-}
-
-/// What comes through the accelerator, and what it is.
-pub(crate) struct ProxiedContent {
-    /// By exchange.
-    bodies: Vec<Option<DecodedBody>>,
-    /// Nodes by how a page of the site names them: see [`reference`].
-    nodes: BTreeMap<String, usize>,
-    /// The page's own URL.
-    own: Url,
-}
-
-/// A body without its codings.
-pub(crate) struct DecodedBody {
-    /// `None` if its coding cannot be undone.
-    pub(crate) text: Option<Bytes>,
-    /// It is not as the origin has it, and offsets in it are of the text.
-    pub(crate) is_rewritten: bool,
-    /// The accelerator answers in place of the origin, with a status of its own.
-    pub(crate) is_replaced: bool,
-}
-
-impl ProxiedContent {
-    /// The body of `exchange`, if it comes through the accelerator.
-    pub(crate) fn body(&self, exchange: usize) -> Option<&DecodedBody> {
-        self.bodies[exchange].as_ref()
-    }
-
-    /// The nodes that the `Link` fields of a document's head ask for early.
-    pub(crate) fn hinted_nodes(&self, headers: &HeaderMap) -> Vec<usize> {
-        let links = headers.get_all(http::header::LINK).iter();
-        let links = links.filter_map(|link| link.to_str().ok());
-        let hints = links.filter(|link| link.contains("preload") || link.contains("subresource"));
-        let url = |link: &str| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned());
-        let target = |url: String| match Url::parse(&url) {
-            Ok(url) => reference(&self.own, &url),
-            Err(_) => url,
-        };
-        hints
-            .filter_map(url)
-            .filter_map(|url| self.nodes.get(&target(url)).copied())
-            .collect()
-    }
-}
-
-/// How a page at `own` names `url`: by its target where it is of the same host, else in full.
-fn reference(own: &Url, url: &Url) -> String {
-    match own.host() == url.host() {
-        true => head::target(url),
-        false => url[..Position::AfterQuery].to_owned(),
-    }
-}
-
 /// What a text names, by [place]: the target that it is moved to, in full where that is a name of its host's, or why it stays.
 type ReferencesByUrl = BTreeMap<String, Result<String, DirectReason>>;
+
+impl Page {
+    /// The page through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
+    pub(crate) fn accelerated(
+        &self,
+        secure: bool,
+        paper_urls: bool,
+    ) -> Result<&AcceleratedPage, &String> {
+        let made = &self.accelerated_pages[usize::from(secure) + 2 * usize::from(paper_urls)];
+        let made = made.get_or_init(|| AcceleratedPage::of(self, secure, paper_urls).map(Box::new));
+        made.as_deref()
+    }
+}
 
 impl AcceleratedPage {
     /// `page` through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.

@@ -18,7 +18,7 @@ use spdy_rewrite::rules::capability::{Key, Keys};
 use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
 use url::{Host, Url};
 
-use crate::tls;
+use crate::sim::epoch::WALL_EPOCH;
 
 /// What capabilities are made with: they are as long as any others.
 const SECRET: &[u8; 32] = b"a secret of nobody, in the lab's";
@@ -41,7 +41,7 @@ pub struct OperatorConfig {
 
 /// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
 pub(super) fn wall_now(replica: &Replica) -> SystemTime {
-    freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH)
+    freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + WALL_EPOCH)
 }
 
 /// The names that are the site's: the host of the page's document, of whatever redirects led to it, and those that its operator wrote.

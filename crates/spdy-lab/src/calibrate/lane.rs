@@ -14,10 +14,10 @@ use spdy_tun::limits::{Fault, ValidityLimits};
 use spdy_tun::measured::LinkStats;
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
-use crate::browser::Page;
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::subject::{Attempt, Workload};
 use crate::live::load::{self as live, LiveLoad, LoadSpec};
+use crate::page::Page;
 use crate::sim::seed;
 
 /// What model and kernel have in common.

@@ -9,13 +9,14 @@ use serde::{Serialize, Serializer};
 use spdy_netem::path::PathConfig;
 use spdy_tun::network::RealNetwork;
 
-use crate::browser::{self, Page};
+use crate::browser;
 use crate::calibrate::compare::{CellResult, ErrorStats, MAX_LOSSY_ERROR};
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::subject::{Attempt, Workload};
 use crate::live::load::{self as live, LoadSpec};
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
+use crate::page::Page;
 use crate::race::RaceNetwork;
 
 /// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads

@@ -8,11 +8,10 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
 use crate::claims::bench::{ClaimRunner, PageSet, Setting, change, profile, ratio};
-use crate::claims::claim::{
-    BoundSide, Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Point, Test, Unit,
-};
+use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::headers;
+use crate::claims::measured::{MeasuredResult, Point, Unit};
 use crate::claims::whitepaper::{self, plain, saved};
 use crate::deployment::Deployment;
 use crate::options::{Options, RaceProtocol};

@@ -10,12 +10,13 @@ use spdy_page::graph::{PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::Replica;
 
-use crate::browser::{self, Page};
-use crate::claims::claim::{MeasuredResult, Point};
+use crate::browser;
 use crate::claims::corpus::Corpus;
+use crate::claims::measured::{MeasuredResult, Point};
 use crate::hosts::folded;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
+use crate::page::Page;
 use crate::race::RaceNetwork;
 use crate::sim::seed;
 use crate::stats::{Bootstrap, Estimate};

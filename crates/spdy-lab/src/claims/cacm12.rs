@@ -2,8 +2,9 @@
 
 use crate::claims::belshe::top_300;
 use crate::claims::bench::{ClaimRunner, Figures, PageSet, Setting, change};
-use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Test, Unit};
+use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
+use crate::claims::measured::{MeasuredResult, Unit};
 
 const CONDITIONS: &str = "Google's test of 2011, the top 45 pages, SPDY without TLS; the network is not told; ours: pages of 2012-13 by \
                           --corpus, 2 Mbit/s down, 386 kbit/s up, 100 ms, no loss, TCP of 2009, initial window 3, each host its session";

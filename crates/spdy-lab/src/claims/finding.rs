@@ -3,7 +3,8 @@
 use serde::Serialize;
 
 use crate::claims::bench::ClaimRunner;
-use crate::claims::claim::{Claim, ClaimedResult, MeasuredResult, Paper, Test, Unit};
+use crate::claims::claim::{Claim, ClaimedResult, Paper, Test};
+use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::verdict::Verdict;
 
 /// What became of one claim.

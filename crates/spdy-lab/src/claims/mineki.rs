@@ -15,10 +15,9 @@ use crate::accelerator::choice::Accelerator;
 use crate::claims::bench::{
     ClaimRunner, FigurePair, PageSet, Pages, PairedLoads, Setting, profile, ratio_by_page,
 };
-use crate::claims::claim::{
-    BoundSide, Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Point, Test, Unit,
-};
+use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
+use crate::claims::measured::{MeasuredResult, Point, Unit};
 use crate::claims::pages::Objects;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::stats::Bootstrap;

@@ -5,7 +5,7 @@
 //!        │
 //!   bench.rs                    loads in virtual time: pages x settings x runs, the two ways in pairs
 //!        │
-//!   claim.rs                    Measured: figures with their intervals
+//!   measured.rs                 MeasuredResult: figures with their intervals
 //!        │
 //!   verdict.rs                  Verdict: from Expected and Measured alone, never typed by hand
 //!        │
@@ -23,7 +23,9 @@ mod corpus;
 mod factor;
 mod finding;
 mod headers;
+mod heads;
 mod markdown;
+mod measured;
 mod pages;
 mod papers;
 mod verdict;
@@ -37,10 +39,11 @@ mod unm;
 mod whitepaper;
 
 pub use bench::ClaimRunner;
-pub use claim::{BoundSide, Claim, ClaimedResult, MeasuredResult, Paper, Point, Trend, Unit};
+pub use claim::{BoundSide, Claim, ClaimedResult, Paper, Trend};
 pub use corpus::{Corpus, CorpusError};
 pub use finding::{ClaimResult, Shift};
 pub use markdown::{markdown, markdown_row};
+pub use measured::{MeasuredResult, Point, Unit};
 pub(crate) use mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
 pub use papers::all;
 pub use verdict::Verdict;

@@ -3,10 +3,9 @@
 use spdy_netem::profile::Era;
 
 use crate::claims::bench::{ClaimRunner, PageSet, Pages, Setting, ratio, ratio_by_page, saving};
-use crate::claims::claim::{
-    BoundSide, Claim, ClaimedResult, MeasuredResult, Paper, Test, Trend, Unit,
-};
+use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
+use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::pages::Objects;
 use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::dns::NameLookups;

@@ -6,10 +6,9 @@ use spdy_netem::profile::Era;
 
 use crate::cache::Cache;
 use crate::claims::bench::{ClaimRunner, PageSet, Setting, change, saving};
-use crate::claims::claim::{
-    BoundSide, Claim, ClaimedResult, MeasuredResult, Paper, Test, Trend, Unit,
-};
+use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
+use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::pages::page_of;
 use crate::deployment::Deployment;
 use crate::options::{Options, RaceProtocol};

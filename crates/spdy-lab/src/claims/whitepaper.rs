@@ -6,10 +6,9 @@ use spdy_netem::loss::LossModel;
 use spdy_netem::profile::Era;
 
 use crate::claims::bench::{ClaimRunner, PageSet, Setting, saving};
-use crate::claims::claim::{
-    Claim, ClaimedResult, MeasureFn, MeasuredResult, Paper, Test, Trend, Unit,
-};
+use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
+use crate::claims::measured::{MeasuredResult, Unit};
 use crate::options::{Options, Push, RaceProtocol};
 
 const TABLE: &str = "25 of the top 100 sites, 1 % loss; ours: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \

@@ -6,9 +6,9 @@ use spdy_page::replica::Replica;
 
 use super::examination::ExaminationCase;
 use super::remedy::{Remedy, own_host};
-use crate::browser::Page;
 use crate::hosts::folded;
 use crate::options::{Options, Push, RaceProtocol};
+use crate::page::Page;
 use crate::race::RaceNetwork;
 
 /// Everything that a load needs.

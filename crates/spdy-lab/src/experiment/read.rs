@@ -8,6 +8,7 @@ use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
 use toml::Spanned;
 
+use crate::experiment::conditions::Conditions;
 use crate::experiment::error::{PlanError, TextPosition};
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_LOADS, MAX_RUNS, MAX_SEED, Plan};
@@ -208,12 +209,30 @@ fn with_example(error: &toml::de::Error) -> String {
     )
 }
 
+impl Plan {
+    /// Reads a plan, and tries every combination of levels.
+    ///
+    /// # Errors
+    ///
+    /// The line of what is wrong and what was wanted, or the cell whose levels do not go together.
+    pub fn parse(text: &str) -> Result<Self, PlanError> {
+        let plan = plan(text)?;
+        // Pages and protocols do not change what goes together.
+        let combinations = plan.len() / plan.pages.len() / plan.protocols.len();
+        for number in 0..combinations {
+            let cell = plan.cell_at(number * plan.protocols.len());
+            Conditions::of(&cell)?;
+        }
+        Ok(plan)
+    }
+}
+
 /// The plan that `text` writes down. Whether its levels go together is not looked at here.
 ///
 /// # Errors
 ///
 /// The first fault, with its line.
-pub(crate) fn plan(text: &str) -> Result<Plan, PlanError> {
+fn plan(text: &str) -> Result<Plan, PlanError> {
     let reader = Reader(text);
     toml::from_str::<toml::Table>(text)
         .or_else(|error| reader.fault(&error.span().unwrap_or(0..0), error.message().to_owned()))?;

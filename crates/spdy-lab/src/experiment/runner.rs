@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 use spdy_page::archive;
 use spdy_page::replica::Replica;
 
-use crate::browser::{self, Page};
+use crate::browser;
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::RealRun;
 use crate::experiment::conditions::Conditions;
@@ -18,6 +18,7 @@ use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
 use crate::hosts::HostLayout;
 use crate::measure::Load;
+use crate::page::Page;
 use crate::workers;
 
 /// A plan that can be run.

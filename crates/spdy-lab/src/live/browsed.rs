@@ -9,9 +9,10 @@ use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
 
-use crate::browser::{self, Page};
+use crate::browser;
 use crate::live::visit::BrowserLoad;
 use crate::options::{Options, RaceProtocol};
+use crate::page::Page;
 use crate::race::RaceNetwork;
 use crate::stats::median;
 

@@ -203,8 +203,8 @@ mod tests {
     use spdy_page::builtin;
 
     use super::*;
-    use crate::browser::Page;
     use crate::options::{Options, RaceProtocol};
+    use crate::page::Page;
     use crate::race::RaceNetwork;
 
     /// A load that was made in virtual time, as if the link had carried it.

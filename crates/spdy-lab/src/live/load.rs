@@ -15,7 +15,6 @@ use spdy_tun::host::SERVER;
 use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
 
-use crate::browser::Page;
 use crate::live::addresses;
 use crate::live::clock::LiveRuntime;
 use crate::live::far_side::ServerSide;
@@ -24,6 +23,7 @@ use crate::live::on_host::block_on;
 use crate::live::sockets::LiveNetwork;
 use crate::measure::Load;
 use crate::options::{Options, RaceProtocol};
+use crate::page::Page;
 use crate::sim::traffic::Traffic;
 use crate::tab::LoadDriver;
 

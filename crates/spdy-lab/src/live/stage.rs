@@ -32,12 +32,12 @@ use spdy_server::serve::{AccessLogEntry, ServeConfig};
 use spdy_tun::host::Host;
 use url::Url;
 
-use crate::browser::Page;
 use crate::live::addresses;
 use crate::live::expected_failures::ExpectedFailures;
 use crate::live::far_side::{RunningServers, ServerSide};
 use crate::live::names::Resolver;
 use crate::options::{Options, RaceProtocol};
+use crate::page::Page;
 
 /// What browsers ask for of their own accord, for the tab.
 const FAVICON: &str = "/favicon.ico";

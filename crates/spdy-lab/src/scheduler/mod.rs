@@ -6,7 +6,7 @@
 //!                         └─ the network service's: so many at once that can wait
 //! ```
 //!
-//! [`choice`] names the schedulers that there are, [`plan`] says how urgent each request of a page is and where its documents' heads
+//! [`choice`] names the schedulers that there are, [`plan`] holds how urgent each request of a page is and where its documents' heads
 //! end, and `throttle` is the machine. `docs/explanation/page-load-model.md` has the sources of its numbers.
 
 pub mod choice;

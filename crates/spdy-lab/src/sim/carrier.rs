@@ -21,16 +21,15 @@ use spdy_netem::path::{Direction, Path, PathOutcome};
 use spdy_netem::segment::Segment;
 use spdy_netem::tcp::Tcp;
 
+use crate::sim::config::NetworkConfig;
+use crate::sim::datagram::{Datagram, UdpSockets};
 use crate::sim::dns;
-use crate::sim::endpoint::{Connection, Endpoint, EndpointId, Handle, Side, wake};
-use crate::sim::network::{Acceptor, NetworkConfig};
+use crate::sim::endpoint::{Connection, Endpoint, EndpointId, Handle, OnEstablished, Side, wake};
 use crate::sim::packet::{Packet, PacketContent, Token};
 use crate::sim::runtime::SimRuntime;
 use crate::sim::seed;
-use crate::sim::socket::SimIo;
 use crate::sim::timers::TimerTarget;
 use crate::sim::traffic::Traffic;
-use crate::sim::udp::{Datagram, UdpSockets};
 
 /// IP bytes of a bare RST: 20 of IP, 20 of TCP.
 const RST_LEN_BYTES: usize = 40;
@@ -45,7 +44,7 @@ pub(crate) struct PacketNetwork {
 pub(super) struct State {
     path: Path,
     pub(super) traffic: Traffic,
-    pub(super) listeners: BTreeMap<SocketAddr, Acceptor>,
+    pub(super) listeners: BTreeMap<SocketAddr, OnEstablished>,
     pub(super) sockets: UdpSockets,
     pub(super) names: BTreeMap<String, Vec<IpAddr>>,
     /// What lies beyond the path before some servers: propagation one way.
@@ -296,7 +295,7 @@ impl PacketNetwork {
     ) {
         let connection = &mut state.connections[to.connection];
         if to.side == Side::Server && connection.server.is_none() {
-            let Some(acceptor) = state.listeners.get(&connection.to).cloned() else {
+            let Some(on_established) = state.listeners.get(&connection.to).cloned() else {
                 return self.send(
                     state,
                     Direction::Down,
@@ -305,7 +304,7 @@ impl PacketNetwork {
                 );
             };
             let tcp = Tcp::listen(self.config.server_tcp, now);
-            connection.server = Some(Endpoint::new(tcp, Some(acceptor)));
+            connection.server = Some(Endpoint::new(tcp, Some(on_established)));
         }
         let endpoint = state.endpoint(to);
         endpoint.tcp.handle_segment(now, segment);
@@ -315,23 +314,19 @@ impl PacketNetwork {
         self.transmit(state, now, to);
     }
 
-    /// Takes out what is to be handed to a listener, now that `end` changed.
-    fn take_accepted(
-        self: &Arc<Self>,
-        state: &mut State,
-        end: EndpointId,
-    ) -> Option<(Acceptor, SimIo)> {
+    /// Takes out the handler of the listener if `end` changed and the handshake is done.
+    fn take_accepted(state: &mut State, end: EndpointId) -> Option<(OnEstablished, EndpointId)> {
         let connection = &mut state.connections[end.connection];
         let endpoint = connection
             .server
             .as_mut()
             .filter(|it| it.tcp.is_established())?;
-        let acceptor = endpoint.acceptor.take()?;
+        let on_established = endpoint.on_established.take()?;
         let server = EndpointId {
             side: Side::Server,
             ..end
         };
-        Some((acceptor, SimIo::new(self.clone(), server)))
+        Some((on_established, server))
     }
 
     /// Does `step` to the endpoint `end` and sends what follows from it.
@@ -379,10 +374,10 @@ impl TimerTarget for PacketNetwork {
                 Some(end)
             }
         };
-        let accepted = end.and_then(|end| self.take_accepted(&mut state, end));
+        let accepted = end.and_then(|end| Self::take_accepted(&mut state, end));
         drop(state); // a listener may open connections of its own
-        if let Some((acceptor, io)) = accepted {
-            acceptor(Box::new(io));
+        if let Some((on_established, server)) = accepted {
+            on_established(server);
         }
     }
 }

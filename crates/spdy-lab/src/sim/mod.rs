@@ -18,8 +18,11 @@
 //! No thread, no system clock, no unseeded chance: the same seed gives the same nanoseconds.
 
 mod carrier;
+mod config;
+mod datagram;
 pub mod dns;
 mod endpoint;
+pub(crate) mod epoch;
 pub mod executor;
 pub mod network;
 mod packet;

@@ -97,4 +97,28 @@ impl PageGraph {
             .iter()
             .position(|node| node.exchange == replica.start)
     }
+
+    /// Nodes that the head of the page's document may hint at (`Link: <...>; rel=preload`, SPDY's `rel=subresource`):
+    /// load waits for them and the page's own text does not name them, so a browser learns of them late. Only kinds that a
+    /// hint can ask for: style sheets, scripts, fonts and images.
+    #[must_use]
+    pub fn preload_candidates(&self, replica: &Replica) -> Vec<usize> {
+        let document = self.document(replica);
+        let is_late = |node: &Node| {
+            let exchange = &replica.exchanges[node.exchange];
+            matches!(
+                node.kind,
+                Kind::Stylesheet | Kind::Script | Kind::Font | Kind::Image
+            ) && node.before_load
+                && !node.is_redirect
+                && node.parent() != document
+                && exchange.method == http::Method::GET
+                && exchange.status() == Some(200)
+        };
+        let nodes = self.nodes.iter().enumerate();
+        nodes
+            .filter(|(_, node)| is_late(node))
+            .map(|(index, _)| index)
+            .collect()
+    }
 }

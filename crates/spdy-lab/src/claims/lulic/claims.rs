@@ -10,7 +10,8 @@ use super::setting::{
     flags_against_https, flags_https_against_http, https_against_http, yahoo,
 };
 use crate::claims::bench::PageSet;
-use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend, Unit};
+use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
+use crate::claims::measured::Unit;
 
 const GRID: &str = "7 bandwidths, 6 delays; 7 runs are one here, without chance; 46 streams, 640 B an image and 305 ms for the \
                     browser are fitted to his data";

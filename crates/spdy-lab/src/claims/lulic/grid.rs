@@ -5,7 +5,7 @@ use std::ops::RangeInclusive;
 use crate::claims::bench::{
     ClaimRunner, FigurePair, Figures, PageSet, Setting, geometric_mean, geometric_mean_of, profile,
 };
-use crate::claims::claim::MeasuredResult;
+use crate::claims::measured::MeasuredResult;
 use crate::stats::Line;
 
 const BANDWIDTHS: [u32; 7] = [100, 256, 512, 1024, 2048, 5120, 10_240];

@@ -3,7 +3,8 @@
 use super::grid::wins;
 use super::setting::{FACTORS, fitted_flags};
 use crate::claims::bench::{PageSet, Pages, Setting};
-use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend, Unit};
+use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
+use crate::claims::measured::Unit;
 
 const WINS: &str = "as for its ratio; within a twentieth of the cells is ours";
 const TREND: &str = "geometric means of the cells of the least and of the most, as for its ratio";
