@@ -13,7 +13,7 @@
 //!       | Segment              |          segment    real payload, counted headers
 //!   +---v----------------------+---+
 //!   | Path: queue > rate > loss >  |      path       which pipes a packet passes
-//!   |       delay (+ jitter)       |      link       one pipe
+//!   |       delay (+ jitter)       |      pipe       queue and rate of one link
 //!   +------------------------------+
 //! ```
 //!
@@ -22,9 +22,9 @@
 //! the verdict, and wakes an end at its [`Tcp::poll_timeout`]. Names for whole networks are in
 //! [`profile`].
 
-pub mod link;
 pub mod loss;
 pub mod path;
+pub mod pipe;
 pub mod profile;
 pub mod queue;
 pub mod rate;

@@ -5,38 +5,38 @@ use std::time::Duration;
 use bytes::{Buf, Bytes};
 use spdy_clock::Instant;
 
-use super::ack::clock_ms;
 use super::autotune::Autotune;
-use super::config::TcpConfig;
 use super::delayed_ack::DelayedAck;
 use super::reassembly::Reassembly;
 use crate::segment::{SackBlocks, Segment};
+use crate::tcp::config::TcpConfig;
+use crate::tcp::recovery::ack::clock_ms;
 
 /// Largest window without a scale, bytes.
 const UNSCALED_WINDOW_BYTES: u64 = 65_535;
 
 #[derive(Clone, Debug)]
-pub(super) struct Receiver {
+pub(crate) struct Receiver {
     /// Next sequence number expected.
-    pub(super) next: u64,
+    pub(crate) next: u64,
     /// The same as of the last acknowledgement that went.
-    pub(super) acked: u64,
+    pub(crate) acked: u64,
     /// End of the window that was announced; it never moves back.
     edge: u64,
     scale: Option<u8>,
     reassembly: Reassembly,
-    pub(super) delayed: DelayedAck,
+    pub(crate) delayed: DelayedAck,
     autotune: Autotune,
     /// The peer's clock, to echo; and the last echo of ours that timed a round trip.
-    pub(super) peer_clock_ms: u64,
+    pub(crate) peer_clock_ms: u64,
     last_echo_ms: u64,
     /// Where the peer's FIN stands, once it is known, and whether it was reached.
     fin_at: Option<u64>,
-    pub(super) fin_reached: bool,
+    pub(crate) fin_reached: bool,
 }
 
 impl Receiver {
-    pub(super) fn new(config: &TcpConfig) -> Self {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
         Self {
             next: 0,
             acked: 0,
@@ -53,7 +53,7 @@ impl Receiver {
     }
 
     /// The peer's SYN came: 1 is next.
-    pub(super) fn take_syn(&mut self, segment: &Segment) {
+    pub(crate) fn take_syn(&mut self, segment: &Segment) {
         self.next = segment.seq_end();
         self.acked = self.next;
         self.edge = self.edge.max(self.next);
@@ -61,30 +61,30 @@ impl Receiver {
     }
 
     /// The handshake is over; `scale` was agreed.
-    pub(super) fn start(&mut self, now: Instant, scale: Option<u8>) {
+    pub(crate) fn start(&mut self, now: Instant, scale: Option<u8>) {
         self.scale = scale;
         self.delayed.start(now);
         self.autotune.start(now);
     }
 
-    pub(super) fn ready_bytes(&self) -> usize {
+    pub(crate) fn ready_bytes(&self) -> usize {
         self.reassembly.ready_bytes()
     }
 
     /// Whether anything of `segment` lies in what we take (RFC 9293 §3.10.7.4).
-    pub(super) fn accepts(&self, segment: &Segment) -> bool {
+    pub(crate) fn accepts(&self, segment: &Segment) -> bool {
         segment.seq_end() >= self.acked && segment.seq <= self.edge.max(self.next)
     }
 
     /// Notes the peer's clock (RFC 7323 §4.3): of what begins no later than we acknowledged.
-    pub(super) fn note_clock(&mut self, segment: &Segment) {
+    pub(crate) fn note_clock(&mut self, segment: &Segment) {
         if let Some(times) = segment.timestamps.filter(|_| segment.seq <= self.acked) {
             self.peer_clock_ms = self.peer_clock_ms.max(times.value_ms);
         }
     }
 
     /// Takes payload and FIN of an acceptable segment. `rto` and `srtt` are the sending half's.
-    pub(super) fn take(
+    pub(crate) fn take(
         &mut self,
         now: Instant,
         segment: Segment,
@@ -168,7 +168,7 @@ impl Receiver {
     }
 
     /// Moves up to `max` bytes out.
-    pub(super) fn read(&mut self, now: Instant, max: usize) -> Bytes {
+    pub(crate) fn read(&mut self, now: Instant, max: usize) -> Bytes {
         let bytes = self.reassembly.read(max);
         if bytes.is_empty() {
             return bytes;
@@ -202,14 +202,14 @@ impl Receiver {
     }
 
     /// The window for a SYN: never scaled.
-    pub(super) fn syn_window(&mut self) -> u64 {
+    pub(crate) fn syn_window(&mut self) -> u64 {
         let window = self.autotune.window_bytes(0, 0).min(UNSCALED_WINDOW_BYTES);
         self.edge = self.edge.max(self.next + window);
         window
     }
 
     /// The window for a segment that goes now.
-    pub(super) fn announce_window(&mut self) -> u64 {
+    pub(crate) fn announce_window(&mut self) -> u64 {
         self.edge = self.offered_edge();
         let window = self.edge - self.next;
         if self.scale.is_some() {
@@ -220,25 +220,25 @@ impl Receiver {
     }
 
     /// The selective acknowledgements for a segment that goes now.
-    pub(super) fn take_sack_blocks(&mut self, most: usize) -> SackBlocks {
+    pub(crate) fn take_sack_blocks(&mut self, most: usize) -> SackBlocks {
         self.reassembly.take_blocks(most)
     }
 
     /// An acknowledgement goes.
-    pub(super) fn on_ack_sent(&mut self) {
+    pub(crate) fn on_ack_sent(&mut self) {
         self.acked = self.next;
         self.delayed.on_sent();
     }
 
     /// The connection is gone: nothing is acknowledged any more, but what came in order can be read.
-    pub(super) fn stop(&mut self) {
+    pub(crate) fn stop(&mut self) {
         self.delayed.is_due = false;
         self.delayed.is_urgent = false;
         self.delayed.timer = None;
     }
 
     /// Answers a segment that is not acceptable: the peer must hear where we are.
-    pub(super) fn refuse(&mut self, segment: &Segment) {
+    pub(crate) fn refuse(&mut self, segment: &Segment) {
         if !segment.payload.is_empty() && segment.seq < self.next {
             let end = segment.seq + segment.payload.len() as u64;
             self.reassembly

@@ -7,23 +7,23 @@
 use spdy_clock::Instant;
 
 use super::recovery_state::Phase;
-use super::sender::Sender;
+use crate::tcp::send::sender::Sender;
 
 impl Sender {
     /// A reduction begins: from here on it may be taken back.
-    pub(super) fn begin_undo(&mut self) {
+    pub(crate) fn begin_undo(&mut self) {
         self.undo.marker = Some(self.una);
         self.undo.unproved = Some(self.board.resent()).filter(|resent| *resent > 0);
     }
 
     /// A segment was sent again.
-    pub(super) fn note_resend(&mut self, clock_ms: u64) {
+    pub(crate) fn note_resend(&mut self, clock_ms: u64) {
         self.undo.unproved = Some(self.undo.unproved.unwrap_or(0) + 1);
         self.undo.first_resend_ms.get_or_insert(clock_ms);
     }
 
     /// A duplicate SACK for `start` came.
-    pub(super) fn note_duplicate(&mut self, start: u64) {
+    pub(crate) fn note_duplicate(&mut self, start: u64) {
         if self.undo.marker.is_some_and(|marker| start >= marker)
             && let Some(unproved) = &mut self.undo.unproved
         {
@@ -32,7 +32,7 @@ impl Sender {
     }
 
     /// Whether what was just acknowledged is an original, by its echo.
-    pub(super) fn is_original(&self, echo_ms: Option<u64>) -> bool {
+    pub(crate) fn is_original(&self, echo_ms: Option<u64>) -> bool {
         match (self.undo.first_resend_ms, echo_ms) {
             (Some(first), Some(echo)) => echo < first,
             (Some(_), None) => false,
@@ -60,7 +60,7 @@ impl Sender {
     }
 
     /// Open unless something is still out of order.
-    pub(super) fn keep_open(&mut self) {
+    pub(crate) fn keep_open(&mut self) {
         let untidy = self.sacked() + self.board.lost() > 0 || self.board.resent() > 0;
         let phase = if untidy { Phase::Disorder } else { Phase::Open };
         if self.phase != phase {
@@ -71,7 +71,7 @@ impl Sender {
 
     /// All of a recovery is acknowledged: take it back if it was needless, and be open. `false` if
     /// the recovery must be held a little longer.
-    pub(super) fn try_undo_recovery(&mut self, now: Instant, echo_ms: Option<u64>) -> bool {
+    pub(crate) fn try_undo_recovery(&mut self, now: Instant, echo_ms: Option<u64>) -> bool {
         if self.may_undo(echo_ms) {
             self.undo_reduction(now, false);
         } else {
@@ -88,7 +88,7 @@ impl Sender {
 
     /// Part of a recovery is acknowledged, and by an original: `true` if lost marks must wait,
     /// because retransmissions are still out.
-    pub(super) fn try_undo_partial(
+    pub(crate) fn try_undo_partial(
         &mut self,
         now: Instant,
         echo_ms: Option<u64>,
@@ -108,7 +108,7 @@ impl Sender {
     }
 
     /// Duplicate SACKs proved every retransmission needless.
-    pub(super) fn try_undo_by_duplicates(&mut self, now: Instant) -> bool {
+    pub(crate) fn try_undo_by_duplicates(&mut self, now: Instant) -> bool {
         let proved = self.undo.marker.is_some() && self.undo.unproved == Some(0);
         if self.config.undo && proved {
             self.undo_reduction(now, false);
@@ -117,7 +117,7 @@ impl Sender {
     }
 
     /// A timeout was needless: `by_frto` has its own proof.
-    pub(super) fn try_undo_timeout(
+    pub(crate) fn try_undo_timeout(
         &mut self,
         now: Instant,
         echo_ms: Option<u64>,

@@ -8,13 +8,13 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::config::TcpConfig;
+use crate::tcp::config::TcpConfig;
 
 /// Segment size that is assumed before one has come, bytes.
 const DEFAULT_MSS_BYTES: u64 = 536;
 
 #[derive(Clone, Debug)]
-pub(super) struct DelayedAck {
+pub(crate) struct DelayedAck {
     enabled: bool,
     least: Duration,
     most: Duration,
@@ -31,16 +31,16 @@ pub(super) struct DelayedAck {
     /// Length of the last segment that was not full.
     last_small_bytes: u64,
     /// Something came that was not acknowledged.
-    pub(super) is_due: bool,
+    pub(crate) is_due: bool,
     /// It must not wait.
-    pub(super) is_urgent: bool,
+    pub(crate) is_urgent: bool,
     /// A write of the peer seems to have ended, once or twice.
     pushed: u8,
-    pub(super) timer: Option<Instant>,
+    pub(crate) timer: Option<Instant>,
 }
 
 impl DelayedAck {
-    pub(super) fn new(config: &TcpConfig) -> Self {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
         Self {
             enabled: config.delayed_ack,
             least: config.delayed_ack_min,
@@ -60,17 +60,17 @@ impl DelayedAck {
     }
 
     /// The handshake is over.
-    pub(super) fn start(&mut self, now: Instant) {
+    pub(crate) fn start(&mut self, now: Instant) {
         self.last_received = now;
     }
 
     /// What a full segment of the peer seems to be, bytes.
-    pub(super) fn full_bytes(&self) -> u64 {
+    pub(crate) fn full_bytes(&self) -> u64 {
         self.full_bytes
     }
 
     /// Payload came; `rto` bounds a delay, `window_bytes` is what we last announced.
-    pub(super) fn on_data(
+    pub(crate) fn on_data(
         &mut self,
         now: Instant,
         len_bytes: u64,
@@ -123,7 +123,7 @@ impl DelayedAck {
     }
 
     /// Something was wrong with a segment: the peer must hear of it, and of the next ones.
-    pub(super) fn on_trouble(&mut self, window_bytes: u64) {
+    pub(crate) fn on_trouble(&mut self, window_bytes: u64) {
         self.interactive = false;
         self.delay = self.least;
         self.be_quick(window_bytes);
@@ -133,18 +133,18 @@ impl DelayedAck {
 
     /// The window was raised: the peer should hear of it. An odd number stays, an even one grows, so
     /// that acknowledgements stay quick as long as the window rises; Linux does it so.
-    pub(super) fn on_window_grown(&mut self) {
+    pub(crate) fn on_window_grown(&mut self) {
         self.quick |= 1;
     }
 
     /// The peer's FIN came: an answer of ours may carry its acknowledgement.
-    pub(super) fn on_fin(&mut self) {
+    pub(crate) fn on_fin(&mut self) {
         self.is_due = true;
         self.interactive = true;
     }
 
     /// Our data goes at `now`.
-    pub(super) fn on_data_sent(&mut self, now: Instant) {
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
         if now - self.last_received < self.delay {
             self.interactive = true;
         }
@@ -152,7 +152,7 @@ impl DelayedAck {
 
     /// Decides about what is due after a segment was taken in. `unacked_bytes` came since the last
     /// acknowledgement; `window_is_open` says that the window need not wait for the reader.
-    pub(super) fn decide(
+    pub(crate) fn decide(
         &mut self,
         now: Instant,
         unacked_bytes: u64,
@@ -194,7 +194,7 @@ impl DelayedAck {
 
     /// The application read `read_bytes` and left `left_bytes`: `true` if that is the time to
     /// acknowledge.
-    pub(super) fn on_read(&mut self, unacked_bytes: u64, left_bytes: usize) {
+    pub(crate) fn on_read(&mut self, unacked_bytes: u64, left_bytes: usize) {
         let ended = self.pushed == 2 || (self.pushed == 1 && !self.interactive);
         if self.is_due && (unacked_bytes > self.full_bytes || (ended && left_bytes == 0)) {
             self.is_urgent = true;
@@ -202,7 +202,7 @@ impl DelayedAck {
     }
 
     /// The delay is over.
-    pub(super) fn on_timeout(&mut self, now: Instant, rto: Duration) -> bool {
+    pub(crate) fn on_timeout(&mut self, now: Instant, rto: Duration) -> bool {
         if self.timer.take_if(|at| *at <= now).is_none() || !self.is_due {
             return false;
         }
@@ -217,7 +217,7 @@ impl DelayedAck {
     }
 
     /// An acknowledgement went, by itself or with data.
-    pub(super) fn on_sent(&mut self) {
+    pub(crate) fn on_sent(&mut self) {
         if self.is_due && self.quick > 0 {
             self.quick -= 1;
             if self.quick == 0 {

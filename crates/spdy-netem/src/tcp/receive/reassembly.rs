@@ -7,7 +7,7 @@ use bytes::{Buf, Bytes};
 use crate::segment::{MAX_SACK_BLOCKS, SackBlock, SackBlocks};
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Reassembly {
+pub(crate) struct Reassembly {
     /// In order, not yet read.
     ready: VecDeque<Bytes>,
     ready_bytes: usize,
@@ -21,25 +21,25 @@ pub(super) struct Reassembly {
 }
 
 impl Reassembly {
-    pub(super) fn ready_bytes(&self) -> usize {
+    pub(crate) fn ready_bytes(&self) -> usize {
         self.ready_bytes
     }
 
     /// Bytes held, in order or not.
-    pub(super) fn held_bytes(&self) -> usize {
+    pub(crate) fn held_bytes(&self) -> usize {
         self.ready_bytes + self.early_bytes
     }
 
-    pub(super) fn has_holes(&self) -> bool {
+    pub(crate) fn has_holes(&self) -> bool {
         !self.early.is_empty()
     }
 
-    pub(super) fn note_duplicate(&mut self, start: u64, end: u64) {
+    pub(crate) fn note_duplicate(&mut self, start: u64, end: u64) {
         self.duplicate = Some(SackBlock { start, end });
     }
 
     /// Takes bytes that start at `next` exactly, and what they join up with; the new `next`.
-    pub(super) fn push_in_order(&mut self, next: u64, bytes: Bytes) -> u64 {
+    pub(crate) fn push_in_order(&mut self, next: u64, bytes: Bytes) -> u64 {
         let mut next = next + bytes.len() as u64;
         self.push_ready(bytes);
         while let Some(entry) = self.early.first_entry() {
@@ -68,7 +68,7 @@ impl Reassembly {
     }
 
     /// Takes bytes that start beyond what is expected.
-    pub(super) fn push_early(&mut self, start: u64, bytes: Bytes) {
+    pub(crate) fn push_early(&mut self, start: u64, bytes: Bytes) {
         let end = start + bytes.len() as u64;
         self.note_range(SackBlock { start, end });
         self.insert_early(start, bytes);
@@ -118,7 +118,7 @@ impl Reassembly {
     }
 
     /// The blocks for the next acknowledgement, at most `most` of them.
-    pub(super) fn take_blocks(&mut self, most: usize) -> SackBlocks {
+    pub(crate) fn take_blocks(&mut self, most: usize) -> SackBlocks {
         let mut blocks = SackBlocks::default();
         if most > 0
             && let Some(duplicate) = self.duplicate.take()
@@ -132,7 +132,7 @@ impl Reassembly {
     }
 
     /// Moves up to `max` bytes out: one piece as it came, never joined.
-    pub(super) fn read(&mut self, max: usize) -> Bytes {
+    pub(crate) fn read(&mut self, max: usize) -> Bytes {
         let Some(first) = self.ready.front_mut() else {
             return Bytes::new();
         };

@@ -17,22 +17,22 @@ struct Piece {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct SendBuffer {
+pub(crate) struct SendBuffer {
     pieces: VecDeque<Piece>,
     len_bytes: usize,
 }
 
 impl SendBuffer {
-    pub(super) fn len_bytes(&self) -> usize {
+    pub(crate) fn len_bytes(&self) -> usize {
         self.len_bytes
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.pieces.is_empty()
     }
 
     /// Appends one write, in segments of at most `mss_bytes`.
-    pub(super) fn write(&mut self, mut bytes: &[u8], mss_bytes: usize) {
+    pub(crate) fn write(&mut self, mut bytes: &[u8], mss_bytes: usize) {
         self.len_bytes += bytes.len();
         while !bytes.is_empty() {
             let room = self
@@ -55,14 +55,14 @@ impl SendBuffer {
     }
 
     /// Length of the next segment if it may have `mss_bytes`.
-    pub(super) fn next_len(&self, mss_bytes: usize) -> Option<usize> {
+    pub(crate) fn next_len(&self, mss_bytes: usize) -> Option<usize> {
         self.pieces
             .front()
             .map(|piece| piece.bytes.len().min(mss_bytes))
     }
 
     /// Takes the next segment, at most `most` bytes of it; whether a write ended in it.
-    pub(super) fn take(&mut self, most: usize) -> Option<(Bytes, bool)> {
+    pub(crate) fn take(&mut self, most: usize) -> Option<(Bytes, bool)> {
         let first = self.pieces.front_mut()?;
         let taken = if first.bytes.len() > most {
             (first.bytes.split_to(most).freeze(), false)
@@ -74,7 +74,7 @@ impl SendBuffer {
         Some(taken)
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }

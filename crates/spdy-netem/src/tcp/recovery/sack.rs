@@ -5,15 +5,15 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::ack::AckSummary;
-use super::sender::Sender;
 use crate::segment::{SackBlock, Segment};
+use crate::tcp::send::sender::Sender;
 
 /// Most that reordering widens the threshold to, segments.
 const MAX_REORDERING: u32 = 300;
 
 impl Sender {
     /// Marks what `segment` says has arrived beyond its acknowledgement.
-    pub(super) fn read_sack(&mut self, now: Instant, segment: &Segment, news: &mut AckSummary) {
+    pub(crate) fn read_sack(&mut self, now: Instant, segment: &Segment, news: &mut AckSummary) {
         let mut blocks = segment.sack.as_slice();
         if let Some(duplicate) = duplicate_block(blocks, segment.ack) {
             blocks = &blocks[1..];
@@ -54,7 +54,7 @@ impl Sender {
     }
 
     /// An original arrived at `low`, below what had been delivered before: the network reorders.
-    pub(super) fn note_reordering(&mut self, low: u64) {
+    pub(crate) fn note_reordering(&mut self, low: u64) {
         let Some(depth) = self
             .highest_sacked
             .checked_sub(low)
@@ -70,7 +70,7 @@ impl Sender {
         self.reordering = self.reordering.max(segments);
     }
 
-    pub(super) fn min_rtt(&self) -> Option<Duration> {
+    pub(crate) fn min_rtt(&self) -> Option<Duration> {
         self.rtt.min_us().map(Duration::from_micros)
     }
 }

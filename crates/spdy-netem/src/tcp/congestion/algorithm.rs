@@ -3,17 +3,17 @@
 
 use spdy_clock::Instant;
 
-use super::config::{CongestionControl, TcpConfig};
 use super::cubic::Cubic;
+use crate::tcp::config::{CongestionControl, TcpConfig};
 
 #[derive(Clone, Debug)]
-pub(super) enum Congestion {
+pub(crate) enum Congestion {
     Cubic(Box<Cubic>),
     Reno,
 }
 
 impl Congestion {
-    pub(super) fn new(config: &TcpConfig) -> Self {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
         match config.congestion {
             CongestionControl::Cubic => Self::Cubic(Box::new(Cubic::new(config.hystart))),
             CongestionControl::Reno => Self::Reno,
@@ -21,14 +21,14 @@ impl Congestion {
     }
 
     /// The handshake is over.
-    pub(super) fn start(&mut self, now: Instant, nxt: u64) {
+    pub(crate) fn start(&mut self, now: Instant, nxt: u64) {
         if let Self::Cubic(cubic) = self {
             cubic.start(now, nxt);
         }
     }
 
     /// A round-trip sample; `true` if slow start should end at the present window.
-    pub(super) fn on_sample(
+    pub(crate) fn on_sample(
         &mut self,
         now: Instant,
         sample_us: u64,
@@ -43,7 +43,7 @@ impl Congestion {
     }
 
     /// The threshold after a loss at window `cwnd`.
-    pub(super) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
+    pub(crate) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
         match self {
             Self::Cubic(cubic) => cubic.reduced_threshold(cwnd),
             Self::Reno => halved(cwnd),
@@ -51,21 +51,21 @@ impl Congestion {
     }
 
     /// The retransmission timer expired.
-    pub(super) fn on_timeout(&mut self, now: Instant, nxt: u64) {
+    pub(crate) fn on_timeout(&mut self, now: Instant, nxt: u64) {
         if let Self::Cubic(cubic) = self {
             cubic.on_timeout(now, nxt);
         }
     }
 
     /// Sending resumes with nothing in flight.
-    pub(super) fn on_resume(&mut self, now: Instant, last_sent: Instant) {
+    pub(crate) fn on_resume(&mut self, now: Instant, last_sent: Instant) {
         if let Self::Cubic(cubic) = self {
             cubic.on_resume(now, last_sent);
         }
     }
 
     /// Acknowledged segments that one more segment costs in congestion avoidance.
-    pub(super) fn count(&mut self, now: Instant, cwnd: u32, acked: u32) -> u32 {
+    pub(crate) fn count(&mut self, now: Instant, cwnd: u32, acked: u32) -> u32 {
         match self {
             Self::Cubic(cubic) => cubic.count(now, cwnd, acked),
             Self::Reno => cwnd,

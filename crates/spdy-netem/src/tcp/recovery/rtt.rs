@@ -8,7 +8,7 @@ use std::time::Duration;
 
 /// Round-trip estimates in whole microseconds; the scaled ones as in RFC 6298 §2 with shifts.
 #[derive(Clone, Debug)]
-pub(super) struct RttEstimator {
+pub(crate) struct RttEstimator {
     min_rto_us: u64,
     max_rto: Duration,
     /// Smoothed round trip, times 8; zero before the first sample.
@@ -27,7 +27,7 @@ pub(super) struct RttEstimator {
 }
 
 impl RttEstimator {
-    pub(super) fn new(initial_rto: Duration, min_rto: Duration, max_rto: Duration) -> Self {
+    pub(crate) fn new(initial_rto: Duration, min_rto: Duration, max_rto: Duration) -> Self {
         Self {
             min_rto_us: micros(min_rto),
             max_rto,
@@ -42,40 +42,40 @@ impl RttEstimator {
     }
 
     /// The present timeout, back-off included.
-    pub(super) fn rto(&self) -> Duration {
+    pub(crate) fn rto(&self) -> Duration {
         self.rto
     }
 
     /// Smoothed round trip, microseconds; zero before the first sample.
-    pub(super) fn srtt_us(&self) -> u64 {
+    pub(crate) fn srtt_us(&self) -> u64 {
         self.srtt_x8_us >> 3
     }
 
     /// Smallest sample, microseconds.
-    pub(super) fn min_us(&self) -> Option<u64> {
+    pub(crate) fn min_us(&self) -> Option<u64> {
         self.min_us
     }
 
     /// Doubles the timeout after it expired.
-    pub(super) fn back_off(&mut self) {
+    pub(crate) fn back_off(&mut self) {
         self.rto = (self.rto * 2).min(self.max_rto);
     }
 
     /// Takes `rto` in place of the first one: the SYN was repeated and never timed (RFC 6298 §5.7).
-    pub(super) fn start_over(&mut self, rto: Duration) {
+    pub(crate) fn start_over(&mut self, rto: Duration) {
         if self.srtt_x8_us == 0 {
             self.rto = rto;
         }
     }
 
     /// Notes a round trip that no retransmission blurs, for the minimum alone.
-    pub(super) fn note_min(&mut self, sample_us: u64) {
+    pub(crate) fn note_min(&mut self, sample_us: u64) {
         let sample_us = sample_us.max(1);
         self.min_us = Some(self.min_us.map_or(sample_us, |least| least.min(sample_us)));
     }
 
     /// Takes a sample; `una` and `nxt` tell where the round trip ends. Ends any back-off.
-    pub(super) fn sample(&mut self, sample_us: u64, una: u64, nxt: u64) {
+    pub(crate) fn sample(&mut self, sample_us: u64, una: u64, nxt: u64) {
         let sample_us = sample_us.max(1);
         if self.srtt_x8_us == 0 {
             self.srtt_x8_us = sample_us << 3;

@@ -15,7 +15,7 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::recovery_state::Phase;
-use super::sender::{Sender, TimerKind};
+use crate::tcp::send::sender::{Sender, TimerKind};
 
 impl Sender {
     fn reordering_window(&self) -> Duration {
@@ -29,7 +29,7 @@ impl Sender {
     }
 
     /// Marks what is lost by now; arms the reordering timer for what may be soon. `true` if armed.
-    pub(super) fn rack_detect(&mut self, now: Instant) -> bool {
+    pub(crate) fn rack_detect(&mut self, now: Instant) -> bool {
         if !std::mem::take(&mut self.rack.advanced) {
             return false;
         }
@@ -41,7 +41,7 @@ impl Sender {
     }
 
     /// The reordering timer: marks what has waited long enough.
-    pub(super) fn on_reorder_timeout(&mut self, now: Instant) {
+    pub(crate) fn on_reorder_timeout(&mut self, now: Instant) {
         self.stats.reorder_timeouts += 1;
         let before = self.board.in_flight();
         let wait = self.rack_mark(now);

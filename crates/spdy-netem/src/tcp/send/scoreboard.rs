@@ -15,25 +15,25 @@ use spdy_clock::Instant;
 
 /// One segment that was sent.
 #[derive(Clone, Debug)]
-pub(super) struct SentSegment {
-    pub(super) seq: u64,
+pub(crate) struct SentSegment {
+    pub(crate) seq: u64,
     /// One past its last sequence number; a FIN counts.
-    pub(super) end: u64,
-    pub(super) payload: Bytes,
-    pub(super) push: bool,
-    pub(super) fin: bool,
+    pub(crate) end: u64,
+    pub(crate) payload: Bytes,
+    pub(crate) push: bool,
+    pub(crate) fin: bool,
     /// When it was last sent.
-    pub(super) sent_at: Instant,
-    pub(super) sacked: bool,
-    pub(super) lost: bool,
+    pub(crate) sent_at: Instant,
+    pub(crate) sacked: bool,
+    pub(crate) lost: bool,
     /// Sent again, and that copy is not known to be lost.
-    pub(super) resent: bool,
+    pub(crate) resent: bool,
     /// Sent again ever: its acknowledgement times nothing.
-    pub(super) ever_resent: bool,
+    pub(crate) ever_resent: bool,
 }
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Scoreboard {
+pub(crate) struct Scoreboard {
     queue: VecDeque<SentSegment>,
     sacked: u32,
     lost: u32,
@@ -41,53 +41,53 @@ pub(super) struct Scoreboard {
 }
 
 impl Scoreboard {
-    pub(super) fn len(&self) -> u32 {
+    pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.queue.len()).unwrap_or(u32::MAX)
     }
 
-    pub(super) fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
 
-    pub(super) fn sacked(&self) -> u32 {
+    pub(crate) fn sacked(&self) -> u32 {
         self.sacked
     }
 
-    pub(super) fn lost(&self) -> u32 {
+    pub(crate) fn lost(&self) -> u32 {
         self.lost
     }
 
-    pub(super) fn resent(&self) -> u32 {
+    pub(crate) fn resent(&self) -> u32 {
         self.resent
     }
 
     /// Segments believed to be in the network.
-    pub(super) fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         (self.len() + self.resent).saturating_sub(self.sacked + self.lost)
     }
 
-    pub(super) fn head(&self) -> Option<&SentSegment> {
+    pub(crate) fn head(&self) -> Option<&SentSegment> {
         self.queue.front()
     }
 
-    pub(super) fn tail_index(&self) -> Option<usize> {
+    pub(crate) fn tail_index(&self) -> Option<usize> {
         self.queue.len().checked_sub(1)
     }
 
-    pub(super) fn segment(&self, index: usize) -> &SentSegment {
+    pub(crate) fn segment(&self, index: usize) -> &SentSegment {
         &self.queue[index]
     }
 
-    pub(super) fn iter(&self) -> impl DoubleEndedIterator<Item = &SentSegment> {
+    pub(crate) fn iter(&self) -> impl DoubleEndedIterator<Item = &SentSegment> {
         self.queue.iter()
     }
 
-    pub(super) fn push(&mut self, sent: SentSegment) {
+    pub(crate) fn push(&mut self, sent: SentSegment) {
         self.queue.push_back(sent);
     }
 
     /// Takes the first segment if all of it lies before `ack`.
-    pub(super) fn pop_acked(&mut self, ack: u64) -> Option<SentSegment> {
+    pub(crate) fn pop_acked(&mut self, ack: u64) -> Option<SentSegment> {
         let sent = self.queue.pop_front_if(|sent| sent.end <= ack)?;
         self.sacked -= u32::from(sent.sacked);
         self.lost -= u32::from(sent.lost);
@@ -96,14 +96,14 @@ impl Scoreboard {
     }
 
     /// Indices of the segments that lie wholly within `start..end`.
-    pub(super) fn within(&self, start: u64, end: u64) -> std::ops::Range<usize> {
+    pub(crate) fn within(&self, start: u64, end: u64) -> std::ops::Range<usize> {
         let first = self.queue.partition_point(|sent| sent.seq < start);
         let last = self.queue.partition_point(|sent| sent.end <= end);
         first..last.max(first)
     }
 
     /// Marks a segment delivered; it is neither lost nor on its way any more.
-    pub(super) fn mark_sacked(&mut self, index: usize) {
+    pub(crate) fn mark_sacked(&mut self, index: usize) {
         let sent = &mut self.queue[index];
         assert!(!sent.sacked, "sacked twice: {sent:?}");
         sent.sacked = true;
@@ -113,7 +113,7 @@ impl Scoreboard {
     }
 
     /// Marks a segment lost, or its second copy; `true` if that is news.
-    pub(super) fn mark_lost(&mut self, index: usize) -> bool {
+    pub(crate) fn mark_lost(&mut self, index: usize) -> bool {
         let sent = &mut self.queue[index];
         if sent.sacked {
             return false;
@@ -126,7 +126,7 @@ impl Scoreboard {
     }
 
     /// Takes back every mark of loss.
-    pub(super) fn unmark_lost(&mut self) {
+    pub(crate) fn unmark_lost(&mut self) {
         for sent in &mut self.queue {
             sent.lost = false;
         }
@@ -134,7 +134,7 @@ impl Scoreboard {
     }
 
     /// The first lost segment that waits to be sent again.
-    pub(super) fn next_lost(&self) -> Option<usize> {
+    pub(crate) fn next_lost(&self) -> Option<usize> {
         if self.lost <= self.resent {
             return None;
         }
@@ -143,7 +143,7 @@ impl Scoreboard {
 
     /// Notes that a segment is sent again at `now`. `counted` says that the copy is in flight
     /// beside the loss; a probe replaces what it repeats.
-    pub(super) fn resend(&mut self, index: usize, now: Instant, counted: bool) -> &SentSegment {
+    pub(crate) fn resend(&mut self, index: usize, now: Instant, counted: bool) -> &SentSegment {
         let sent = &mut self.queue[index];
         sent.sent_at = now;
         sent.ever_resent = true;
@@ -154,7 +154,7 @@ impl Scoreboard {
         sent
     }
 
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         *self = Self::default();
     }
 }

@@ -4,11 +4,11 @@ use spdy_clock::Instant;
 
 use super::ack::AckSummary;
 use super::recovery_state::{Phase, Reduction};
-use super::sender::Sender;
+use crate::tcp::send::sender::Sender;
 
 impl Sender {
     /// Judges an acknowledgement that is not plain progress.
-    pub(super) fn judge_losses(&mut self, now: Instant, una_before: u64, news: &mut AckSummary) {
+    pub(crate) fn judge_losses(&mut self, now: Instant, una_before: u64, news: &mut AckSummary) {
         if self.phase == Phase::Open {
             self.undo.first_resend_ms = None;
         } else if self.phase == Phase::Recovery && self.una >= self.high {
@@ -69,7 +69,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn add_duplicate(&mut self) {
+    pub(crate) fn add_duplicate(&mut self) {
         self.duplicates = (self.duplicates + 1).min(self.board.len().saturating_sub(1));
     }
 
@@ -111,7 +111,7 @@ impl Sender {
     }
 
     /// Begins a recovery: the window will shrink to the threshold.
-    pub(super) fn enter_recovery(&mut self, now: Instant) {
+    pub(crate) fn enter_recovery(&mut self, now: Instant) {
         self.stats.recoveries += 1;
         self.undo.threshold = None;
         self.begin_undo();
@@ -124,7 +124,7 @@ impl Sender {
     }
 
     /// Sets the threshold and opens the account of the reduction.
-    pub(super) fn begin_reduction(&mut self) {
+    pub(crate) fn begin_reduction(&mut self) {
         self.high = self.nxt;
         self.probe = None;
         self.cwnd.count = 0;
@@ -146,7 +146,7 @@ impl Sender {
     }
 
     /// Lets the window give way in recovery, for `delivered` segments that left the network.
-    pub(super) fn reduce_window(&mut self, delivered: u32, lost: u32, una_advanced: bool) {
+    pub(crate) fn reduce_window(&mut self, delivered: u32, lost: u32, una_advanced: bool) {
         if delivered == 0 {
             return;
         }

@@ -3,19 +3,19 @@
 use bytes::Bytes;
 use spdy_clock::Instant;
 
-use super::ack::clock_ms;
-use super::recovery_state::PendingProbe;
-use super::recovery_state::Phase;
 use super::scoreboard::SentSegment;
 use super::sender::{Fin, Sender, TimerKind};
+use crate::tcp::recovery::ack::clock_ms;
+use crate::tcp::recovery::recovery_state::PendingProbe;
+use crate::tcp::recovery::recovery_state::Phase;
 
 /// The part of a segment that the sender decides.
 #[derive(Clone, Debug)]
-pub(super) struct OutgoingSegment {
-    pub(super) seq: u64,
-    pub(super) payload: Bytes,
-    pub(super) push: bool,
-    pub(super) fin: bool,
+pub(crate) struct OutgoingSegment {
+    pub(crate) seq: u64,
+    pub(crate) payload: Bytes,
+    pub(crate) push: bool,
+    pub(crate) fin: bool,
 }
 
 impl OutgoingSegment {
@@ -31,7 +31,7 @@ impl OutgoingSegment {
 
 impl Sender {
     /// The next segment with data or FIN; `None` when there is nothing that may go.
-    pub(super) fn poll_transmit(&mut self, now: Instant) -> Option<OutgoingSegment> {
+    pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<OutgoingSegment> {
         if std::mem::take(&mut self.wants_probe)
             && let Some(probe) = self.send_probe(now)
         {

@@ -1,19 +1,19 @@
 //! What the sender keeps of losses: the phase, RACK, the probe that is out, and what may be taken back.
 //!
-//! The types only. `recovery.rs`, `rack.rs`, `tlp.rs` and `undo.rs` have the methods of the [`Sender`](super::sender::Sender) that use them.
+//! The types only. `fast_recovery.rs`, `rack.rs`, `tlp.rs` and `undo.rs` have the methods of the [`Sender`](crate::tcp::send::sender::Sender) that use them.
 
 use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::scoreboard::SentSegment;
+use crate::tcp::send::scoreboard::SentSegment;
 
 /// Round trips (recoveries) that a widened window lasts.
 const WIDE_RECOVERIES: u8 = 16;
 
 /// What the sender believes of the network.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Phase {
+pub(crate) enum Phase {
     /// Nothing is wrong.
     Open,
     /// Something was delivered out of order.
@@ -25,24 +25,24 @@ pub(super) enum Phase {
 }
 
 impl Phase {
-    pub(super) fn is_recovering(self) -> bool {
+    pub(crate) fn is_recovering(self) -> bool {
         matches!(self, Self::Recovery | Self::Loss)
     }
 }
 
 /// State of RACK: the newest delivery, and the reordering window.
 #[derive(Clone, Debug)]
-pub(super) struct Rack {
+pub(crate) struct Rack {
     /// The delivered segment that was sent last: when, and where it ended.
-    pub(super) newest: Option<(Instant, u64)>,
+    pub(crate) newest: Option<(Instant, u64)>,
     /// Its round trip.
     rtt: Duration,
     /// Whether `newest` moved in this acknowledgement.
-    pub(super) advanced: bool,
+    pub(crate) advanced: bool,
     /// Whether something was ever delivered out of the order of sending.
-    pub(super) reordering_seen: bool,
+    pub(crate) reordering_seen: bool,
     /// Quarters of the least round trip in the reordering window.
-    pub(super) steps: u8,
+    pub(crate) steps: u8,
     /// Recoveries until `steps` is one again.
     persist: u8,
     /// No second step before this is acknowledged.
@@ -50,7 +50,7 @@ pub(super) struct Rack {
 }
 
 impl Rack {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             newest: None,
             rtt: Duration::ZERO,
@@ -64,7 +64,7 @@ impl Rack {
 
     /// A segment was delivered for the first time. A retransmission that comes back sooner than any
     /// round trip is the original's acknowledgement, and says nothing.
-    pub(super) fn on_delivered(
+    pub(crate) fn on_delivered(
         &mut self,
         now: Instant,
         sent: &SentSegment,
@@ -83,7 +83,7 @@ impl Rack {
     }
 
     /// A duplicate SACK: the window was too small. At most one step a round trip.
-    pub(super) fn on_duplicate(&mut self, una: u64, nxt: u64) {
+    pub(crate) fn on_duplicate(&mut self, una: u64, nxt: u64) {
         if una >= self.step_end {
             self.steps = self.steps.saturating_add(1);
             self.persist = WIDE_RECOVERIES;
@@ -92,7 +92,7 @@ impl Rack {
     }
 
     /// A recovery ended: in time the window narrows again.
-    pub(super) fn on_recovered(&mut self) {
+    pub(crate) fn on_recovered(&mut self) {
         self.persist = self.persist.saturating_sub(1);
         if self.persist == 0 {
             self.steps = 1;
@@ -100,7 +100,7 @@ impl Rack {
     }
 
     /// Time until `sent` counts as lost, under a reordering window.
-    pub(super) fn time_until_lost(
+    pub(crate) fn time_until_lost(
         &self,
         now: Instant,
         sent: &SentSegment,
@@ -112,32 +112,32 @@ impl Rack {
 
 /// A probe that was sent and not yet judged.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) struct PendingProbe {
+pub(crate) struct PendingProbe {
     /// Next sequence number when it was sent.
-    pub(super) end: u64,
+    pub(crate) end: u64,
     /// It repeated a segment.
-    pub(super) was_repeat: bool,
+    pub(crate) was_repeat: bool,
 }
 
 /// Proportional rate reduction's account of one recovery (RFC 6937).
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Reduction {
+pub(crate) struct Reduction {
     /// The window before.
-    pub(super) prior_cwnd: u32,
-    pub(super) delivered: u32,
-    pub(super) sent: u32,
+    pub(crate) prior_cwnd: u32,
+    pub(crate) delivered: u32,
+    pub(crate) sent: u32,
 }
 
 /// What is needed to take back a reduction.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Undo {
+pub(crate) struct Undo {
     /// `una` when the reduction began; none if there is nothing to take back.
-    pub(super) marker: Option<u64>,
+    pub(crate) marker: Option<u64>,
     /// Threshold before the reduction.
-    pub(super) threshold: Option<u32>,
+    pub(crate) threshold: Option<u32>,
     /// Retransmissions since then that no duplicate SACK has proved needless; none if nothing was
     /// sent again yet.
-    pub(super) unproved: Option<u32>,
+    pub(crate) unproved: Option<u32>,
     /// Peer's echo of this or later may be of a retransmission.
-    pub(super) first_resend_ms: Option<u64>,
+    pub(crate) first_resend_ms: Option<u64>,
 }

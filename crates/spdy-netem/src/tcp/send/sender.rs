@@ -20,21 +20,21 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::config::TcpConfig;
-use super::congestion::Congestion;
-use super::cwnd::Cwnd;
-use super::recovery_state::{PendingProbe, Phase, Rack, Reduction, Undo};
-use super::rtt::RttEstimator;
 use super::scoreboard::Scoreboard;
 use super::send_buffer::SendBuffer;
-use super::stats::TcpStats;
+use crate::tcp::config::TcpConfig;
+use crate::tcp::congestion::algorithm::Congestion;
+use crate::tcp::congestion::window::Cwnd;
+use crate::tcp::recovery::recovery_state::{PendingProbe, Phase, Rack, Reduction, Undo};
+use crate::tcp::recovery::rtt::RttEstimator;
+use crate::tcp::stats::TcpStats;
 
 /// Duplicate acknowledgements, or segments delivered above, that mean a loss.
-pub(super) const DUPLICATE_THRESHOLD: u32 = 3;
+pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
 
 /// What the timer is at present.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum TimerKind {
+pub(crate) enum TimerKind {
     Retransmit,
     LossProbe,
     Reorder,
@@ -43,7 +43,7 @@ pub(super) enum TimerKind {
 
 /// Where the FIN is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum Fin {
+pub(crate) enum Fin {
     NotYet,
     Queued,
     Sent,
@@ -51,64 +51,64 @@ pub(super) enum Fin {
 }
 
 #[derive(Clone, Debug)]
-pub(super) struct Sender {
-    pub(super) config: TcpConfig,
-    pub(super) stats: TcpStats,
+pub(crate) struct Sender {
+    pub(crate) config: TcpConfig,
+    pub(crate) stats: TcpStats,
     /// Payload of a full segment, with the options that every segment has taken off.
-    pub(super) mss_bytes: usize,
-    pub(super) sack: bool,
-    pub(super) timestamps: bool,
+    pub(crate) mss_bytes: usize,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
 
-    pub(super) una: u64,
-    pub(super) nxt: u64,
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
     /// The peer's window beyond `una`, and the sequence number that it came with.
-    pub(super) window_bytes: u64,
-    pub(super) window_seq: u64,
-    pub(super) buffer: SendBuffer,
-    pub(super) board: Scoreboard,
-    pub(super) fin: Fin,
+    pub(crate) window_bytes: u64,
+    pub(crate) window_seq: u64,
+    pub(crate) buffer: SendBuffer,
+    pub(crate) board: Scoreboard,
+    pub(crate) fin: Fin,
     /// What buffer and board may hold together.
     buffer_limit_bytes: usize,
     /// A write was cut short; no more until a third of the buffer is free.
-    pub(super) is_full: bool,
+    pub(crate) is_full: bool,
 
-    pub(super) cwnd: Cwnd,
-    pub(super) congestion: Congestion,
-    pub(super) rtt: RttEstimator,
-    pub(super) phase: Phase,
+    pub(crate) cwnd: Cwnd,
+    pub(crate) congestion: Congestion,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) phase: Phase,
     /// Recovery or Loss end when this is acknowledged.
-    pub(super) high: u64,
+    pub(crate) high: u64,
     /// One past the highest byte that was selectively acknowledged.
-    pub(super) highest_sacked: u64,
+    pub(crate) highest_sacked: u64,
     /// Segments delivered above that mean a loss; more once reordering was seen.
-    pub(super) reordering: u32,
+    pub(crate) reordering: u32,
     /// Duplicate acknowledgements in place of selective ones, if SACK is off.
-    pub(super) duplicates: u32,
-    pub(super) reduction: Reduction,
-    pub(super) undo: Undo,
-    pub(super) rack: Rack,
-    pub(super) probe: Option<PendingProbe>,
-    pub(super) wants_probe: bool,
-    pub(super) wants_window_probe: bool,
-    pub(super) persist_backoff: u32,
+    pub(crate) duplicates: u32,
+    pub(crate) reduction: Reduction,
+    pub(crate) undo: Undo,
+    pub(crate) rack: Rack,
+    pub(crate) probe: Option<PendingProbe>,
+    pub(crate) wants_probe: bool,
+    pub(crate) wants_window_probe: bool,
+    pub(crate) persist_backoff: u32,
     /// Window probes since anything was acknowledged, be it for nothing new.
-    pub(super) probes_unanswered: u32,
+    pub(crate) probes_unanswered: u32,
     /// There were too many of those.
-    pub(super) gave_up_probing: bool,
+    pub(crate) gave_up_probing: bool,
     /// F-RTO runs: the first acknowledgement after a timeout lets new data go first.
-    pub(super) frto: bool,
+    pub(crate) frto: bool,
     /// Lost segments wait for the next acknowledgement.
-    pub(super) hold_lost: bool,
+    pub(crate) hold_lost: bool,
     /// Timeouts since anything was acknowledged.
-    pub(super) timeouts_in_row: u32,
-    pub(super) timer: Option<(TimerKind, Instant)>,
-    pub(super) last_sent: Instant,
+    pub(crate) timeouts_in_row: u32,
+    pub(crate) timer: Option<(TimerKind, Instant)>,
+    pub(crate) last_sent: Instant,
     /// New data went since the last burst ended.
-    pub(super) burst_sent: bool,
+    pub(crate) burst_sent: bool,
 }
 
 impl Sender {
-    pub(super) fn new(config: TcpConfig) -> Self {
+    pub(crate) fn new(config: TcpConfig) -> Self {
         Self {
             config,
             stats: TcpStats::default(),
@@ -151,7 +151,7 @@ impl Sender {
     }
 
     /// The handshake is over: data may flow from sequence number 1.
-    pub(super) fn start(&mut self, now: Instant, mss_bytes: usize) {
+    pub(crate) fn start(&mut self, now: Instant, mss_bytes: usize) {
         (self.una, self.nxt) = (1, 1);
         self.mss_bytes = mss_bytes;
         self.last_sent = now;
@@ -167,7 +167,7 @@ impl Sender {
     }
 
     /// The buffer follows twice the window, and never shrinks.
-    pub(super) fn grow_buffer(&mut self) {
+    pub(crate) fn grow_buffer(&mut self) {
         let segments = self.cwnd.segments.max(self.config.initial_window_segments);
         let want = (segments.max(self.reordering + 1) as usize)
             .saturating_mul(2 * self.config.send_buffer_segment_bytes);
@@ -189,7 +189,7 @@ impl Sender {
         low && self.held_bytes() * 3 <= self.buffer_limit_bytes * 2
     }
 
-    pub(super) fn capacity_bytes(&self) -> usize {
+    pub(crate) fn capacity_bytes(&self) -> usize {
         if self.fin != Fin::NotYet || self.is_full {
             return 0;
         }
@@ -200,7 +200,7 @@ impl Sender {
         }
     }
 
-    pub(super) fn write(&mut self, now: Instant, bytes: &[u8]) -> usize {
+    pub(crate) fn write(&mut self, now: Instant, bytes: &[u8]) -> usize {
         let taken = bytes.len().min(self.capacity_bytes());
         if taken > 0 {
             self.restart_after_idle(now);
@@ -210,7 +210,7 @@ impl Sender {
         taken
     }
 
-    pub(super) fn queue_fin(&mut self) {
+    pub(crate) fn queue_fin(&mut self) {
         if self.fin == Fin::NotYet {
             self.fin = Fin::Queued;
         }
@@ -228,12 +228,12 @@ impl Sender {
 
     // --- what may go ---
 
-    pub(super) fn has_unsent(&self) -> bool {
+    pub(crate) fn has_unsent(&self) -> bool {
         !self.buffer.is_empty() || self.fin == Fin::Queued
     }
 
     /// Sequence numbers that the next new segment takes, if there is one.
-    pub(super) fn next_seq_len(&self) -> Option<u64> {
+    pub(crate) fn next_seq_len(&self) -> Option<u64> {
         match self.buffer.next_len(self.mss_bytes) {
             Some(len) => Some(len as u64),
             None if self.fin == Fin::Queued => Some(1),
@@ -242,13 +242,13 @@ impl Sender {
     }
 
     /// Whether the peer's window takes the whole next segment: parts are not sent.
-    pub(super) fn window_admits_next(&self) -> bool {
+    pub(crate) fn window_admits_next(&self) -> bool {
         let end = self.una + self.window_bytes;
         self.next_seq_len().is_some_and(|len| self.nxt + len <= end)
     }
 
     /// Segments delivered above the first hole, by whatever sign.
-    pub(super) fn sacked(&self) -> u32 {
+    pub(crate) fn sacked(&self) -> u32 {
         if self.sack {
             self.board.sacked()
         } else {
@@ -257,24 +257,24 @@ impl Sender {
     }
 
     /// Segments believed to be in the network.
-    pub(super) fn in_flight(&self) -> u32 {
+    pub(crate) fn in_flight(&self) -> u32 {
         self.board.in_flight().saturating_sub(self.duplicates)
     }
 
     // --- the timer ---
 
-    pub(super) fn set_timer(&mut self, kind: TimerKind, at: Instant) {
+    pub(crate) fn set_timer(&mut self, kind: TimerKind, at: Instant) {
         self.timer = Some((kind, at));
     }
 
     /// Time left of the retransmission timeout of the first segment.
-    pub(super) fn rto_left(&self, now: Instant) -> Duration {
+    pub(crate) fn rto_left(&self, now: Instant) -> Duration {
         let head = self.board.head().map_or(now, |head| head.sent_at);
         (head + self.rtt.rto()) - now
     }
 
     /// Arms the retransmission timer for what is out, or disarms it.
-    pub(super) fn rearm_rto(&mut self, now: Instant) {
+    pub(crate) fn rearm_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
             self.timer = None;
             return;
@@ -290,7 +290,7 @@ impl Sender {
     }
 
     /// The timer's hour has come.
-    pub(super) fn handle_timeout(&mut self, now: Instant) {
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
         let Some((kind, _)) = self.timer.take_if(|(_, at)| *at <= now) else {
             return;
         };
@@ -303,7 +303,7 @@ impl Sender {
     }
 
     /// Forgets everything: the connection is gone.
-    pub(super) fn clear(&mut self) {
+    pub(crate) fn clear(&mut self) {
         self.buffer.clear();
         self.board.clear();
         self.timer = None;

@@ -12,11 +12,11 @@ use spdy_clock::Instant;
 const NO_THRESHOLD: u32 = u32::MAX;
 
 #[derive(Clone, Debug)]
-pub(super) struct Cwnd {
-    pub(super) segments: u32,
-    pub(super) threshold: u32,
+pub(crate) struct Cwnd {
+    pub(crate) segments: u32,
+    pub(crate) threshold: u32,
     /// Acknowledged segments since the window last grew by one.
-    pub(super) count: u32,
+    pub(crate) count: u32,
     /// Whether the window was full in this round, and else the most that was out.
     was_limited: bool,
     most_out: u32,
@@ -28,7 +28,7 @@ pub(super) struct Cwnd {
 }
 
 impl Cwnd {
-    pub(super) fn new(segments: u32) -> Self {
+    pub(crate) fn new(segments: u32) -> Self {
         Self {
             segments,
             threshold: NO_THRESHOLD,
@@ -42,32 +42,32 @@ impl Cwnd {
     }
 
     /// Data may flow from now on.
-    pub(super) fn start(&mut self, now: Instant) {
+    pub(crate) fn start(&mut self, now: Instant) {
         self.stamp = now;
     }
 
-    pub(super) fn in_slow_start(&self) -> bool {
+    pub(crate) fn in_slow_start(&self) -> bool {
         self.segments < self.threshold
     }
 
     /// The threshold to remember before something is reduced: at least three quarters of the window.
-    pub(super) fn current_threshold(&self) -> u32 {
+    pub(crate) fn current_threshold(&self) -> u32 {
         self.threshold
             .max((self.segments >> 1) + (self.segments >> 2))
     }
 
-    pub(super) fn touch(&mut self, now: Instant) {
+    pub(crate) fn touch(&mut self, now: Instant) {
         self.stamp = now;
     }
 
     /// Whether growing is earned.
-    pub(super) fn is_limiting(&self) -> bool {
+    pub(crate) fn is_limiting(&self) -> bool {
         self.was_limited
             || (self.in_slow_start() && self.segments < self.most_out.saturating_mul(2))
     }
 
     /// Grows by what slow start allows; what remains of `acked` is congestion avoidance's.
-    pub(super) fn slow_start(&mut self, acked: u32) -> u32 {
+    pub(crate) fn slow_start(&mut self, acked: u32) -> u32 {
         let grown = self.segments.saturating_add(acked).min(self.threshold);
         let used = grown - self.segments;
         self.segments = grown;
@@ -75,7 +75,7 @@ impl Cwnd {
     }
 
     /// Grows by one segment for each `every` acknowledged.
-    pub(super) fn avoid(&mut self, every: u32, acked: u32) {
+    pub(crate) fn avoid(&mut self, every: u32, acked: u32) {
         let every = every.max(1);
         // Credit that was saved under a larger price is worth one segment now.
         if self.count >= every {
@@ -91,7 +91,7 @@ impl Cwnd {
 
     /// Notes how a burst of sending ended: `out` segments are unacknowledged, and the window was
     /// full or not.
-    pub(super) fn note_use(&mut self, una: u64, nxt: u64, out: u32, is_full: bool) {
+    pub(crate) fn note_use(&mut self, una: u64, nxt: u64, out: u32, is_full: bool) {
         // Not reset on a timeout: then nothing would count as used, and a window of one stay one.
         let higher = !self.was_limited && out > self.most_out;
         if una >= self.round_end || is_full || higher {
@@ -103,7 +103,7 @@ impl Cwnd {
 
     /// After [`note_use`](Self::note_use): a window that stayed unused for a timeout is cut half the
     /// way to what was used (RFC 2861); `true` if it was.
-    pub(super) fn validate(
+    pub(crate) fn validate(
         &mut self,
         now: Instant,
         out: u32,
@@ -132,7 +132,7 @@ impl Cwnd {
 
     /// After `idle` without sending: halves for each timeout of it, down to `initial`; `true` if
     /// the window is smaller now.
-    pub(super) fn restart(
+    pub(crate) fn restart(
         &mut self,
         now: Instant,
         idle: Duration,

@@ -16,7 +16,7 @@ impl Sender {
     }
 
     /// Arms the probe's timer when sending ended for want of a window; disarms it when there is one.
-    pub(super) fn check_persist(&mut self, now: Instant) {
+    pub(crate) fn check_persist(&mut self, now: Instant) {
         let armed = matches!(self.timer, Some((TimerKind::Persist, _)));
         match (self.is_window_blocked(), armed) {
             (true, false) => {
@@ -32,7 +32,7 @@ impl Sender {
     }
 
     /// The probe's timer: asks for one probe and waits twice as long.
-    pub(super) fn on_persist_timeout(&mut self, now: Instant) {
+    pub(crate) fn on_persist_timeout(&mut self, now: Instant) {
         self.timer = None;
         if !self.is_window_blocked() {
             return;

@@ -7,34 +7,34 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::config::LossDetection;
 use super::recovery_state::Phase;
-use super::scoreboard::SentSegment;
-use super::sender::{DUPLICATE_THRESHOLD, Fin, Sender};
 use super::tlp::ProbeEvidence;
 use crate::segment::Segment;
+use crate::tcp::config::LossDetection;
+use crate::tcp::send::scoreboard::SentSegment;
+use crate::tcp::send::sender::{DUPLICATE_THRESHOLD, Fin, Sender};
 
 /// The information of one acknowledgement.
 #[derive(Clone, Debug, Default)]
-pub(super) struct AckSummary {
-    pub(super) una_advanced: bool,
+pub(crate) struct AckSummary {
+    pub(crate) una_advanced: bool,
     /// Segments delivered for the first time, by their SACK.
-    pub(super) sacked: u32,
+    pub(crate) sacked: u32,
     /// Segments delivered for the first time, in all.
-    pub(super) delivered: u32,
+    pub(crate) delivered: u32,
     /// It contained nothing new: no data, no window, nothing acknowledged.
-    pub(super) is_duplicate: bool,
+    pub(crate) is_duplicate: bool,
     /// It carried a duplicate SACK.
-    pub(super) duplicate_block: bool,
+    pub(crate) duplicate_block: bool,
     /// And that was the probe's.
-    pub(super) probe_duplicated: bool,
+    pub(crate) probe_duplicated: bool,
     /// Something never sent again was delivered from before the recovery.
-    pub(super) original_delivered: bool,
+    pub(crate) original_delivered: bool,
     /// Segments that it made us count as lost.
-    pub(super) lost: u32,
-    pub(super) echo_ms: Option<u64>,
+    pub(crate) lost: u32,
+    pub(crate) echo_ms: Option<u64>,
     /// The timer should be restarted.
-    pub(super) sets_timer: bool,
+    pub(crate) sets_timer: bool,
     /// First and last sending time of what was newly and selectively acknowledged.
     sacked_times: Option<(Instant, Instant)>,
     /// The same of what was acknowledged for good, and whether some of it was sent again.
@@ -43,7 +43,7 @@ pub(super) struct AckSummary {
 }
 
 impl AckSummary {
-    pub(super) fn note_sacked_time(&mut self, sent_at: Instant) {
+    pub(crate) fn note_sacked_time(&mut self, sent_at: Instant) {
         let first = self.sacked_times.map_or(sent_at, |(first, _)| first);
         self.sacked_times = Some((first, sent_at));
     }
@@ -51,7 +51,7 @@ impl AckSummary {
 
 impl Sender {
     /// Takes the acknowledgement that every segment carries.
-    pub(super) fn handle_ack(&mut self, now: Instant, segment: &Segment) {
+    pub(crate) fn handle_ack(&mut self, now: Instant, segment: &Segment) {
         if segment.ack > self.nxt || segment.ack < self.una {
             return;
         }
@@ -197,7 +197,7 @@ impl Sender {
     }
 
     /// Whether segments may be found lost by time of sending.
-    pub(super) fn uses_rack(&self) -> bool {
+    pub(crate) fn uses_rack(&self) -> bool {
         self.sack && self.config.loss_detection == LossDetection::Rack
     }
 
@@ -234,7 +234,7 @@ fn is_originals(sent: &SentSegment, echo_ms: Option<u64>) -> bool {
 }
 
 /// The clock that segments show the peer: milliseconds, never zero.
-pub(super) fn clock_ms(now: Instant) -> u64 {
+pub(crate) fn clock_ms(now: Instant) -> u64 {
     now.as_nanos() / 1_000_000 + 1
 }
 

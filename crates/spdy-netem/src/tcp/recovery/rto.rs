@@ -3,14 +3,14 @@
 use spdy_clock::Instant;
 
 use super::ack::AckSummary;
-use super::config::LossDetection;
 use super::recovery_state::Phase;
-use super::sender::{Sender, TimerKind};
+use crate::tcp::config::LossDetection;
+use crate::tcp::send::sender::{Sender, TimerKind};
 
 impl Sender {
     /// The timer expired: everything that could have come back by now counts as lost, and the
     /// window is one segment. [`has_given_up`](Self::has_given_up) says when to stop.
-    pub(super) fn on_rto(&mut self, now: Instant) {
+    pub(crate) fn on_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
             return;
         }
@@ -22,7 +22,7 @@ impl Sender {
     }
 
     /// More timeouts in a row than the limit, or as many window probes and no answer.
-    pub(super) fn has_given_up(&self) -> bool {
+    pub(crate) fn has_given_up(&self) -> bool {
         self.timeouts_in_row > self.config.data_retries || self.gave_up_probing
     }
 
@@ -67,7 +67,7 @@ impl Sender {
     }
 
     /// An acknowledgement after a timeout.
-    pub(super) fn on_ack_in_loss(&mut self, now: Instant, news: &AckSummary) {
+    pub(crate) fn on_ack_in_loss(&mut self, now: Instant, news: &AckSummary) {
         let recovered = self.una >= self.high;
         if news.una_advanced && self.try_undo_timeout(now, news.echo_ms, false) {
             return;

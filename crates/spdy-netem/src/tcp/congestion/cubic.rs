@@ -28,7 +28,7 @@ const RENO_SCALE: u64 = 8 * (1024 + BETA) / 3 / (1024 - BETA);
 const KEEP_TARGET_MS: u64 = 31;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Cubic {
+pub(crate) struct Cubic {
     hystart: Option<HyStart>,
     /// Acknowledged segments that one more segment costs.
     count: u32,
@@ -46,7 +46,7 @@ pub(super) struct Cubic {
 }
 
 impl Cubic {
-    pub(super) fn new(hystart: bool) -> Self {
+    pub(crate) fn new(hystart: bool) -> Self {
         Self {
             hystart: hystart.then(HyStart::default),
             ..Self::default()
@@ -54,14 +54,14 @@ impl Cubic {
     }
 
     /// First data may go: the first round of slow start begins.
-    pub(super) fn start(&mut self, now: Instant, nxt: u64) {
+    pub(crate) fn start(&mut self, now: Instant, nxt: u64) {
         if let Some(hystart) = &mut self.hystart {
             hystart.reset(now.as_micros(), nxt);
         }
     }
 
     /// A round-trip sample; `true` if HyStart ends slow start.
-    pub(super) fn on_sample(
+    pub(crate) fn on_sample(
         &mut self,
         now: Instant,
         sample_us: u64,
@@ -90,7 +90,7 @@ impl Cubic {
     }
 
     /// The threshold after a loss at window `cwnd`.
-    pub(super) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
+    pub(crate) fn reduced_threshold(&mut self, cwnd: u32) -> u32 {
         self.epoch_start_ms = None;
         // Fast convergence: a window that no longer reaches its last maximum makes room.
         self.last_max = match cwnd {
@@ -101,7 +101,7 @@ impl Cubic {
     }
 
     /// A timeout: what was learned is worth nothing.
-    pub(super) fn on_timeout(&mut self, now: Instant, nxt: u64) {
+    pub(crate) fn on_timeout(&mut self, now: Instant, nxt: u64) {
         let hystart = self.hystart.take();
         *self = Self {
             hystart,
@@ -111,14 +111,14 @@ impl Cubic {
     }
 
     /// Sending resumes with nothing in flight: idle time is no time of the cubic.
-    pub(super) fn on_resume(&mut self, now: Instant, last_sent: Instant) {
+    pub(crate) fn on_resume(&mut self, now: Instant, last_sent: Instant) {
         if let Some(start) = &mut self.epoch_start_ms {
             *start = (*start + (millis(now) - millis(last_sent))).min(millis(now));
         }
     }
 
     /// Acknowledged segments that one more segment costs, after `acked` more at `now`.
-    pub(super) fn count(&mut self, now: Instant, cwnd: u32, acked: u32) -> u32 {
+    pub(crate) fn count(&mut self, now: Instant, cwnd: u32, acked: u32) -> u32 {
         let now_ms = millis(now);
         self.acked = self.acked.saturating_add(acked);
         let same_window = self.last_cwnd == cwnd && self.count > 0;

@@ -9,24 +9,24 @@ use std::time::Duration;
 use spdy_clock::Instant;
 
 use super::recovery_state::{PendingProbe, Phase};
-use super::sender::{Sender, TimerKind};
+use crate::tcp::send::sender::{Sender, TimerKind};
 
 /// Two ticks of Linux's clock: no timer is shorter.
 const LEAST: Duration = Duration::from_millis(2);
 
 /// What an acknowledgement says about a probe.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct ProbeEvidence {
+pub(crate) struct ProbeEvidence {
     /// It reported the probe as a duplicate.
-    pub(super) duplicate: bool,
+    pub(crate) duplicate: bool,
     /// It said nothing new at all: a bare duplicate acknowledgement.
-    pub(super) is_bare_duplicate: bool,
+    pub(crate) is_bare_duplicate: bool,
 }
 
 impl Sender {
     /// Arms the probe's timer in place of the retransmission timer, if a probe may be sent.
     /// `fresh` measures the timeout from now, else from the head's sending.
-    pub(super) fn schedule_probe(&mut self, now: Instant, fresh: bool) -> bool {
+    pub(crate) fn schedule_probe(&mut self, now: Instant, fresh: bool) -> bool {
         let may = self.config.tlp && self.sack && !self.board.is_empty();
         if !may || self.phase != Phase::Open || self.board.sacked() > 0 {
             return false;
@@ -56,7 +56,7 @@ impl Sender {
     }
 
     /// The probe's timer: asks for one probe, if none is out.
-    pub(super) fn on_probe_timeout(&mut self, now: Instant) {
+    pub(crate) fn on_probe_timeout(&mut self, now: Instant) {
         if self.probe.is_none() && !self.board.is_empty() {
             self.wants_probe = true;
             self.stats.loss_probes += 1;
@@ -65,7 +65,7 @@ impl Sender {
     }
 
     /// Judges the probe by an acknowledgement up to `ack`.
-    pub(super) fn judge_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
+    pub(crate) fn judge_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
         let Some(PendingProbe { end, was_repeat }) = self.probe else {
             return;
         };

@@ -15,7 +15,7 @@ const TRAIN_GAP_US: u64 = 2_000;
 const ACK_DELAY_US: u64 = 1_000;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct HyStart {
+pub(crate) struct HyStart {
     found: bool,
     round_start_us: u64,
     last_ack_us: u64,
@@ -35,13 +35,13 @@ impl HyStart {
     }
 
     /// Starts over, as on a connection's first round or after a timeout.
-    pub(super) fn reset(&mut self, now_us: u64, nxt: u64) {
+    pub(crate) fn reset(&mut self, now_us: u64, nxt: u64) {
         self.found = false;
         self.start_round(now_us, nxt);
     }
 
     /// Takes an acknowledgement in slow start; `true` if slow start should end here.
-    pub(super) fn on_ack(
+    pub(crate) fn on_ack(
         &mut self,
         now_us: u64,
         sample_us: u64,

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::config::TcpConfig;
 use crate::segment::MSS_BYTES;
+use crate::tcp::config::TcpConfig;
 
 /// Segments shorter than this do not raise the threshold, bytes.
 const LEAST_BYTES: u64 = 128;
@@ -18,7 +18,7 @@ const LEAST_BYTES: u64 = 128;
 const FIRST_ROUND_BYTES: u64 = 10 * MSS_BYTES as u64;
 
 #[derive(Clone, Debug)]
-pub(super) struct Autotune {
+pub(crate) struct Autotune {
     buffer_bytes: u64,
     max_buffer_bytes: u64,
     threshold_bytes: u64,
@@ -32,7 +32,7 @@ pub(super) struct Autotune {
 }
 
 impl Autotune {
-    pub(super) fn new(config: &TcpConfig) -> Self {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
         Self {
             buffer_bytes: config.receive_buffer_bytes,
             max_buffer_bytes: config
@@ -47,12 +47,12 @@ impl Autotune {
         }
     }
 
-    pub(super) fn start(&mut self, now: Instant) {
+    pub(crate) fn start(&mut self, now: Instant) {
         self.round_start = now;
     }
 
     /// A round trip, as the peer's echo or a window's worth of data shows it.
-    pub(super) fn sample(&mut self, trip: Duration) {
+    pub(crate) fn sample(&mut self, trip: Duration) {
         let us = u64::try_from(trip.as_micros()).unwrap_or(u64::MAX).max(1);
         self.rtt_x8_us = match self.rtt_x8_us {
             0 => us << 3,
@@ -61,7 +61,7 @@ impl Autotune {
     }
 
     /// A segment of `len_bytes` came while `held_bytes` wait to be read; `true` if the window grew.
-    pub(super) fn on_data(&mut self, len_bytes: u64, held_bytes: u64) -> bool {
+    pub(crate) fn on_data(&mut self, len_bytes: u64, held_bytes: u64) -> bool {
         let free = self.buffer_bytes.saturating_sub(held_bytes);
         let room = free.saturating_sub(self.threshold_bytes);
         if len_bytes < LEAST_BYTES || room == 0 {
@@ -72,7 +72,7 @@ impl Autotune {
     }
 
     /// The application read `read_bytes` more at `now`: once a round trip the buffer is made to fit.
-    pub(super) fn on_read(&mut self, now: Instant, read_bytes: u64) {
+    pub(crate) fn on_read(&mut self, now: Instant, read_bytes: u64) {
         self.read_bytes += read_bytes;
         let round = Duration::from_micros(self.rtt_x8_us >> 3);
         if round.is_zero() || now - self.round_start < round {
@@ -92,7 +92,7 @@ impl Autotune {
 
     /// The window to announce, before rounding: zero when less than a segment `full_bytes`, or a
     /// sixteenth of the buffer, is free.
-    pub(super) fn window_bytes(&self, held_bytes: u64, full_bytes: u64) -> u64 {
+    pub(crate) fn window_bytes(&self, held_bytes: u64, full_bytes: u64) -> u64 {
         let free = self.buffer_bytes.saturating_sub(held_bytes);
         let tight = free < self.buffer_bytes / 2;
         if tight && (free < self.buffer_bytes / 16 || free < full_bytes.min(self.buffer_bytes)) {
