@@ -25,13 +25,12 @@ use crate::accelerator;
 use crate::accelerator::choice::Accelerator;
 use crate::ends;
 use crate::measure::Load;
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::serve_page::serve_page;
 use crate::sim::executor::{Executor, ExecutorLimits};
 use crate::sim::network::{NetworkConfig, SimNetwork};
 use crate::tab::LoadDriver;
-
-pub use crate::page::Page;
 
 /// Loads `page` once over `protocol` and the network that `network` describes. `network_name` and `seed` go
 /// into the result; everything random comes from `seed`.

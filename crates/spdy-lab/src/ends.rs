@@ -15,7 +15,9 @@ use spdy_net::wall_clock::WallClock;
 use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use spdy_server::serve::ServeConfig;
 
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::Options;
+use crate::push_choice::Push;
+use crate::race_protocol::RaceProtocol;
 use crate::sim::epoch::WALL_EPOCH;
 use crate::sim::seed;
 use crate::tls;

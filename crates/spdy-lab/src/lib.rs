@@ -12,7 +12,8 @@
 pub mod accelerator;
 pub mod audit;
 pub mod browser;
-pub mod cache;
+mod cache;
+pub mod cache_choice;
 #[cfg(target_os = "linux")]
 pub mod calibrate;
 pub mod claims;
@@ -32,7 +33,9 @@ pub mod options;
 mod page;
 pub mod page_load;
 mod proxied_content;
+pub mod push_choice;
 pub mod race;
+pub mod race_protocol;
 mod recorded_request;
 pub mod report;
 pub mod scheduler;

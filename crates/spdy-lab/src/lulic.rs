@@ -23,7 +23,8 @@ use spdy_page::replica::{Kind, Replica};
 use spdy_page::{builtin, head};
 
 use crate::measure::Load;
-use crate::options::{LULIC_STREAMS, Options, RaceProtocol};
+use crate::options::{LULIC_STREAMS, Options};
+use crate::race_protocol::RaceProtocol;
 use crate::race::{Race, RaceNetwork};
 
 /// Unrecorded properties of Lulic's page, server and browser.

@@ -14,7 +14,7 @@ use spdy_clock::Instant;
 pub struct Load {
     /// Name of the replica.
     pub replica: String,
-    /// Its name among [those of a race](crate::options::RaceProtocol::ALL).
+    /// Its name among [those of a race](crate::race_protocol::RaceProtocol::ALL).
     pub protocol: String,
     /// Name of the network, or its settings.
     pub network: String,

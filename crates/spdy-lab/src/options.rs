@@ -1,169 +1,20 @@
-//! What a load is done with: the protocol under test, and every choice that is not the network's.
+//! The options of a load: every choice but page, protocol, network and seed.
 //!
 //! There are no hidden constants of an era: TLS version, initial window, streams at once and the rest stand
 //! here by name, and a preset is nothing but values for them.
 
-use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use spdy_frame::compress::Compression;
-use spdy_frame::version::Version;
-use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
 use crate::accelerator::choice::Accelerator;
-use crate::cache::Cache;
+use crate::cache_choice::Cache;
 use crate::deployment::Deployment;
+use crate::push_choice::Push;
 use crate::scheduler::choice::Scheduler;
 use crate::sim::dns::NameLookups;
-
-/// A protocol as a race names it: what is spoken, and whether in TLS.
-#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]
-pub enum RaceProtocol {
-    /// HTTP/1.1 in plain text.
-    Http,
-    /// HTTP/1.1 in TLS.
-    Https,
-    /// SPDY/3.1 in TLS.
-    Spdy,
-    /// SPDY/3.1 in plain text, by prior knowledge: as much of 2009 was measured.
-    SpdyPlain,
-    /// SPDY/3 in TLS: 3.1 without a window for the session.
-    Spdy3,
-    /// SPDY/2 in TLS: no flow control at all, four levels of priority, a dictionary of its own.
-    Spdy2,
-    /// HTTP/2 in TLS.
-    H2,
-    /// HTTP/3 over QUIC, spoken from the first packet: as to a server that is known to speak it.
-    H3,
-}
-
-impl RaceProtocol {
-    /// Those that a race runs unless told otherwise, in its order.
-    pub const DEFAULTS: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
-
-    /// Every one that has a name.
-    pub const ALL: [Self; 8] = [
-        Self::Http,
-        Self::Https,
-        Self::Spdy,
-        Self::SpdyPlain,
-        Self::Spdy3,
-        Self::Spdy2,
-        Self::H2,
-        Self::H3,
-    ];
-
-    /// The name on the command line and in results.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Http => "http",
-            Self::Https => "https",
-            Self::Spdy => "spdy",
-            Self::SpdyPlain => "spdy-plain",
-            Self::Spdy3 => "spdy3",
-            Self::Spdy2 => "spdy2",
-            Self::H2 => "h2",
-            Self::H3 => "h3",
-        }
-    }
-
-    /// Whether it runs in TLS.
-    #[must_use]
-    pub const fn is_secure(self) -> bool {
-        !matches!(self, Self::Http | Self::SpdyPlain)
-    }
-
-    /// What is spoken on its connections.
-    #[must_use]
-    pub const fn wire_protocol(self) -> Protocol {
-        match self {
-            Self::Http | Self::Https => Protocol::Http1,
-            Self::Spdy | Self::SpdyPlain => Protocol::Spdy(Version::V31),
-            Self::Spdy3 => Protocol::Spdy(Version::V3),
-            Self::Spdy2 => Protocol::Spdy(Version::V2),
-            Self::H2 => Protocol::Http2,
-            Self::H3 => Protocol::Http3,
-        }
-    }
-}
-
-impl fmt::Display for RaceProtocol {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
-    }
-}
-
-/// A name that is none of the protocols of a race.
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no protocol of a race is called {0:?}; there are {names}", names = RaceProtocol::ALL.map(RaceProtocol::name).join(", "))]
-pub struct UnknownRaceProtocol(pub String);
-
-impl FromStr for RaceProtocol {
-    type Err = UnknownRaceProtocol;
-
-    fn from_str(name: &str) -> Result<Self, UnknownRaceProtocol> {
-        let found = Self::ALL
-            .into_iter()
-            .find(|protocol| protocol.name() == name);
-        found.ok_or_else(|| UnknownRaceProtocol(name.to_owned()))
-    }
-}
-
-/// What servers push along with a document, of their own host.
-#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
-pub enum Push {
-    /// Nothing.
-    #[default]
-    No,
-    /// What the page's graph says that load waits for, in the order of a browser, as far as the budget of the server that ships
-    /// goes: 32 streams, 512 KiB.
-    ByGraph,
-    /// All that the page will fetch there, and the client takes it, however much.
-    All,
-}
-
-impl Push {
-    /// Every one that has a name, from the least to the most.
-    pub const ALL: [Self; 3] = [Self::No, Self::ByGraph, Self::All];
-
-    /// The name on the command line and in experiments.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::No => "no",
-            Self::ByGraph => "yes",
-            Self::All => "all",
-        }
-    }
-
-    /// Its place among [all](Self::ALL), as stores keep it.
-    #[must_use]
-    pub const fn number(self) -> u32 {
-        match self {
-            Self::No => 0,
-            Self::ByGraph => 1,
-            Self::All => 2,
-        }
-    }
-}
-
-/// A name of no [`Push`].
-#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no way to push is called {0:?}; there are {names}", names = Push::ALL.map(Push::name).join(", "))]
-pub struct UnknownPush(pub String);
-
-impl FromStr for Push {
-    type Err = UnknownPush;
-
-    fn from_str(name: &str) -> Result<Self, UnknownPush> {
-        let found = Self::ALL.into_iter().find(|push| push.name() == name);
-        found.ok_or_else(|| UnknownPush(name.to_owned()))
-    }
-}
 
 /// The smallest value of [`Options::data_frame_bytes`]: below, heads outweigh what they carry in no time.
 pub const MIN_FRAME_BYTES: u32 = 64;
@@ -314,31 +165,6 @@ impl Options {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn every_protocol_has_a_name_that_reads_back() {
-        for protocol in RaceProtocol::ALL {
-            assert_eq!(protocol.name().parse(), Ok(protocol));
-        }
-        let unknown = "spdi".parse::<RaceProtocol>().unwrap_err();
-        assert_eq!(
-            unknown.to_string(),
-            "no protocol of a race is called \"spdi\"; there are http, https, spdy, spdy-plain, spdy3, spdy2, h2, h3"
-        );
-    }
-
-    #[test]
-    fn every_way_to_push_has_a_name_that_reads_back_and_a_number() {
-        for (push, number) in Push::ALL.into_iter().zip(0..) {
-            assert_eq!(push.name().parse(), Ok(push));
-            assert_eq!(push.number(), number);
-        }
-        let unknown = "some".parse::<Push>().unwrap_err();
-        assert_eq!(
-            unknown.to_string(),
-            "no way to push is called \"some\"; there are no, yes, all"
-        );
-    }
 
     #[test]
     fn every_preset_is_there_and_no_other() {

@@ -19,7 +19,9 @@ use spdy_server::site::Site;
 use crate::accelerator::fate::Delivery;
 use crate::accelerator::site::OperatorConfig;
 use crate::ends;
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::Options;
+use crate::push_choice::Push;
+use crate::race_protocol::RaceProtocol;
 use crate::proxied_content::ProxiedContent;
 
 /// A replica made ready for loading: its graph, and the site that answers for it. Shared by all its loads.

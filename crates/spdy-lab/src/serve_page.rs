@@ -10,7 +10,8 @@ use spdy_net::quic::{QuicEndpoint, QuicOptions};
 use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::page::Page;
 use crate::sim::network::{Acceptor, SimNetwork};
 use crate::sim::runtime::SimRuntime;

@@ -31,10 +31,12 @@ use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::body::content_coding::{Coding, Decoder};
 
-use crate::cache::{self, Cache, CacheLookup};
+use crate::cache::{self, CacheLookup};
+use crate::cache_choice::Cache;
 use crate::expected::BodyCheck;
 use crate::measure::{Load, WaterfallRow};
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::page::Page;
 use crate::page_load::{PageLoad, Request};
 use crate::proxied_content::ProxiedContent;

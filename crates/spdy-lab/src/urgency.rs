@@ -13,7 +13,8 @@ use spdy_page::body_start::body_start;
 use spdy_page::graph::{Node, Trigger};
 use spdy_page::replica::Kind;
 
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::page::Page;
 use crate::scheduler::plan::{Urgency, UrgencyPlan};
 

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spdy_frame::compress::Compression;
 use spdy_lab::accelerator::choice::Accelerator;
-use spdy_lab::cache::Cache;
+use spdy_lab::options::Cache;
 use spdy_lab::deployment::Deployment;
 use spdy_lab::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Push};
 use spdy_lab::scheduler::choice::Scheduler;

@@ -15,7 +15,8 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::subject::{Attempt, Workload};
 use crate::live::load::{self as live, LoadSpec};
 use crate::measure::Load;
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::page::Page;
 use crate::race::RaceNetwork;
 

@@ -21,7 +21,7 @@ use crate::calibrate::cell::DownloadCell;
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::subject::{Attempt, Workload};
 use crate::calibrate::{download, virtual_time};
-use crate::live::on_host::block_on;
+use crate::live::clock::block_on;
 
 impl Workload for DownloadCell {
     fn path(&self) -> PathConfig {

@@ -7,14 +7,17 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{ClaimRunner, PageSet, Setting, change, profile, ratio};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::setting::{PageSet, Setting, profile};
+use crate::claims::statistics::{change, ratio};
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::headers;
 use crate::claims::measured::{MeasuredResult, Point, Unit};
 use crate::claims::whitepaper::{self, plain, saved};
 use crate::deployment::Deployment;
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::stats::Estimate;
 
 const DSL: &str = "the top 25 sites, 2 Mbit/s DSL, no loss; ours: pages of 2012-13 by --corpus, 375 kbit/s up, 60 ms, TCP of 2009, \

@@ -1,7 +1,9 @@
 //! Thomas, Jurdak and Atkinson 2012, who report what Google measured in 2011: bytes and packets of the top 45 pages.
 
 use crate::claims::belshe::top_300;
-use crate::claims::bench::{ClaimRunner, Figures, PageSet, Setting, change};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::statistics::{Figures, change};
+use crate::claims::setting::{PageSet, Setting};
 use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};

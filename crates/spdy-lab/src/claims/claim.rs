@@ -4,7 +4,8 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::claims::bench::{ClaimRunner, PageSet, Setting};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::setting::{PageSet, Setting};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};
 

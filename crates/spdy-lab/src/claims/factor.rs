@@ -2,8 +2,8 @@
 
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::Setting;
-use crate::options::RaceProtocol;
+use crate::claims::setting::Setting;
+use crate::race_protocol::RaceProtocol;
 use crate::sim::dns::NameLookups;
 
 /// One factor, changed alone.

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::claims::bench::ClaimRunner;
+use crate::claims::runner::ClaimRunner;
 use crate::claims::claim::{Claim, ClaimedResult, Paper, Test};
 use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::verdict::Verdict;

@@ -5,7 +5,8 @@
 
 use spdy_frame::compress::DeflateOptions;
 
-use crate::claims::bench::{ClaimRunner, PageSet, Setting};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::setting::{PageSet, Setting};
 use crate::claims::measured::{MeasuredResult, Point};
 use crate::stats::Bootstrap;
 

@@ -12,14 +12,16 @@ use spdy_page::head;
 use spdy_page::replica::Replica;
 
 use crate::accelerator::choice::Accelerator;
-use crate::claims::bench::{
-    ClaimRunner, FigurePair, PageSet, Pages, PairedLoads, Setting, profile, ratio_by_page,
-};
+use crate::claims::runner::{ClaimRunner, ratio_by_page};
+use crate::claims::statistics::{FigurePair, PairedLoads};
+use crate::claims::setting::{PageSet, Pages, Setting, profile};
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Point, Unit};
 use crate::claims::pages::Objects;
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::Options;
+use crate::push_choice::Push;
+use crate::race_protocol::RaceProtocol;
 use crate::stats::Bootstrap;
 
 const DOWN_KBIT: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];

@@ -17,7 +17,6 @@
 //! Two kinds of conditions are told apart in each claim's own words: those of the paper, and those that the paper does not
 //! tell and that are ours.
 
-mod bench;
 mod claim;
 mod corpus;
 mod factor;
@@ -28,6 +27,9 @@ mod markdown;
 mod measured;
 mod pages;
 mod papers;
+mod runner;
+mod setting;
+mod statistics;
 mod verdict;
 
 mod belshe;
@@ -38,7 +40,6 @@ mod nsdi14;
 mod unm;
 mod whitepaper;
 
-pub use bench::ClaimRunner;
 pub use claim::{BoundSide, Claim, ClaimedResult, Paper, Trend};
 pub use corpus::{Corpus, CorpusError};
 pub use finding::{ClaimResult, Shift};
@@ -46,4 +47,5 @@ pub use markdown::{markdown, markdown_row};
 pub use measured::{MeasuredResult, Point, Unit};
 pub(crate) use mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
 pub use papers::all;
+pub use runner::ClaimRunner;
 pub use verdict::Verdict;

@@ -2,12 +2,16 @@
 
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{ClaimRunner, PageSet, Pages, Setting, ratio, ratio_by_page, saving};
+use crate::claims::runner::{ClaimRunner, ratio_by_page};
+use crate::claims::setting::{PageSet, Pages, Setting};
+use crate::claims::statistics::{ratio, saving};
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::pages::Objects;
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::Options;
+use crate::push_choice::Push;
+use crate::race_protocol::RaceProtocol;
 use crate::sim::dns::NameLookups;
 
 const PLAIN: &str = "both without TLS, one host, names known, initial window 10 (the levels are from the paper's grid, which of \

@@ -4,14 +4,17 @@
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
-use crate::cache::Cache;
-use crate::claims::bench::{ClaimRunner, PageSet, Setting, change, saving};
+use crate::cache_choice::Cache;
+use crate::claims::runner::ClaimRunner;
+use crate::claims::setting::{PageSet, Setting};
+use crate::claims::statistics::{change, saving};
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::pages::page_of;
 use crate::deployment::Deployment;
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 
 const PAGE: &str = "both in TLS; their page by its HTML, six images of its own and one of Google's, 9.3 MB as they counted; how large each is \
                     (all but one are small here), 10 Mbit/s and 50 ms are ours";

@@ -5,11 +5,15 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::loss::LossModel;
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::{ClaimRunner, PageSet, Setting, saving};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::setting::{PageSet, Setting};
+use crate::claims::statistics::saving;
 use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::Options;
+use crate::push_choice::Push;
+use crate::race_protocol::RaceProtocol;
 
 const TABLE: &str = "25 of the top 100 sites, 1 % loss; ours: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
                      window of 3, six connections a host";

@@ -13,7 +13,7 @@ use spdy_page::replica::Replica;
 use url::Url;
 
 use crate::deployment::is_same_site;
-use crate::options::RaceProtocol;
+use crate::race_protocol::RaceProtocol;
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -7,7 +7,9 @@ use spdy_page::replica::Replica;
 use super::examination::ExaminationCase;
 use super::remedy::{Remedy, own_host};
 use crate::hosts::folded;
-use crate::options::{Options, Push, RaceProtocol};
+use crate::options::Options;
+use crate::push_choice::Push;
+use crate::race_protocol::RaceProtocol;
 use crate::page::Page;
 use crate::race::RaceNetwork;
 

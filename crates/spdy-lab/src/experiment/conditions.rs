@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use spdy_netem::profile::{Era, Profile};
 
 use crate::accelerator::choice::Accelerator;
-use crate::cache::Cache;
+use crate::cache_choice::Cache;
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;

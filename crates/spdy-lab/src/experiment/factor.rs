@@ -11,7 +11,7 @@ use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
 
 use crate::accelerator::choice::UnknownAccelerator;
-use crate::cache::UnknownCache;
+use crate::cache_choice::UnknownCache;
 use crate::deployment::Deployment;
 use crate::experiment::clock::Clock;
 use crate::hosts::MAX_SHARDS;

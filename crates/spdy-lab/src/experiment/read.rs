@@ -12,7 +12,7 @@ use crate::experiment::conditions::Conditions;
 use crate::experiment::error::{PlanError, TextPosition};
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_LOADS, MAX_RUNS, MAX_SEED, Plan};
-use crate::options::RaceProtocol;
+use crate::race_protocol::RaceProtocol;
 
 /// The file as it is written.
 #[derive(Deserialize)]

@@ -11,7 +11,8 @@ use serde::{Serialize, Serializer};
 
 use crate::browser;
 use crate::live::visit::BrowserLoad;
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::page::Page;
 use crate::race::RaceNetwork;
 use crate::stats::median;

@@ -203,7 +203,8 @@ mod tests {
     use spdy_page::builtin;
 
     use super::*;
-    use crate::options::{Options, RaceProtocol};
+    use crate::options::Options;
+    use crate::race_protocol::RaceProtocol;
     use crate::page::Page;
     use crate::race::RaceNetwork;
 

@@ -73,10 +73,17 @@ async fn wait_exactly(time: Duration) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Runs `task` on this thread, in a tokio runtime that ends with it; sockets that are still open end too.
+pub(crate) fn block_on<T>(task: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(task)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::on_host::block_on;
 
     #[test]
     fn a_sleep_ends_at_its_deadline_or_later_and_a_past_one_at_once() {

@@ -23,7 +23,7 @@ use tokio::sync::oneshot;
 
 use crate::live::clock::LiveRuntime;
 use crate::live::names::{self, Resolver};
-use crate::live::on_host::block_on;
+use crate::live::clock::block_on;
 
 /// What stands on the far side of the link.
 #[derive(Clone)]

@@ -22,7 +22,6 @@ pub mod far_side;
 pub mod kept;
 pub mod load;
 pub mod names;
-pub(crate) mod on_host;
 mod sockets;
 pub mod stage;
 pub mod visit;

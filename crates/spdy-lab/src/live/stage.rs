@@ -36,7 +36,8 @@ use crate::live::addresses;
 use crate::live::expected_failures::ExpectedFailures;
 use crate::live::far_side::{RunningServers, ServerSide};
 use crate::live::names::Resolver;
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 use crate::page::Page;
 
 /// What browsers ask for of their own accord, for the tab.

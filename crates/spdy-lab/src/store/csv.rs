@@ -3,7 +3,7 @@
 use std::io::Write;
 
 use crate::store::column::COLUMNS;
-use crate::store::export::ExportError;
+use crate::store::error::ExportError;
 use crate::store::results::Store;
 use crate::store::value::Value;
 

@@ -22,7 +22,6 @@ pub mod contents;
 pub mod csv;
 pub mod database;
 pub mod error;
-pub mod export;
 pub mod import;
 pub mod location;
 pub mod merge;

@@ -22,7 +22,7 @@ use ::parquet::schema::types::{Type, TypePtr};
 
 use crate::store::column::{COLUMNS, Column};
 use crate::store::contents::Manifest;
-use crate::store::export::ExportError;
+use crate::store::error::ExportError;
 use crate::store::results::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;

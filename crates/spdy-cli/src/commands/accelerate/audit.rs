@@ -9,7 +9,7 @@ use serde::Serialize;
 use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::accelerator::site::OperatorConfig;
 use spdy_lab::audit::case::{Audit, AuditCase};
-use spdy_lab::cache::Cache;
+use spdy_lab::options::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config::learn::LearnConfig;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::store::csv;
-use spdy_lab::store::export::ExportError;
+use spdy_lab::store::error::ExportError;
 use spdy_lab::store::location::Location;
 use spdy_lab::store::results::Store;
 

@@ -9,7 +9,7 @@ use super::setting::{
     FACTORS, against_http, against_https, amazon, bing, fitted_flags, flags_against_http,
     flags_against_https, flags_https_against_http, https_against_http, yahoo,
 };
-use crate::claims::bench::PageSet;
+use crate::claims::setting::PageSet;
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::measured::Unit;
 

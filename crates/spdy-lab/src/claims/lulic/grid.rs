@@ -2,9 +2,9 @@
 
 use std::ops::RangeInclusive;
 
-use crate::claims::bench::{
-    ClaimRunner, FigurePair, Figures, PageSet, Setting, geometric_mean, geometric_mean_of, profile,
-};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::statistics::{FigurePair, Figures, geometric_mean, geometric_mean_of};
+use crate::claims::setting::{PageSet, Setting, profile};
 use crate::claims::measured::MeasuredResult;
 use crate::stats::Line;
 

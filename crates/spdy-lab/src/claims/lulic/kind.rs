@@ -2,7 +2,7 @@
 
 use super::grid::wins;
 use super::setting::{FACTORS, fitted_flags};
-use crate::claims::bench::{PageSet, Pages, Setting};
+use crate::claims::setting::{PageSet, Pages, Setting};
 use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
 use crate::claims::measured::Unit;
 

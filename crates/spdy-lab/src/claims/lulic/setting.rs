@@ -2,11 +2,12 @@
 
 use spdy_page::replica::Replica;
 
-use crate::claims::bench::Setting;
+use crate::claims::setting::Setting;
 use crate::claims::factor::ClaimFactor;
 use crate::lulic::Parameters;
 use crate::lulic_pages;
-use crate::options::{Options, RaceProtocol};
+use crate::options::Options;
+use crate::race_protocol::RaceProtocol;
 
 pub(super) const FACTORS: &[ClaimFactor] = &[
     ClaimFactor {
