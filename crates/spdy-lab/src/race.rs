@@ -18,12 +18,12 @@ use std::ops::ControlFlow;
 use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
 
-use crate::browser;
-use crate::hosts::HostLayout;
-use crate::measure::Load;
+use crate::load;
+use crate::load::HostLayout;
+use crate::load::Load;
+use crate::load::Page;
 use crate::options::Options;
-use crate::race_protocol::RaceProtocol;
-use crate::page::Page;
+use crate::options::RaceProtocol;
 use crate::sim::network::NetworkConfig;
 use crate::workers;
 
@@ -198,7 +198,7 @@ impl Race {
     fn load(&self, page: &Page, cell: RaceCell) -> Load {
         let network = &self.networks[cell.network];
         let seed = self.seed.wrapping_add(u64::from(cell.run));
-        browser::load(
+        load::load(
             page,
             cell.protocol,
             &network.name,

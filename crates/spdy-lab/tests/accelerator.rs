@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use bytes::Bytes;
-use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::accelerator::site::OperatorConfig;
-use spdy_lab::browser::{self, Page};
+use spdy_lab::experiment::builtin_experiments;
 use spdy_lab::experiment::plan::Plan;
-use spdy_lab::experiment::shipped;
-use spdy_lab::measure::Load;
+use spdy_lab::load::Load;
+use spdy_lab::load::{self, Page};
+use spdy_lab::options::Accelerator;
 use spdy_lab::options::{Options, Push, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
@@ -32,7 +32,7 @@ fn through(accelerator: Accelerator) -> Options {
 fn load_over(network: &str, page: &Page, protocol: RaceProtocol, options: &Options) -> Load {
     let network = RaceNetwork::parse(network).unwrap();
     let config = network.config(options);
-    let load = browser::load(page, protocol, &network.name, &config, options, 1);
+    let load = load::load(page, protocol, &network.name, &config, options, 1);
     assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
     load
 }
@@ -92,7 +92,7 @@ fn image(url: &str) -> Exchange {
 #[test]
 fn every_byte_of_the_shipped_pages_comes_through_by_every_protocol() {
     for name in ["mineki", "portal", "lulic-bing"] {
-        let page = Page::new(shipped::page(name).unwrap());
+        let page = Page::new(builtin_experiments::page(name).unwrap());
         for protocol in RaceProtocol::ALL {
             for accelerator in [Accelerator::Cold, Accelerator::Warm] {
                 let load = load(&page, protocol, &through(accelerator));
@@ -108,7 +108,7 @@ fn every_byte_of_the_shipped_pages_comes_through_by_every_protocol() {
 
 #[test]
 fn a_page_of_seven_hosts_comes_from_one_over_one_session() {
-    let page = Page::new(shipped::page("mineki").unwrap());
+    let page = Page::new(builtin_experiments::page("mineki").unwrap());
     let direct = load(&page, RaceProtocol::Spdy, &through(Accelerator::Off));
     assert_eq!((hosts(&direct).len(), direct.connections), (7, 7));
     for accelerator in [Accelerator::Cold, Accelerator::Warm] {
@@ -125,7 +125,7 @@ fn a_page_of_seven_hosts_comes_from_one_over_one_session() {
 #[test]
 fn urls_as_in_the_paper_bring_the_same_and_cost_less_to_ask_for() {
     for name in ["mineki", "portal"] {
-        let page = Page::new(shipped::page(name).unwrap());
+        let page = Page::new(builtin_experiments::page(name).unwrap());
         for protocol in [RaceProtocol::Http, RaceProtocol::Spdy, RaceProtocol::H2] {
             let [ours, paper] = [false, true].map(|paper_urls| {
                 let options = Options {
@@ -146,7 +146,7 @@ fn urls_as_in_the_paper_bring_the_same_and_cost_less_to_ask_for() {
 
 #[test]
 fn the_same_seed_gives_the_same_load_to_the_nanosecond() {
-    let page = Page::new(shipped::page("portal").unwrap());
+    let page = Page::new(builtin_experiments::page("portal").unwrap());
     let network = "down=1mbit,up=1mbit,rtt=150ms,loss=2%";
     for protocol in [
         RaceProtocol::Https,
@@ -387,7 +387,7 @@ fn a_page_at_an_ip_address_is_rejected() {
     let options = through(Accelerator::Cold);
     let network = RaceNetwork::parse("cable").unwrap();
     let page = Page::new(replica);
-    let load = browser::load(
+    let load = load::load(
         &page,
         RaceProtocol::Spdy,
         "",

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use spdy_lab::accelerator::site::OperatorConfig;
 use spdy_lab::audit::case::{Audit, AuditCase};
-use spdy_lab::experiment::shipped;
+use spdy_lab::experiment::builtin_experiments;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
@@ -248,7 +248,7 @@ fn an_audit_of_a_configuration_lists_what_it_lacks() {
 
 #[test]
 fn the_page_of_the_paper_loads_faster_the_more_the_accelerator_has() {
-    let case = case(shipped::page("mineki").unwrap(), None);
+    let case = case(builtin_experiments::page("mineki").unwrap(), None);
     let first = audit(&case);
     assert_eq!(first.survey.hosts_contacted(), (1, 7));
     let saving = &first.savings[0];

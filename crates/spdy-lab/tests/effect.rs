@@ -3,11 +3,11 @@
 use std::cell::LazyCell;
 use std::sync::OnceLock;
 
-use spdy_lab::browser::{self, Page};
 use spdy_lab::experiment::conditions::Conditions;
 use spdy_lab::experiment::factor::Factor;
 use spdy_lab::experiment::plan::Plan;
-use spdy_lab::measure::Load;
+use spdy_lab::load::Load;
+use spdy_lab::load::{self, Page};
 use spdy_lab::options::RaceProtocol;
 use spdy_page::builtin;
 
@@ -58,7 +58,7 @@ fn conditions(protocol: RaceProtocol, factors: &str) -> Conditions {
 fn load(protocol: RaceProtocol, conditions: &Conditions) -> Load {
     let (network, options) = (&conditions.network, &conditions.options);
     let config = network.config(options);
-    let load = browser::load(page(), protocol, "", &config, options, 1);
+    let load = load::load(page(), protocol, "", &config, options, 1);
     assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
     load
 }

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use bytes::Bytes;
-use spdy_lab::browser::{self, Page};
-use spdy_lab::deployment::Deployment;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::measure::Load;
+use spdy_lab::load::Load;
+use spdy_lab::load::{self, Page};
+use spdy_lab::options::Deployment;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
@@ -37,7 +37,7 @@ fn run(replica: &Replica, protocol: RaceProtocol, factors: &str) -> Vec<Load> {
 fn load(replica: &Replica, protocol: RaceProtocol, options: &Options) -> Load {
     let network = RaceNetwork::parse("cable").unwrap();
     let (page, config) = (Page::new(replica.clone()), network.config(options));
-    let load = browser::load(&page, protocol, &network.name, &config, options, 1);
+    let load = load::load(&page, protocol, &network.name, &config, options, 1);
     assert!(load.failures.is_empty(), "{protocol}: {:?}", load.failures);
     load
 }
@@ -182,7 +182,7 @@ fn spdy2_has_no_window_that_a_long_fat_link_could_wait_for() {
         let network = RaceNetwork::parse("rate=1gbit,rtt=300ms,queue=20000p").unwrap();
         let (page, options) = (Page::new(page.clone()), Options::default());
         let config = network.config(&options);
-        let load = browser::load(&page, protocol, "", &config, &options, 1);
+        let load = load::load(&page, protocol, "", &config, &options, 1);
         assert!(load.failures.is_empty(), "{:?}", load.failures);
         load.load_ms / 300.0
     };

@@ -11,7 +11,7 @@ use spdy::body::Body;
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
-use spdy_lab::measure::Load;
+use spdy_lab::load::Load;
 use spdy_lab::options::Options;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};

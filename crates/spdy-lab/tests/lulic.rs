@@ -1,8 +1,8 @@
 //! Compared with Lulic 2013: round trips as textbooks count them, and the measured load times.
 
+use spdy_lab::load::Load;
+use spdy_lab::lulic::pages;
 use spdy_lab::lulic::{self, LulicCell, LulicComparison, LulicError, Parameters};
-use spdy_lab::lulic_pages;
-use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::Race;
 use spdy_lab::sim::dns::NameLookups;
@@ -161,7 +161,7 @@ fn stand_in_pages_have_lulics_http_bytes_and_round_trips() {
         ("lulic-yahoo", 10.1, 10.2, 410.0),
         ("lulic-amazon", 15.3, 26.2, 2_139.0),
     ] {
-        let replica = lulic_pages::page(name).unwrap();
+        let replica = pages::page(name).unwrap();
         let (dcl_trips, load_trips) =
             round_trips(replica.clone(), RaceProtocol::Http, Options::lulic());
         assert!(

@@ -2,11 +2,11 @@
 
 use std::fmt::Write as _;
 
-use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::model::MODEL_VERSION;
+use spdy_lab::options::Accelerator;
+use spdy_lab::options::Scheduler;
 use spdy_lab::options::{Options, Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
-use spdy_lab::scheduler::choice::Scheduler;
 use spdy_page::builtin;
 
 /// Loads of the portal, as `loads` writes them, of model 6.

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use http::Method;
-use spdy_lab::measure::Load;
+use spdy_lab::load::Load;
 use spdy_lab::options::{Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::sim::dns::NameLookups;

@@ -4,11 +4,11 @@ use std::path::Path;
 
 use rusqlite::Connection;
 use spdy_lab::experiment::plan::MAX_LOADS;
-use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::error::StoreError;
 use spdy_lab::store::import::import;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::open::Store;
 
 /// Three cells of two loads, of two pages.
 fn contents() -> Manifest {

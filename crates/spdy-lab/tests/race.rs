@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroUsize;
 
 use spdy_clock::Instant;
-use spdy_lab::measure::Load;
+use spdy_lab::load::Load;
 use spdy_lab::options::{Push, RaceProtocol};
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::report::RaceResults;

@@ -2,12 +2,12 @@
 
 use std::ops::ControlFlow;
 
+use spdy_lab::experiment::builtin_experiments;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::experiment::shipped;
 use spdy_lab::report;
-use spdy_lab::report::experiment::{again, figures, render};
-use spdy_lab::store::contents::Manifest;
+use spdy_lab::report::experiment::{figures, render, trial_waterfalls};
+use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::row::{Row, Rows};
 
 const PLAN: &str = r#"
@@ -23,7 +23,10 @@ loss = ["0", "1%"]
 
 fn loaded(text: &str) -> (Runner, Vec<Row>) {
     let plan = Plan::parse(text).unwrap();
-    let replicas = plan.pages().iter().map(|name| shipped::page(name).unwrap());
+    let replicas = plan
+        .pages()
+        .iter()
+        .map(|name| builtin_experiments::page(name).unwrap());
     let replicas = replicas.collect();
     let runner = Runner::new(plan, replicas);
     let numbers: Vec<_> = (1..=runner.plan().len()).collect();

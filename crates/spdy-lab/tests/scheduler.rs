@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use spdy_clock::Instant;
-use spdy_lab::browser::{self, Page};
+use spdy_lab::load::{self, Page};
+use spdy_lab::options::Scheduler;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::page_load::PageLoad;
+use spdy_lab::page_load::{Urgency, UrgencyPlan};
 use spdy_lab::race::RaceNetwork;
-use spdy_lab::scheduler::choice::Scheduler;
-use spdy_lab::scheduler::plan::{Urgency, UrgencyPlan};
 use spdy_page::builtin;
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::replica::Kind;
@@ -110,7 +110,7 @@ fn a_throttled_load_is_complete_and_deterministic() {
             let network = RaceNetwork::parse(name).expect("it has a name");
             let load = || {
                 let config = network.config(&options);
-                browser::load(&page, protocol, &network.name, &config, &options, 1)
+                load::load(&page, protocol, &network.name, &config, &options, 1)
             };
             let (one, again) = (load(), load());
             assert_eq!(one.failures, [""; 0], "{protocol} over {name}");

@@ -4,11 +4,11 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use spdy_frame::compress::Compression;
-use spdy_lab::accelerator::choice::Accelerator;
+use spdy_lab::options::Accelerator;
 use spdy_lab::options::Cache;
-use spdy_lab::deployment::Deployment;
+use spdy_lab::options::Deployment;
+use spdy_lab::options::Scheduler;
 use spdy_lab::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Push};
-use spdy_lab::scheduler::choice::Scheduler;
 use spdy_lab::sim::dns::NameLookups;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};

@@ -1,7 +1,7 @@
 //! Pages by name: those that ship, with those of the lab's experiments, and recordings in files.
 
 use anyhow::Context;
-use spdy_lab::experiment::shipped;
+use spdy_lab::experiment::builtin_experiments;
 use spdy_page::open::{self, ImportOptions, OpenError, OpenedReplica};
 
 use crate::commands::Usage;
@@ -10,9 +10,9 @@ use crate::commands::Usage;
 pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<OpenedReplica> {
     match open::open_with(name, options) {
         Err(OpenError::NotFound { name, .. }) => {
-            let of_experiment = shipped::page(&name).map(OpenedReplica::whole);
+            let of_experiment = builtin_experiments::page(&name).map(OpenedReplica::whole);
             of_experiment.ok_or_else(|| {
-                let shipped = shipped::PAGES.join(", ");
+                let shipped = builtin_experiments::PAGES.join(", ");
                 let why = format!("no file of that name, and the shipped ones are {shipped}");
                 Usage(format!("no replica {name:?}: {why}")).into()
             })

@@ -5,10 +5,10 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
-use spdy_lab::hosts::{HostLayout, MAX_SHARDS};
-use spdy_lab::measure::Load;
+use spdy_lab::load::Load;
+use spdy_lab::load::{HostLayout, MAX_SHARDS};
+use spdy_lab::options::Accelerator;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
 use spdy_lab::report::{self, ProtocolLoads, RaceResults};

@@ -122,7 +122,7 @@ fn cells(over: &NetworkRace<'_>, entrant: &ProtocolLoads<'_>, bar_width: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spdy_lab::measure::Load;
+    use spdy_lab::load::Load;
 
     fn load(protocol: &str, network: &str, load_ms: f64, failures: &[&str]) -> Load {
         Load {

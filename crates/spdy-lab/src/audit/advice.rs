@@ -15,10 +15,10 @@ use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
-use crate::accelerator::fate::{Delivery, DirectReason, ResolvedReference};
+use crate::accelerator::delivery::{Delivery, DirectReason, ResolvedReference};
 use crate::accelerator::site::OperatorConfig;
-use crate::deployment::is_same_site;
-use crate::page::Page;
+use crate::load::Page;
+use crate::options::is_same_site;
 
 /// How often a page is examined again with the entries that the last pass added. Sheets that name sheets are seldom
 /// deeper.

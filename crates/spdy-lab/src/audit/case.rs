@@ -11,15 +11,15 @@ use spdy_proxy::config::learn::LearnConfig;
 
 use super::advice::Advice;
 use super::survey::Survey;
-use crate::accelerator::choice::Accelerator;
 use crate::accelerator::site::OperatorConfig;
-use crate::browser;
 use crate::doctor::examination::Times;
-use crate::measure::Load;
+use crate::load;
+use crate::load::Load;
+use crate::load::Page;
+use crate::options::Accelerator;
 use crate::options::Options;
-use crate::push_choice::Push;
-use crate::race_protocol::RaceProtocol;
-use crate::page::Page;
+use crate::options::Push;
+use crate::options::RaceProtocol;
 use crate::race::RaceNetwork;
 use crate::stats::median;
 use crate::workers;
@@ -204,7 +204,7 @@ impl AuditCase {
         }
         let seed = self.seed.wrapping_add(run as u64);
         let config = network.config(&options);
-        let load = browser::load(
+        let load = load::load(
             way.page,
             self.protocol,
             &network.name,

@@ -6,9 +6,9 @@ use serde::Serialize;
 use spdy_page::head;
 use spdy_page::replica::Kind;
 
-use crate::accelerator::fate::{Delivery, DirectReason};
-use crate::deployment::is_same_site;
-use crate::page::{AcceleratedPage, Page};
+use crate::accelerator::delivery::{Delivery, DirectReason};
+use crate::load::{AcceleratedPage, Page};
+use crate::options::is_same_site;
 
 /// What becomes of a page behind an accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::calibrate::cell::{ConnectionMode, DownloadCell};
-use crate::calibrate::subject::Workload;
+use crate::calibrate::workload::Workload;
 use crate::stats::median;
 
 /// Mean error that is allowed over loss-free single downloads.

@@ -22,8 +22,8 @@ use spdy_tun::measured::LinkStats;
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::lane::{QUIET_FOR, QUIET_TIMEOUT, cpu_wait_limit_ms};
 use crate::calibrate::real_time::with_cpu_time;
+use crate::calibrate::run_link::{QUIET_FOR, QUIET_TIMEOUT, cpu_wait_limit_ms};
 
 /// Error of a rate that is allowed, as a part of it.
 pub const MAX_RATE_ERROR: f64 = 0.005;

@@ -3,8 +3,8 @@
 //! ```text
 //!   cell.rs ── download.rs ─┬─ virtual_time.rs   sim, spdy-netem's Tcp and Path      ─┐
 //!                           └─ real_time.rs      spdy-tun, Linux's TCP, the same Path ┼─ compare.rs
-//!   page.rs ── tab.rs ──────┬─ browser.rs        the same two, under a whole page load  │
-//!                           └─ live/load.rs                                            ─┘
+//!   page.rs ── load/        ┬─ load/virtual_time.rs   the same two, under a whole page load  │
+//!                           └─ live/load.rs                                             ─┘
 //! ```
 //!
 //! [`cell`] and [`page`] name what is compared, [`work`] does it on several lanes at a time, and repeats runs that do not
@@ -15,10 +15,10 @@ pub mod cell;
 pub mod compare;
 mod download;
 pub mod error;
-pub mod lane;
 pub mod link;
 pub mod page;
 mod real_time;
-pub mod subject;
+pub mod run_link;
+pub mod runner;
 pub mod virtual_time;
-pub mod work;
+pub mod workload;

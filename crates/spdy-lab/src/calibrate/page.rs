@@ -9,15 +9,15 @@ use serde::{Serialize, Serializer};
 use spdy_netem::path::PathConfig;
 use spdy_tun::network::RealNetwork;
 
-use crate::browser;
 use crate::calibrate::compare::{CellResult, ErrorStats, MAX_LOSSY_ERROR};
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::subject::{Attempt, Workload};
+use crate::calibrate::workload::{Attempt, Workload};
 use crate::live::load::{self as live, LoadSpec};
-use crate::measure::Load;
+use crate::load;
+use crate::load::Load;
+use crate::load::Page;
 use crate::options::Options;
-use crate::race_protocol::RaceProtocol;
-use crate::page::Page;
+use crate::options::RaceProtocol;
 use crate::race::RaceNetwork;
 
 /// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads
@@ -117,7 +117,7 @@ impl Workload for PageCell {
     fn run_virtual(&self, seed: u64) -> io::Result<Duration> {
         let (network, options) = (&self.network, &*self.options);
         let config = network.config(options);
-        let load = browser::load(
+        let load = load::load(
             &self.page,
             self.protocol,
             &network.name,
@@ -284,7 +284,7 @@ mod tests {
         let cell = cells().remove(0);
         let (network, options) = (&cell.network, &*cell.options);
         let config = network.config(options);
-        let mut load = browser::load(
+        let mut load = load::load(
             &cell.page,
             cell.protocol,
             &network.name,

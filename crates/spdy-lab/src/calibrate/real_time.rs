@@ -19,7 +19,7 @@ use tokio::sync::oneshot;
 
 use crate::calibrate::cell::DownloadCell;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::subject::{Attempt, Workload};
+use crate::calibrate::workload::{Attempt, Workload};
 use crate::calibrate::{download, virtual_time};
 use crate::live::clock::block_on;
 

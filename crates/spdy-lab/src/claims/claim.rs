@@ -4,10 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::claims::runner::ClaimRunner;
-use crate::claims::setting::{PageSet, Setting};
 use crate::claims::factor::ClaimFactor;
 use crate::claims::measured::{MeasuredResult, Unit};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::setting::{PageSet, Setting};
 
 /// Who said it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]

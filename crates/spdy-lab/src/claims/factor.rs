@@ -3,7 +3,7 @@
 use spdy_netem::profile::Era;
 
 use crate::claims::setting::Setting;
-use crate::race_protocol::RaceProtocol;
+use crate::options::RaceProtocol;
 use crate::sim::dns::NameLookups;
 
 /// One factor, changed alone.

@@ -8,13 +8,14 @@ use spdy_page::graph::{PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::Replica;
 
-use crate::browser;
 use crate::claims::corpus::Corpus;
-use crate::claims::setting::{ClaimSetup, PageSet, Pages, Setting};
-use crate::claims::statistics::{FigurePair, Figures, PairedLoads, ratio};
 use crate::claims::measured::{MeasuredResult, Point};
-use crate::hosts::folded;
-use crate::page::Page;
+use crate::claims::setting::{PageSet, Pages, Setting};
+use crate::claims::statistics::{FigurePair, Figures, PairedLoads, ratio};
+use crate::load;
+use crate::load::Page;
+use crate::load::folded;
+use crate::race::RaceNetwork;
 use crate::sim::seed;
 use crate::stats::Estimate;
 use crate::workers;
@@ -117,7 +118,7 @@ impl ClaimRunner<'_> {
                 name: String::new(),
                 profile: setting.profile.clone(),
             };
-            let load = browser::load(
+            let load = load::load(
                 &ready[&(index, way.folded, setting.depth)],
                 way.protocol,
                 "",

@@ -5,7 +5,7 @@ use spdy_netem::profile::Profile;
 use spdy_page::replica::Replica;
 
 use crate::options::Options;
-use crate::race_protocol::RaceProtocol;
+use crate::options::RaceProtocol;
 use crate::race::RaceNetwork;
 
 /// Pages that ship or are made.

@@ -7,12 +7,12 @@ use serde::Serialize;
 use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 
+use super::modified_page::ModifiedPage;
 use super::remedy::{Remedy, own_host, remedies};
-use super::treated::ModifiedPage;
-use crate::browser;
-use crate::measure::Load;
+use crate::load;
+use crate::load::Load;
 use crate::options::Options;
-use crate::race_protocol::RaceProtocol;
+use crate::options::RaceProtocol;
 use crate::race::RaceNetwork;
 use crate::stats::{Bootstrap, Estimate, MIN_RUNS, median};
 use crate::workers;
@@ -207,7 +207,7 @@ impl ExaminationCase {
         let seeds = (0..runs).map(|run| self.seed.wrapping_add(u64::from(run)));
         seeds
             .map(|seed| {
-                let load = browser::load(page, *protocol, &network.name, &config, options, seed);
+                let load = load::load(page, *protocol, &network.name, &config, options, seed);
                 Load {
                     waterfall: Vec::new(), // not used: there are hundreds of them
                     ..load

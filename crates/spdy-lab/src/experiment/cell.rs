@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use crate::experiment::clock::Clock;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_SEED, Plan};
-use crate::race_protocol::RaceProtocol;
+use crate::options::RaceProtocol;
 use crate::sim::seed;
 
 /// One page over one protocol under one level of each factor; loaded as often as the plan has runs.

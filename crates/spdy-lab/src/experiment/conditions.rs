@@ -4,13 +4,13 @@ use std::num::NonZeroU32;
 
 use spdy_netem::profile::{Era, Profile};
 
-use crate::accelerator::choice::Accelerator;
-use crate::cache_choice::Cache;
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
-use crate::hosts::HostLayout;
+use crate::load::HostLayout;
+use crate::options::Accelerator;
+use crate::options::Cache;
 use crate::options::Options;
 use crate::race::RaceNetwork;
 

@@ -15,13 +15,13 @@ use std::collections::BTreeMap;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
 
-use crate::accelerator::choice::Accelerator;
-use crate::deployment::Deployment;
 use crate::experiment::cell;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::Plan;
-use crate::race_protocol::RaceProtocol;
+use crate::options::Accelerator;
+use crate::options::Deployment;
+use crate::options::RaceProtocol;
 
 impl Factor {
     /// Whether its levels change anything of loads by `protocol` under `conditions`. They may, then, and need not: hosts that a page

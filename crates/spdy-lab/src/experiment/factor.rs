@@ -10,13 +10,13 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
 
-use crate::accelerator::choice::UnknownAccelerator;
-use crate::cache_choice::UnknownCache;
-use crate::deployment::Deployment;
 use crate::experiment::clock::Clock;
-use crate::hosts::MAX_SHARDS;
+use crate::load::MAX_SHARDS;
+use crate::options::Deployment;
+use crate::options::Scheduler;
+use crate::options::UnknownAccelerator;
+use crate::options::UnknownCache;
 use crate::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
-use crate::scheduler::choice::Scheduler;
 use crate::sim::dns::NameLookups;
 
 /// Something that an experiment may vary, in the order in which a cell's key names them.

@@ -1,7 +1,7 @@
 //! An experiment: factors and their levels, and the cells that they make.
 //!
 //! ```text
-//! EXPERIMENT.toml ─ read.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
+//! EXPERIMENT.toml ─ parse.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
 //!                                │                    │                                  │
 //!                             its hash         its key, its seeds ─ effect.rs            ▼
 //!                                                                     runner.rs: the loads of a cell
@@ -10,6 +10,7 @@
 //! Pure: texts in, loads out; no file and no clock. What keeps the loads is [`store`](crate::store), and
 //! `docs/reference/experiment-file.md` describes the file, its factors and cells.
 
+pub mod builtin_experiments;
 pub mod cell;
 pub mod clock;
 pub mod conditions;
@@ -18,6 +19,5 @@ pub mod error;
 pub mod factor;
 pub mod plan;
 pub mod runner;
-pub mod shipped;
 
-mod read;
+mod parse;

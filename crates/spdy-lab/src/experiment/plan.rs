@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::experiment::clock::Clock;
 use crate::experiment::factor::Factor;
-use crate::race_protocol::RaceProtocol;
+use crate::options::RaceProtocol;
 
 /// Most runs of a cell.
 pub const MAX_RUNS: u32 = 100_000;

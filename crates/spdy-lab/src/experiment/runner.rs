@@ -10,15 +10,15 @@ use sha2::{Digest, Sha256};
 use spdy_page::archive;
 use spdy_page::replica::Replica;
 
-use crate::browser;
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::RealRun;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
-use crate::hosts::HostLayout;
-use crate::measure::Load;
-use crate::page::Page;
+use crate::load;
+use crate::load::HostLayout;
+use crate::load::Load;
+use crate::load::Page;
 use crate::workers;
 
 /// A plan that can be run.
@@ -171,7 +171,7 @@ impl Runner {
 
     fn load_under(&self, conditions: &Conditions, cell: &Cell<'_>, run: u32) -> Load {
         let opened = &self.pages[cell.page];
-        browser::load(
+        load::load(
             &opened.page(conditions.hosts),
             cell.protocol(),
             &conditions.network.name,

@@ -3,6 +3,7 @@
 //! Tokio's timers wake up to a millisecond late, and a page waits for one after the other: its scripts and its
 //! style sheets. The last two milliseconds of a sleep are therefore the kernel's own timer.
 
+use std::io;
 use std::time::{Duration, Instant as SystemInstant};
 
 use rustix::time::{

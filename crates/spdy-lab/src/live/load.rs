@@ -1,4 +1,4 @@
-//! One page load in real time, as [`browser::load`](crate::browser::load) is one in virtual time.
+//! One page load in real time, as [`browser::load`](crate::load::load) is one in virtual time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -17,16 +17,16 @@ use spdy_tun::network::RealNetwork;
 
 use crate::live::addresses;
 use crate::live::clock::LiveRuntime;
-use crate::live::far_side::ServerSide;
-use crate::live::names::{self, Resolver};
-use crate::live::on_host::block_on;
-use crate::live::sockets::LiveNetwork;
-use crate::measure::Load;
+use crate::live::clock::block_on;
+use crate::live::network::LiveNetwork;
+use crate::live::resolver::{self, Resolver};
+use crate::live::server_side::ServerSide;
+use crate::load::Load;
+use crate::load::Page;
+use crate::load::load_driver::LoadDriver;
 use crate::options::Options;
-use crate::race_protocol::RaceProtocol;
-use crate::page::Page;
+use crate::options::RaceProtocol;
 use crate::sim::traffic::Traffic;
-use crate::tab::LoadDriver;
 
 /// For how long nothing must be sent before a load is over.
 const QUIET_FOR: Duration = Duration::from_millis(20);
@@ -137,7 +137,7 @@ fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<Cli
         let connections = Arc::new(AtomicU64::new(0));
         let network = LiveNetwork {
             runtime: runtime.clone(),
-            resolver: SocketAddr::from((SERVER, names::PORT)),
+            resolver: SocketAddr::from((SERVER, resolver::PORT)),
             names,
             name_lookups: which.options.name_lookups,
             connections: connections.clone(),

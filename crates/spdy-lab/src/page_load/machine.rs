@@ -7,7 +7,7 @@ use spdy_page::graph::{PageGraph, Trigger};
 
 use super::outline::{Outline, reveal_at};
 use super::requests::{HintState, Request};
-use crate::scheduler::throttle::Throttle;
+use crate::page_load::throttle::Throttle;
 
 /// Where a node stands. The order is the order of its life.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]

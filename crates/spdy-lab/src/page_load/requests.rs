@@ -9,8 +9,8 @@ use spdy_page::replica::Kind;
 
 use super::machine::{NodeState, PageLoad};
 use super::outline::parent_of;
-use crate::scheduler::plan::{Urgency, UrgencyPlan};
-use crate::scheduler::throttle::Throttle;
+use crate::page_load::throttle::Throttle;
+use crate::page_load::{Urgency, UrgencyPlan};
 
 /// What to ask for next.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -1,6 +1,6 @@
 //! One end of a connection: its TCP, its timer, and who waits for it.
 //!
-//! The network moves segments between ends (`carrier.rs`), sockets read and write them (`socket.rs`); what both
+//! The network moves segments between ends (`packet_network.rs`), sockets read and write them (`tcp_socket.rs`); what both
 //! hold is here.
 
 use std::io;

@@ -1,7 +1,7 @@
 //! Hosts and connections in virtual time.
 //!
 //! One client stands on one side of one [`Path`](spdy_netem::path::Path); every server, and the resolver, on the other. Both
-//! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `carrier.rs` moves their segments.
+//! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `packet_network.rs` moves their segments.
 //!
 //! A listener hands each connection to a function as soon as its handshake is done. An address without a listener
 //! refuses: the answer to its SYN is an RST.
@@ -19,14 +19,14 @@ use spdy_net::network::{BoxIo, DatagramSocket, Network};
 use spdy_netem::path::Direction;
 use spdy_netem::tcp::Tcp;
 
-use crate::sim::carrier::{DnsQuery, PacketNetwork};
 use crate::sim::dns::{self, NameLookups};
 use crate::sim::endpoint::{Connection, Endpoint, EndpointId, Side};
 use crate::sim::packet::PacketContent;
+use crate::sim::packet_network::{DnsQuery, PacketNetwork};
 use crate::sim::runtime::SimRuntime;
-use crate::sim::socket::SimIo;
+use crate::sim::tcp_socket::SimIo;
 use crate::sim::traffic::Traffic;
-use crate::sim::udp::SimUdp;
+use crate::sim::udp_socket::SimUdp;
 
 pub use crate::sim::config::NetworkConfig;
 

@@ -1,7 +1,7 @@
 //! Why a store cannot be read or written.
 
-use std::path::PathBuf;
 use std::io;
+use std::path::PathBuf;
 
 use crate::store::database::DatabaseError;
 use crate::store::location::Location;

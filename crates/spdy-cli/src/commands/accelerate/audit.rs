@@ -6,9 +6,9 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
-use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::accelerator::site::OperatorConfig;
 use spdy_lab::audit::case::{Audit, AuditCase};
+use spdy_lab::options::Accelerator;
 use spdy_lab::options::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use spdy_lab::audit::advice::{Advice, HostAdvice};
 use spdy_lab::audit::case::{Audit, ProxiedLoads};
-use spdy_lab::doctor::told::short;
+use spdy_lab::doctor::describe::short;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::config::Scheme;
 

@@ -8,8 +8,8 @@ use std::time::Duration;
 use serde::Serialize;
 use spdy_lab::calibrate::cell::{self, DownloadCell};
 use spdy_lab::calibrate::compare::{CellResult, DownloadSummary, ErrorStats, SixVsOne};
-use spdy_lab::calibrate::subject::Workload;
-use spdy_lab::calibrate::work::{CalibrationRunner, Event};
+use spdy_lab::calibrate::runner::{CalibrationRunner, Event};
+use spdy_lab::calibrate::workload::Workload;
 use spdy_lab::options::RaceProtocol;
 use spdy_tun::enclosure::{self, CtrlCPolicy, ProcessRole};
 

@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use serde::Serialize;
 use spdy_lab::experiment::runner::{CellLoads, Runner};
-use spdy_lab::store::adding::AddOutcome;
-use spdy_lab::store::contents::Manifest;
+use spdy_lab::store::insert::AddOutcome;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Rows;
 use spdy_lab::store::summary::CellSummary;
 

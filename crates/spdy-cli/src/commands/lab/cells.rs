@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 
 use serde::Serialize;
-use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::error::StoreError;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::open::Store;
 
 use super::experiment::Experiment;
 use crate::commands::Outcome;

@@ -6,7 +6,7 @@ use spdy_lab::model;
 use spdy_lab::stats::{Difference, MIN_RUNS};
 use spdy_lab::store::compare::{CellComparison, Measure, StoreComparison};
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::open::Store;
 
 use crate::commands::Outcome;
 use crate::help::examples;

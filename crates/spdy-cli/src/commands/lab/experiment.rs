@@ -5,10 +5,10 @@ use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
+use spdy_lab::experiment::builtin_experiments;
 use spdy_lab::experiment::effect::{self, IneffectiveFactor};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::experiment::shipped;
 use spdy_page::open::ImportOptions;
 
 use crate::commands::Usage;
@@ -27,7 +27,7 @@ pub(super) struct Experiment {
 impl Experiment {
     /// The shipped experiment called `name`, or the file at that path.
     pub(super) fn open(name: &str) -> anyhow::Result<Self> {
-        let (text, folder) = match shipped::experiment(name) {
+        let (text, folder) = match builtin_experiments::experiment(name) {
             Some(text) => (text.to_owned(), PathBuf::new()),
             None => {
                 let path = Path::new(name);
@@ -81,7 +81,7 @@ impl Experiment {
     pub(super) fn into_runner(self, printer: &Printer) -> anyhow::Result<Runner> {
         let mut replicas = Vec::with_capacity(self.plan.pages().len());
         for name in self.plan.pages() {
-            let shipped = shipped::page(name);
+            let shipped = builtin_experiments::page(name);
             replicas.push(match shipped {
                 Some(replica) => replica,
                 None => {
@@ -108,7 +108,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     let file = File::open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            let shipped = shipped::EXPERIMENTS.join(", ");
+            let shipped = builtin_experiments::EXPERIMENTS.join(", ");
             Usage(format!(
                 "no experiment {shown}: no file of that name, and the shipped ones are {shipped}"
             ))

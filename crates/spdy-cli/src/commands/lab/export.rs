@@ -8,7 +8,7 @@ use anyhow::Context;
 use spdy_lab::store::csv;
 use spdy_lab::store::error::ExportError;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::open::Store;
 
 #[cfg(not(feature = "parquet"))]
 use crate::commands::Usage;

@@ -36,7 +36,7 @@ pub(super) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
 
 /// What loads the cells in real time.
 #[cfg(target_os = "linux")]
-pub(super) struct RealTimeLoader(Option<spdy_lab::live::cells::RealTimeRunner>);
+pub(super) struct RealTimeLoader(Option<spdy_lab::live::runner::RealTimeRunner>);
 
 #[cfg(not(target_os = "linux"))]
 pub(super) struct RealTimeLoader;
@@ -46,7 +46,7 @@ impl RealTimeLoader {
     #[cfg(target_os = "linux")]
     pub(super) fn start(plan: &Plan) -> anyhow::Result<Self> {
         let cells = plan.has_real_time();
-        let cells = cells.then(spdy_lab::live::cells::RealTimeRunner::start);
+        let cells = cells.then(spdy_lab::live::runner::RealTimeRunner::start);
         Ok(Self(cells.transpose()?))
     }
 

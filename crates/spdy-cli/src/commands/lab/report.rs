@@ -7,9 +7,9 @@ use anyhow::Context;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::report;
 use spdy_lab::report::experiment::{self, FigureFile, TrialWaterfalls};
-use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Row;
 
 use super::experiment::Experiment;

@@ -7,9 +7,9 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Rows;
 
 use super::experiment::Experiment;

@@ -1,9 +1,9 @@
 //! `spdy lab show`: what is in a store.
 
 use spdy_lab::model::{self, MODEL_VERSION};
-use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::open::Store;
 use spdy_lab::store::summary::{self, CellSummary};
 
 use super::summary_table;

@@ -19,7 +19,7 @@ use spdy::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::open::Store;
 use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;

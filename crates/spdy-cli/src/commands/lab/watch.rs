@@ -12,9 +12,9 @@ use std::time::{Duration, Instant, SystemTime};
 use anyhow::Context;
 use serde::Serialize;
 use spdy_lab::report::experiment::{self, TrialWaterfalls};
-use spdy_lab::store::contents::Manifest;
 use spdy_lab::store::location::Location;
-use spdy_lab::store::results::Store;
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::open::Store;
 use tokio::sync::oneshot;
 
 use super::report::WaterfallArgs;

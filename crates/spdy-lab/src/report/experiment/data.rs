@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::real::RealRunRow;
+use super::real_runs::RealRunRow;
 use crate::experiment::cell::levels_of;
 use crate::experiment::effect::DuplicateCells;
 use crate::stats::{Bootstrap, MIN_RUNS, Modes, median};
