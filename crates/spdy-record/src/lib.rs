@@ -3,7 +3,7 @@
 //! ```text
 //!            ┌─ fresh profile, removed in the end
 //!  browser.rs│ chromium --headless --log-net-log=… --remote-debugging-pipe
-//!            │      │ 3, 4: pipe.rs                   │
+//!            │      │ 3, 4: devtools_pipe.rs         │
 //!            └──────┼─────────────────────────────────┼──────
 //!  load.rs     navigate, watch until it is quiet   NetLog, whole once the browser has ended
 //!                   ▼                                 ▼
@@ -20,6 +20,5 @@ pub mod options;
 pub mod record;
 
 mod browser;
+mod devtools_pipe;
 mod load;
-mod pin;
-mod pipe;

@@ -10,10 +10,12 @@ use spdy_page::devtools::Observations;
 use tokio::time::{Instant, timeout_at};
 
 use crate::browser::Browser;
+use crate::devtools_pipe::{Message, Pipe};
 use crate::error::RecordError;
 use crate::options::RecordOptions;
-use crate::pin;
-use crate::pipe::{Message, Pipe};
+
+/// Runs before any script of a page whose clocks and randomness are pinned. It requests nothing, and leaves no name behind.
+const PIN_SCRIPT: &str = include_str!("pin.js");
 
 /// How long the browser may take for what is no work: to start, to open a page, to hand over a trace.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -213,10 +215,10 @@ impl<'a> Load<'a> {
             let (method, params) = match is_document {
                 true => (
                     "Page.addScriptToEvaluateOnNewDocument",
-                    json!({"source": pin::SCRIPT}),
+                    json!({"source": PIN_SCRIPT}),
                 ),
                 // A worker has no documents, and waits before its first line.
-                false => ("Runtime.evaluate", json!({"expression": pin::SCRIPT})),
+                false => ("Runtime.evaluate", json!({"expression": PIN_SCRIPT})),
             };
             self.pipe.send(session, method, &params).await;
         }

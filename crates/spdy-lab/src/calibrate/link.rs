@@ -14,12 +14,12 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use spdy_netem::path::PathConfig;
-use spdy_tun::arrival::TimedSocket;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::{CLIENT, SERVER};
 use spdy_tun::limits::{Fault, ValidityLimits};
-use spdy_tun::measured::LinkStats;
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
+use spdy_tun::stats::LinkStats;
+use spdy_tun::timed_socket::TimedSocket;
 
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::real_time::with_cpu_time;

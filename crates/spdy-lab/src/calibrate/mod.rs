@@ -7,7 +7,7 @@
 //!                           └─ live/load.rs                                             ─┘
 //! ```
 //!
-//! [`cell`] and [`page`] name what is compared, [`work`] does it on several lanes at a time, and repeats runs that do not
+//! [`cell`] and [`page`] name what is compared, [`runner`] does it on several links at a time, and repeats runs that do not
 //! count. Where chance takes packets, both clocks draw it from the same seed: the third packet from the server is lost in
 //! both or in none, as long as both send the same packets.
 

@@ -11,8 +11,8 @@ use spdy_netem::path::PathConfig;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::SERVER;
 use spdy_tun::limits::{Fault, ValidityLimits};
-use spdy_tun::measured::LinkStats;
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
+use spdy_tun::stats::LinkStats;
 
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};

@@ -8,8 +8,8 @@ use serde::Serialize;
 use spdy_netem::loss::LossModel;
 use spdy_netem::path::PathConfig;
 use spdy_tun::cpu::CpuTime;
-use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
+use spdy_tun::stats::LinkStats;
 
 use crate::calibrate::error::CalibrateError;
 

@@ -14,8 +14,8 @@ use spdy_record::options::RecordOptions;
 use spdy_record::record::record;
 use spdy_tun::error::RealTimeError;
 use spdy_tun::limits::{Fault, ValidityLimits};
-use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
+use spdy_tun::stats::LinkStats;
 
 use crate::live::clock::block_on;
 use crate::live::replay::Replay;

@@ -12,8 +12,8 @@ use spdy_client::client::Client;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::error::RealTimeError;
 use spdy_tun::host::SERVER;
-use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
+use spdy_tun::stats::LinkStats;
 
 use crate::live::addresses;
 use crate::live::clock::LiveRuntime;

@@ -13,7 +13,7 @@ use std::time::Duration;
 
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::limits::Fault;
-use spdy_tun::measured::{DirectionStats, LinkStats};
+use spdy_tun::stats::{DirectionStats, LinkStats};
 
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::run_link::{CONGESTION, RunLink};

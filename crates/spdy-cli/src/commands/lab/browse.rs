@@ -18,8 +18,8 @@ use spdy_page::archive;
 use spdy_page::har_export;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
-use spdy_tun::enclosure::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::host::SERVER;
+use spdy_tun::namespaces::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
 use crate::commands::lab::calibrate::{error_cell, load_average, ms_cell};
@@ -121,8 +121,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             return Err(Usage(why).into());
         }
     }
-    match enclosure::enter(CtrlCPolicy::EndAll)? {
-        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match namespaces::enter(CtrlCPolicy::EndAll)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
         ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
         ProcessRole::Inner(inside) => browse(args, inside, printer),
     }

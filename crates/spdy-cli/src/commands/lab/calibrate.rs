@@ -11,7 +11,7 @@ use spdy_lab::calibrate::compare::{CellResult, DownloadSummary, ErrorStats, SixV
 use spdy_lab::calibrate::runner::{CalibrationRunner, Event};
 use spdy_lab::calibrate::workload::Workload;
 use spdy_lab::options::RaceProtocol;
-use spdy_tun::enclosure::{self, CtrlCPolicy, ProcessRole};
+use spdy_tun::namespaces::{self, CtrlCPolicy, ProcessRole};
 
 use crate::commands::Outcome;
 use crate::commands::count::at_least_one;
@@ -109,8 +109,8 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
-    match enclosure::enter(CtrlCPolicy::EndAll)? {
-        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match namespaces::enter(CtrlCPolicy::EndAll)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
         ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
         ProcessRole::Inner(_) if args.pages.is_some() => calibrate_pages::run(args, printer),
         ProcessRole::Inner(_) => match args.link {

@@ -13,12 +13,12 @@ use crate::commands::Outcome;
 /// all that was done inside, seen from outside; inside it gives nothing.
 #[cfg(target_os = "linux")]
 pub(super) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
-    use spdy_tun::enclosure::{self, CtrlCPolicy, ProcessRole};
+    use spdy_tun::namespaces::{self, CtrlCPolicy, ProcessRole};
     if !plan.has_real_time() {
         return Ok(None);
     }
-    match enclosure::enter(CtrlCPolicy::HandleInside)? {
-        ProcessRole::Outer(status) => Ok(Some(Outcome::Code(enclosure::exit_code(status)))),
+    match namespaces::enter(CtrlCPolicy::HandleInside)? {
+        ProcessRole::Outer(status) => Ok(Some(Outcome::Code(namespaces::exit_code(status)))),
         ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
         ProcessRole::Inner(_) => Ok(None),
     }

@@ -12,10 +12,10 @@ use anyhow::Context;
 use nix::sys::wait::{WaitStatus, waitpid};
 use serde::Serialize;
 use spdy_netem::profile::{Era, Profile};
-use spdy_tun::enclosure::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::limits::{Fault, ValidityLimits};
-use spdy_tun::measured::LinkStats;
+use spdy_tun::namespaces::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
+use spdy_tun::stats::LinkStats;
 
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -129,8 +129,8 @@ const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let profile = args.link.profile()?;
-    match enclosure::enter(CtrlCPolicy::ForwardToCommand)? {
-        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match namespaces::enter(CtrlCPolicy::ForwardToCommand)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
         ProcessRole::Command(number) => Ok(become_command(args, number, printer)),
         ProcessRole::Inner(inside) => shape(args, &profile, inside, printer),
     }
@@ -141,7 +141,7 @@ fn become_command(args: &Args, number: usize, printer: &Printer) -> Outcome {
         (SERVER, Some(server)) => vec!["sh".into(), "-c".into(), server.clone()],
         _ => args.command.clone(),
     };
-    let error = enclosure::become_command(&words);
+    let error = namespaces::become_command(&words);
     let code = match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_RUN,
@@ -188,7 +188,7 @@ fn shape(
         network: profile.settings(),
         seed: link.seed,
         congestion: &link.congestion,
-        exit_code: enclosure::exit_code(status),
+        exit_code: namespaces::exit_code(status),
         faults: limits.faults(&measured),
         limits,
         measured,
@@ -208,7 +208,7 @@ fn start_server(network: &RealNetwork, inside: InnerProcess, within: u64) -> any
     let deadline = Instant::now() + Duration::from_secs(within);
     while !network.server.run(has_listener) {
         if let Some(status) = child.try_wait()? {
-            let code = enclosure::exit_code(status);
+            let code = namespaces::exit_code(status);
             anyhow::bail!("the server ended with {code} before it listened");
         }
         if Instant::now() > deadline {
@@ -251,7 +251,7 @@ fn wait_for(client: u32, server: Option<u32>, printer: &Printer) -> anyhow::Resu
             return Ok(status);
         }
         if Some(pid) == server {
-            let code = enclosure::exit_code(status);
+            let code = namespaces::exit_code(status);
             printer.note(format_args!("{WARN}the server ended{WARN:#} with {code}"));
         }
     }

@@ -20,7 +20,7 @@ use tun_rs::SyncDevice;
 use crate::capture::Capture;
 use crate::cpu::CpuTime;
 use crate::emulator::Emulator;
-use crate::measured::LinkStats;
+use crate::stats::LinkStats;
 
 /// Packets that are read from one device before others have their turn.
 const BATCH: usize = 64;
