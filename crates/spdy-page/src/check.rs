@@ -7,7 +7,7 @@ use crate::coding::{self, CodingError};
 use crate::graph::from_replica::references_of;
 use crate::head::{self, Head};
 use crate::limits::DECODED_BODY_BYTES;
-use crate::replica::parts::{ContentRange, Parts};
+use crate::replica::partial_content::{ContentRange, Parts};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
 /// How much a finding matters.

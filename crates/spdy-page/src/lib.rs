@@ -30,14 +30,15 @@ pub mod graph;
 pub mod head;
 pub mod import;
 pub mod limits;
-pub mod notes;
 pub mod open;
 pub mod replica;
 pub mod summary;
 
 pub use error::OpenError;
-pub use graph::{Node, PageGraph, Trigger, body_start, modules, references};
+pub use graph::{Node, PageGraph, Trigger, body_start, es_modules, references};
 pub use import::har::export as har_export;
 pub use import::result::{ImportOptions, OpenedReplica};
-pub use import::{devtools, netlog, warc};
-pub use replica::{Exchange, Initiator, Kind, Replica, archive, freshness, observation, parts};
+pub use import::{devtools, netlog, notes, warc};
+pub use replica::{
+    Exchange, Initiator, Kind, Replica, archive, freshness, observation, partial_content,
+};

@@ -7,7 +7,7 @@ use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
 use spdy_net::shims::literal_head::{BodyEnd, LiteralHead};
 use spdy_page::head::Head;
-use spdy_page::parts::{ContentRange, Parts};
+use spdy_page::partial_content::{ContentRange, Parts};
 use spdy_page::replica::Exchange;
 
 /// Headers that belong to one connection of the past, or that the server counts for itself.

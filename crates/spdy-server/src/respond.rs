@@ -14,7 +14,7 @@ use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, Response, StatusCode};
 use spdy_net::handler::RequestInfo;
 use spdy_net::shims::literal_head::LiteralHead;
-use spdy_page::parts::Parts;
+use spdy_page::partial_content::Parts;
 
 use crate::answer::{RecordedPart, StoredResponse};
 use crate::conditions::{self, ConditionResult};

@@ -21,8 +21,8 @@ use spdy_client::client::Client;
 use spdy_client::config::Config;
 use spdy_frame::priority::Priority;
 use spdy_page::coding;
+use spdy_page::es_modules::{self, DocumentModules, ImportMap};
 use spdy_page::head::{self, Head};
-use spdy_page::modules::{self, DocumentModules, ImportMap};
 use spdy_page::observation::Observation;
 use spdy_page::references;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
@@ -295,7 +295,7 @@ fn names(exchange: &Exchange, is_page: bool, import_map: &mut ImportMap) -> Vec<
     };
     let mut imported = Vec::new();
     let mut import = |script: &str, map: &ImportMap, from: &Url| {
-        let urls = modules::specifiers(script).into_iter();
+        let urls = es_modules::specifiers(script).into_iter();
         let urls = urls.filter_map(|specifier| map.resolve(specifier, from));
         imported.extend(urls.filter(|url| matches!(url.scheme(), "http" | "https")));
     };

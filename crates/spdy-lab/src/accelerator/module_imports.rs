@@ -6,8 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use spdy_page::es_modules::{self, DocumentModules, ImportMap};
 use spdy_page::graph::PageGraph;
-use spdy_page::modules::{self, DocumentModules, ImportMap};
 use spdy_page::replica::{Exchange, Kind, Replica};
 use url::Url;
 
@@ -45,7 +45,7 @@ impl Imports {
         }
         let map = PageImportMap::of(replica.document());
         let mut look = |importer: usize, text: &str, from: &Url| {
-            for specifier in modules::specifiers(text) {
+            for specifier in es_modules::specifiers(text) {
                 let url = map.map.resolve(specifier, from);
                 let nodes = url.as_ref().and_then(|url| scripts.get(place(url)));
                 for &node in nodes.into_iter().flatten().filter(|&&it| it != importer) {

@@ -17,7 +17,7 @@ use spdy_tun::network::RealNetwork;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use crate::calibrate::cell::DownloadCell;
+use crate::calibrate::download_cell::DownloadCell;
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};
 use crate::calibrate::{download, virtual_time};

@@ -218,7 +218,7 @@ impl CalibrationRunner {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::cell::{self, DownloadCell};
+    use crate::calibrate::download_cell::{self, DownloadCell};
 
     const WORK: CalibrationRunner = CalibrationRunner {
         runs: 3,
@@ -231,7 +231,7 @@ mod tests {
     fn cell(
         mut took: impl FnMut(u64, u32) -> Result<Duration, String>,
     ) -> CellResult<DownloadCell> {
-        let plans = WORK.plan(&cell::small()[..1]);
+        let plans = WORK.plan(&download_cell::small()[..1]);
         let plans = plans.expect("it has an end in virtual time");
         let (told, _events) = mpsc::channel();
         let mut attempts = 0;

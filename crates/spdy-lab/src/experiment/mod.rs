@@ -3,7 +3,7 @@
 //! ```text
 //! EXPERIMENT.toml ─ parse.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
 //!                                │                    │                                  │
-//!                             its hash         its key, its seeds ─ effect.rs            ▼
+//!                             its hash         its key, its seeds                    ▼
 //!                                                                     runner.rs: the loads of a cell
 //! ```
 //!
@@ -14,9 +14,9 @@ pub mod builtin_experiments;
 pub mod cell;
 pub mod clock;
 pub mod conditions;
-pub mod effect;
 pub mod error;
 pub mod factor;
+pub mod ineffective_factors;
 pub mod plan;
 pub mod runner;
 

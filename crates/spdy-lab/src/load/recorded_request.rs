@@ -6,7 +6,7 @@
 use http::{HeaderValue, Request, header};
 use spdy::body::Body;
 use spdy_page::head::{self, Head};
-use spdy_page::parts::ContentRange;
+use spdy_page::partial_content::ContentRange;
 use spdy_page::replica::Exchange;
 use url::Url;
 

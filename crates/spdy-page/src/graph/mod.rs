@@ -3,10 +3,10 @@
 pub mod body_start;
 pub(crate) mod builder;
 pub(crate) mod css;
+pub mod es_modules;
 pub(crate) mod from_replica;
 pub(crate) mod html;
 pub(crate) mod inference;
-pub mod modules;
 mod page_graph;
 pub mod references;
 

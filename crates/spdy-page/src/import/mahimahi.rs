@@ -21,10 +21,10 @@ use crate::graph::builder::location;
 use crate::graph::from_replica::references_of;
 use crate::head::Head;
 use crate::import::assemble::{document, kinds_of_redirects};
+use crate::import::notes::ImportNotes;
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::import::warc;
 use crate::limits::Limits;
-use crate::notes::ImportNotes;
 use crate::replica::observation::Observation;
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 

@@ -5,6 +5,7 @@ pub mod devtools;
 pub mod har;
 pub(crate) mod mahimahi;
 pub mod netlog;
+pub mod notes;
 pub mod result;
 pub(crate) mod speedreport;
 pub mod warc;

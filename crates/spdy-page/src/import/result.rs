@@ -1,7 +1,7 @@
 //! The options of an import, and what it returns.
 
+use crate::import::notes::ImportNotes;
 use crate::limits::Limits;
-use crate::notes::ImportNotes;
 use crate::replica::Replica;
 use crate::replica::archive;
 

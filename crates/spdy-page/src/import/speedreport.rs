@@ -11,8 +11,8 @@ use crate::error::OpenError;
 use crate::import::assemble::{RecordedExchange, RecordedPage, assemble};
 use crate::import::har::import::timestamp;
 use crate::import::har::model::{Count, Fields, Number, Text};
+use crate::import::notes::ImportNotes;
 use crate::import::result::{ImportOptions, OpenedReplica};
-use crate::notes::ImportNotes;
 
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]

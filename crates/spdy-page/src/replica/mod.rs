@@ -6,7 +6,7 @@ pub mod freshness;
 pub mod kind;
 mod model;
 pub mod observation;
-pub mod parts;
+pub mod partial_content;
 pub(crate) mod warc_record;
 
 pub use model::{Exchange, Initiator, Kind, Replica};

@@ -6,8 +6,8 @@ use std::num::NonZeroUsize;
 use std::time::Duration;
 
 use serde::Serialize;
-use spdy_lab::calibrate::cell::{self, DownloadCell};
 use spdy_lab::calibrate::compare::{CellResult, DownloadSummary, ErrorStats, SixVsOne};
+use spdy_lab::calibrate::download_cell::{self, DownloadCell};
 use spdy_lab::calibrate::runner::{CalibrationRunner, Event};
 use spdy_lab::calibrate::workload::Workload;
 use spdy_lab::options::RaceProtocol;
@@ -90,11 +90,16 @@ enum Cells {
 impl Cells {
     fn cells(self) -> Vec<DownloadCell> {
         match self {
-            Self::Small => cell::small(),
-            Self::LossFree => cell::loss_free(),
-            Self::Lossy => cell::lossy(),
-            Self::Pairs => cell::pairs(),
-            Self::All => [cell::loss_free(), cell::lossy(), cell::pairs()].concat(),
+            Self::Small => download_cell::small(),
+            Self::LossFree => download_cell::loss_free(),
+            Self::Lossy => download_cell::lossy(),
+            Self::Pairs => download_cell::pairs(),
+            Self::All => [
+                download_cell::loss_free(),
+                download_cell::lossy(),
+                download_cell::pairs(),
+            ]
+            .concat(),
         }
     }
 }
@@ -392,7 +397,7 @@ mod tests {
     #[test]
     fn a_cell_with_missing_runs_is_marked_in_its_row() {
         let mut result = CellResult {
-            subject: cell::small()[0],
+            subject: download_cell::small()[0],
             virtual_ms: vec![100.0],
             real_ms: vec![100.0, 101.0],
             computed_ms: Vec::new(),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde::Serialize;
-use spdy_lab::calibrate::link::{MAX_RATE_ERROR, MAX_RTT_ERROR_MS, Probe, Rate, RoundTrip};
+use spdy_lab::calibrate::link_probe::{MAX_RATE_ERROR, MAX_RTT_ERROR_MS, Probe, Rate, RoundTrip};
 use spdy_tun::limits::ValidityLimits;
 
 use crate::commands::Outcome;

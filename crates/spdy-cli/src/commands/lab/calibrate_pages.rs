@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use spdy_lab::calibrate::compare::CellResult;
-use spdy_lab::calibrate::page::{PageCell, PageLoadSummary};
+use spdy_lab::calibrate::page_cell::{PageCell, PageLoadSummary};
 use spdy_lab::load::Page;
 use spdy_lab::options::Options;
 use spdy_lab::race::RaceNetwork;

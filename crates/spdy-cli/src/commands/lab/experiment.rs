@@ -6,7 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::experiment::builtin_experiments;
-use spdy_lab::experiment::effect::{self, IneffectiveFactor};
+use spdy_lab::experiment::ineffective_factors::{self, IneffectiveFactor};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
 use spdy_page::open::ImportOptions;
@@ -48,7 +48,7 @@ impl Experiment {
             protocols,
             cells,
             why,
-        } in effect::ineffective_factors(&self.plan)
+        } in ineffective_factors::ineffective_factors(&self.plan)
         {
             let names: Vec<_> = protocols.iter().map(|protocol| protocol.name()).collect();
             let (names, all) = (names.join(", "), self.plan.len());
@@ -56,7 +56,7 @@ impl Experiment {
                 "{WARN}{factor}{WARN:#} has no effect on {cells} of {all} cells ({names}): {why}"
             ));
         }
-        if let repeats @ 1.. = effect::duplicate_cells(&self.plan) {
+        if let repeats @ 1.. = ineffective_factors::duplicate_cells(&self.plan) {
             printer.note(format_args!(
                 "{repeats} cells are others over again but for their seeds; a report counts what they say once"
             ));

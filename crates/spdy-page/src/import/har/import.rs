@@ -20,8 +20,8 @@ use crate::import::assemble::{RecordedExchange, RecordedPage, assemble};
 use crate::import::har::model::{
     Entry, Fields, Har, HarInitiator, Header, Log, Number, Page, Shape,
 };
+use crate::import::notes::ImportNotes;
 use crate::import::result::{ImportOptions, OpenedReplica};
-use crate::notes::ImportNotes;
 use crate::replica::without_fragment;
 
 /// Requests that must name a document as their Referer before it counts as a navigation; frames have fewer.

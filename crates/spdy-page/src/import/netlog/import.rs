@@ -16,9 +16,9 @@ use crate::error::OpenError;
 use crate::head::Head;
 use crate::import::assemble::{document, kinds_of_redirects};
 use crate::import::devtools::{Observations, ObservedRequest, RequestInitiator};
+use crate::import::notes::ImportNotes;
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::limits::Limits;
-use crate::notes::ImportNotes;
 use crate::replica::observation::{Failure, Observation};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 

@@ -5,8 +5,8 @@ use std::collections::BTreeSet;
 use super::log::{Hop, Log};
 use crate::error::OpenError;
 use crate::import::devtools::Observations;
+use crate::import::notes::ImportNotes;
 use crate::import::result::ImportOptions;
-use crate::notes::ImportNotes;
 
 /// One page of the log.
 pub(super) struct LogPage {
