@@ -14,6 +14,7 @@
 //!   is listed with all kinds.
 //! - `accelerated_page.rs`: the page as a browser sees it: its text rewritten by the code that ships, resources asked for where that text
 //!   has them. What a script asks for by a URL of its own making stays at its own host: scripts are never rewritten.
+//! - `rewrite_context.rs`: what the accelerator makes of one resource: its rewritten text, its redirect, its lifetime in the cache.
 //! - `module_imports.rs`: what ES modules import, and where the import map of the rewritten page leads that.
 //! - `delivery.rs`: what thereby becomes of each resource, and why.
 //! - `load.rs`: origins and accelerator in virtual time, and the load.
@@ -24,5 +25,6 @@ pub mod site;
 mod accelerated_page;
 mod load;
 mod module_imports;
+mod rewrite_context;
 
 pub(crate) use load::load;

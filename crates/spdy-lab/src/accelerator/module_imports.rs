@@ -11,7 +11,7 @@ use spdy_page::graph::PageGraph;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use url::Url;
 
-use super::accelerated_page::{decode_body, place};
+use super::rewrite_context::{decode_body, place};
 
 /// One way in which a script is imported.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]

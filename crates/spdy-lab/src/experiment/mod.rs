@@ -3,9 +3,11 @@
 //! ```text
 //! EXPERIMENT.toml ─ parse.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
 //!                                │                    │                                  │
-//!                             its hash         its key, its seeds                    ▼
+//!                             its hash         its key, its seeds                        ▼
 //!                                                                     runner.rs: the loads of a cell
 //! ```
+//!
+//! `ineffective_factors.rs` finds the factors that change nothing for a protocol, and the cells that repeat others.
 //!
 //! Pure: texts in, loads out; no file and no clock. What keeps the loads is [`store`](crate::store), and
 //! `docs/reference/experiment-file.md` describes the file, its factors and cells.
