@@ -19,11 +19,8 @@ use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
 
 use crate::load;
-use crate::load::HostLayout;
-use crate::load::Load;
-use crate::load::Page;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::load::{HostLayout, Load, Page};
+use crate::options::{Options, RaceProtocol};
 use crate::sim::network::NetworkConfig;
 use crate::workers;
 

@@ -7,8 +7,7 @@ use bytes::Bytes;
 
 use crate::coding;
 use crate::limits::Limits;
-use crate::replica::Replica;
-use crate::replica::{archive, warc_record};
+use crate::replica::{Replica, archive, warc_record};
 
 /// The shipped names, as [`open`](crate::open::open) knows them.
 pub const NAMES: [&str; 2] = ["flags", "portal"];

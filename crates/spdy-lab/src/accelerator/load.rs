@@ -20,16 +20,10 @@ use spdy_proxy::upstream::client::Upstream;
 use spdy_server::serve::ServeConfig;
 
 use crate::accelerator::site;
-use crate::load::Load;
-use crate::load::endpoints;
 use crate::load::load_driver::LoadDriver;
 use crate::load::serve_page::serve_page;
-use crate::load::tls;
-use crate::load::{AcceleratedPage, Page};
-use crate::options::Accelerator;
-use crate::options::Options;
-use crate::options::Push;
-use crate::options::RaceProtocol;
+use crate::load::{AcceleratedPage, Load, Page, endpoints, tls};
+use crate::options::{Accelerator, Options, Push, RaceProtocol};
 use crate::sim::executor::{Executor, ExecutorLimits};
 use crate::sim::network::{Acceptor, NetworkConfig, SimNetwork};
 use crate::sim::runtime::SimRuntime;

@@ -14,10 +14,8 @@ use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};
 use crate::live::load::{self as live, LoadSpec};
 use crate::load;
-use crate::load::Load;
-use crate::load::Page;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::load::{Load, Page};
+use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
 
 /// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads

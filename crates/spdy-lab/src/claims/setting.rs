@@ -4,8 +4,7 @@ use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Profile;
 use spdy_page::replica::Replica;
 
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
 
 /// Pages that ship or are made.

@@ -13,6 +13,7 @@
 //! Nothing is estimated: every figure is the difference between loads of the page as it is and loads with one change,
 //! over the same network with the same seeds. Savings of different remedies do not add up.
 
+mod case;
 pub mod describe;
 pub mod examination;
 mod modified_page;

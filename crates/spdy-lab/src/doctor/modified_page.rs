@@ -4,13 +4,10 @@ use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::Replica;
 
-use super::examination::ExaminationCase;
+use super::case::ExaminationCase;
 use super::remedy::{Remedy, own_host};
-use crate::load::Page;
-use crate::load::folded;
-use crate::options::Options;
-use crate::options::Push;
-use crate::options::RaceProtocol;
+use crate::load::{Page, folded};
+use crate::options::{Options, Push, RaceProtocol};
 use crate::race::RaceNetwork;
 
 /// Everything that a load needs.

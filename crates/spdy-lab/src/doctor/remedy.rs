@@ -12,8 +12,7 @@ use spdy_page::head;
 use spdy_page::replica::Replica;
 use url::Url;
 
-use crate::options::RaceProtocol;
-use crate::options::is_same_site;
+use crate::options::{RaceProtocol, is_same_site};
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -9,9 +9,7 @@ use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
 use crate::load::HostLayout;
-use crate::options::Accelerator;
-use crate::options::Cache;
-use crate::options::Options;
+use crate::options::{Accelerator, Cache, Options};
 use crate::race::RaceNetwork;
 
 /// The network and the choices of a cell.

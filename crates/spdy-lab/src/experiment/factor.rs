@@ -12,11 +12,10 @@ use spdy_netem::profile::{Era, Profile};
 
 use crate::experiment::clock::Clock;
 use crate::load::MAX_SHARDS;
-use crate::options::Deployment;
-use crate::options::Scheduler;
-use crate::options::UnknownAccelerator;
-use crate::options::UnknownCache;
-use crate::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
+use crate::options::{
+    Deployment, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Scheduler, UnknownAccelerator,
+    UnknownCache,
+};
 use crate::sim::dns::NameLookups;
 
 /// Something that an experiment may vary, in the order in which a cell's key names them.

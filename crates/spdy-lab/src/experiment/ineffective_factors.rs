@@ -19,9 +19,7 @@ use crate::experiment::cell;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::Plan;
-use crate::options::Accelerator;
-use crate::options::Deployment;
-use crate::options::RaceProtocol;
+use crate::options::{Accelerator, Deployment, RaceProtocol};
 
 impl Factor {
     /// Whether its levels change anything of loads by `protocol` under `conditions`. They may, then, and need not: hosts that a page

@@ -16,9 +16,7 @@ use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
 use crate::load;
-use crate::load::HostLayout;
-use crate::load::Load;
-use crate::load::Page;
+use crate::load::{HostLayout, Load, Page};
 use crate::workers;
 
 /// A plan that can be run.

@@ -12,8 +12,7 @@ use serde::{Serialize, Serializer};
 use crate::live::browser_load::BrowserLoad;
 use crate::load;
 use crate::load::Page;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Options, RaceProtocol};
 use crate::race::RaceNetwork;
 use crate::stats::median;
 

@@ -16,16 +16,13 @@ use spdy_tun::network::RealNetwork;
 use spdy_tun::stats::LinkStats;
 
 use crate::live::addresses;
-use crate::live::clock::LiveRuntime;
-use crate::live::clock::block_on;
+use crate::live::clock::{LiveRuntime, block_on};
 use crate::live::network::LiveNetwork;
 use crate::live::resolver::{self, Resolver};
 use crate::live::server_side::ServerSide;
-use crate::load::Load;
-use crate::load::Page;
 use crate::load::load_driver::LoadDriver;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::load::{Load, Page};
+use crate::options::{Options, RaceProtocol};
 use crate::sim::traffic::Traffic;
 
 /// For how long nothing must be sent before a load is over.

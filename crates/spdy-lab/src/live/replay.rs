@@ -37,8 +37,7 @@ use crate::live::expected_failures::ExpectedFailures;
 use crate::live::resolver::Resolver;
 use crate::live::server_side::{RunningServers, ServerSide};
 use crate::load::Page;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Options, RaceProtocol};
 
 /// What browsers ask for of their own accord, for the tab.
 const FAVICON: &str = "/favicon.ico";

@@ -159,8 +159,7 @@ async fn read_answer(socket: &UdpSocket, id: u16) -> io::Result<Vec<IpAddr>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::clock::LiveRuntime;
-    use crate::live::clock::block_on;
+    use crate::live::clock::{LiveRuntime, block_on};
 
     const UDP_AND_IP: usize = 28;
 

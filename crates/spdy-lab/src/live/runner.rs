@@ -204,8 +204,7 @@ mod tests {
 
     use super::*;
     use crate::load::Page;
-    use crate::options::Options;
-    use crate::options::RaceProtocol;
+    use crate::options::{Options, RaceProtocol};
     use crate::race::RaceNetwork;
 
     /// A load that was made in virtual time, as if the link had carried it.

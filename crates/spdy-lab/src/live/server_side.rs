@@ -21,8 +21,7 @@ use spdy_tun::host::{Host, SERVER};
 use tokio::net::{TcpListener, TcpStream, UdpSocket};
 use tokio::sync::oneshot;
 
-use crate::live::clock::LiveRuntime;
-use crate::live::clock::block_on;
+use crate::live::clock::{LiveRuntime, block_on};
 use crate::live::resolver::{self, Resolver};
 
 /// What stands on the far side of the link.

@@ -16,9 +16,7 @@ use spdy_netem::tcp::{CongestionControl, TcpConfig};
 use spdy_server::serve::ServeConfig;
 
 use crate::load::tls;
-use crate::options::Options;
-use crate::options::Push;
-use crate::options::RaceProtocol;
+use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::epoch::WALL_EPOCH;
 use crate::sim::seed;
 

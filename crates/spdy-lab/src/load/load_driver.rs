@@ -31,17 +31,13 @@ use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_page::replica::{Exchange, Kind};
 use spdy_proxy::body::content_coding::{Coding, Decoder};
 
-use crate::load::Page;
 use crate::load::body_check::BodyCheck;
 use crate::load::client_cache::{self, CacheLookup};
 use crate::load::proxied_content::ProxiedContent;
 use crate::load::recorded_request::request_of;
 use crate::load::urgency::urgency_plan;
-use crate::load::{Load, WaterfallRow};
-use crate::options::Cache;
-use crate::options::Options;
-use crate::options::RaceProtocol;
-use crate::options::Scheduler;
+use crate::load::{Load, Page, WaterfallRow};
+use crate::options::{Cache, Options, RaceProtocol, Scheduler};
 use crate::page_load::{PageLoad, Request};
 use crate::sim::traffic::Traffic;
 

@@ -20,9 +20,7 @@ use crate::accelerator::delivery::Delivery;
 use crate::accelerator::site::OperatorConfig;
 use crate::load::endpoints;
 use crate::load::proxied_content::ProxiedContent;
-use crate::options::Options;
-use crate::options::Push;
-use crate::options::RaceProtocol;
+use crate::options::{Options, Push, RaceProtocol};
 
 /// A replica made ready for loading: its graph, and the site that answers for it. Shared by all its loads.
 pub struct Page {

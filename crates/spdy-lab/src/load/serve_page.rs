@@ -11,8 +11,7 @@ use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 
 use crate::load::Page;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Options, RaceProtocol};
 use crate::sim::network::{Acceptor, SimNetwork};
 use crate::sim::runtime::SimRuntime;
 

@@ -21,8 +21,7 @@ use spdy_net::tls::certificates::Identity;
 use spdy_net::tls::verify::Trust;
 use spdy_net::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions, TlsVersion};
 
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Options, RaceProtocol};
 use crate::sim::epoch::WALL_EPOCH;
 
 fn identity() -> &'static Identity {

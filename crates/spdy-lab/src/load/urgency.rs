@@ -14,8 +14,7 @@ use spdy_page::graph::{Node, Trigger};
 use spdy_page::replica::Kind;
 
 use crate::load::Page;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Options, RaceProtocol};
 use crate::page_load::{Urgency, UrgencyPlan};
 
 /// Images of a document that are more urgent than the rest.

@@ -22,13 +22,10 @@ use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
 
 use crate::accelerator;
-use crate::load::endpoints;
 use crate::load::load_driver::LoadDriver;
 use crate::load::serve_page::serve_page;
-use crate::load::{Load, Page};
-use crate::options::Accelerator;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::load::{Load, Page, endpoints};
+use crate::options::{Accelerator, Options, RaceProtocol};
 use crate::sim::executor::{Executor, ExecutorLimits};
 use crate::sim::network::{NetworkConfig, SimNetwork};
 

@@ -23,8 +23,7 @@ use spdy_page::replica::{Kind, Replica};
 use spdy_page::{builtin, head};
 
 use crate::load::Load;
-use crate::options::RaceProtocol;
-use crate::options::{LULIC_STREAMS, Options};
+use crate::options::{LULIC_STREAMS, Options, RaceProtocol};
 use crate::race::{Race, RaceNetwork};
 
 /// Unrecorded properties of Lulic's page, server and browser.

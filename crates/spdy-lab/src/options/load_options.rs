@@ -9,11 +9,7 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
 
-use crate::options::Accelerator;
-use crate::options::Cache;
-use crate::options::Deployment;
-use crate::options::Push;
-use crate::options::Scheduler;
+use crate::options::{Accelerator, Cache, Deployment, Push, Scheduler};
 use crate::sim::dns::NameLookups;
 
 /// The smallest value of [`Options::data_frame_bytes`]: below, heads outweigh what they carry in no time.

@@ -64,7 +64,7 @@ mod requests;
 mod throttle;
 mod urgency;
 
-pub use machine::PageLoad;
-pub use requests::{Request, priority_of};
+pub use machine::{PageLoad, Request};
+pub use requests::priority_of;
 
 pub use urgency::{Urgency, UrgencyPlan};

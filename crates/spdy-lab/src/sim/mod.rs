@@ -23,6 +23,7 @@ pub mod dns;
 mod endpoint;
 pub(crate) mod epoch;
 pub mod executor;
+mod executor_state;
 pub mod network;
 mod packet;
 mod packet_network;

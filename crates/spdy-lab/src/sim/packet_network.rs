@@ -23,13 +23,12 @@ use spdy_netem::tcp::Tcp;
 
 use crate::sim::config::NetworkConfig;
 use crate::sim::datagram::{Datagram, UdpSockets};
-use crate::sim::dns;
 use crate::sim::endpoint::{Connection, Endpoint, EndpointId, Handle, OnEstablished, Side, wake};
 use crate::sim::packet::{Packet, PacketContent, Token};
 use crate::sim::runtime::SimRuntime;
-use crate::sim::seed;
 use crate::sim::timers::TimerTarget;
 use crate::sim::traffic::Traffic;
+use crate::sim::{dns, seed};
 
 /// IP bytes of a bare RST: 20 of IP, 20 of TCP.
 const RST_LEN_BYTES: usize = 40;

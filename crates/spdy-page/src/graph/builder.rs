@@ -6,9 +6,8 @@ use std::time::Duration;
 use url::Url;
 
 use crate::coding::{self, DecodedBody};
-use crate::graph::css;
 use crate::graph::html::{self, Role, ScriptMode};
-use crate::graph::{Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger};
+use crate::graph::{Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger, css};
 use crate::head::Head;
 use crate::limits::DECODED_BODY_BYTES;
 use crate::replica::{Exchange, Kind, without_fragment};

@@ -1,8 +1,7 @@
 //! The graph of a replica: texts first, then what was recorded.
 
-use crate::graph::PageGraph;
 use crate::graph::builder::GraphBuilder;
-use crate::graph::inference;
+use crate::graph::{PageGraph, inference};
 use crate::replica::{Exchange, Replica};
 
 impl PageGraph {

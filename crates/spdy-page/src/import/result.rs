@@ -2,8 +2,7 @@
 
 use crate::import::notes::ImportNotes;
 use crate::limits::Limits;
-use crate::replica::Replica;
-use crate::replica::archive;
+use crate::replica::{Replica, archive};
 
 /// Options of an import.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -27,10 +27,9 @@ use crate::import::assemble::kinds_of_redirects;
 use crate::import::notes::ImportNotes;
 use crate::import::result::{ImportOptions, OpenedReplica};
 use crate::limits::{DECODED_BODY_BYTES, Limits};
-use crate::replica::archive;
 use crate::replica::observation::Observation;
 use crate::replica::warc_record::{self, WarcRecord};
-use crate::replica::{Exchange, Initiator, Kind, Replica};
+use crate::replica::{Exchange, Initiator, Kind, Replica, archive};
 
 /// The page in `records`.
 pub(crate) fn import(

@@ -15,9 +15,7 @@ use crate::claims::papers::whitepaper::{self, plain, saved};
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting, profile};
 use crate::claims::statistics::{change, ratio};
-use crate::options::Deployment;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Deployment, Options, RaceProtocol};
 use crate::stats::Estimate;
 
 const DSL: &str = "the top 25 sites, 2 Mbit/s DSL, no loss; ours: pages of 2012-13 by --corpus, 375 kbit/s up, 60 ms, TCP of 2009, \

@@ -18,10 +18,7 @@ use crate::claims::papers::pages::Objects;
 use crate::claims::runner::{ClaimRunner, ratio_by_page};
 use crate::claims::setting::{PageSet, Pages, Setting, profile};
 use crate::claims::statistics::{FigurePair, PairedLoads};
-use crate::options::Accelerator;
-use crate::options::Options;
-use crate::options::Push;
-use crate::options::RaceProtocol;
+use crate::options::{Accelerator, Options, Push, RaceProtocol};
 use crate::stats::Bootstrap;
 
 const DOWN_KBIT: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];

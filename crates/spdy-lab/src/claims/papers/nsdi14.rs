@@ -9,9 +9,7 @@ use crate::claims::papers::pages::Objects;
 use crate::claims::runner::{ClaimRunner, ratio_by_page};
 use crate::claims::setting::{PageSet, Pages, Setting};
 use crate::claims::statistics::{ratio, saving};
-use crate::options::Options;
-use crate::options::Push;
-use crate::options::RaceProtocol;
+use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::dns::NameLookups;
 
 const PLAIN: &str = "both without TLS, one host, names known, initial window 10 (the levels are from the paper's grid, which of \

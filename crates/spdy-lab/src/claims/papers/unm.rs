@@ -11,10 +11,7 @@ use crate::claims::papers::pages::page_of;
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::{change, saving};
-use crate::options::Cache;
-use crate::options::Deployment;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::options::{Cache, Deployment, Options, RaceProtocol};
 
 const PAGE: &str = "both in TLS; their page by its HTML, six images of its own and one of Google's, 9.3 MB as they counted; how large each is \
                     (all but one are small here), 10 Mbit/s and 50 ms are ours";

@@ -11,9 +11,7 @@ use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::saving;
-use crate::options::Options;
-use crate::options::Push;
-use crate::options::RaceProtocol;
+use crate::options::{Options, Push, RaceProtocol};
 
 const TABLE: &str = "25 of the top 100 sites, 1 % loss; ours: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
                      window of 3, six connections a host";

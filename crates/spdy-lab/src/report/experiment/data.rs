@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::real_runs::RealRunRow;
+use super::real_run_row::RealRunRow;
 use crate::experiment::cell::levels_of;
 use crate::experiment::ineffective_factors::DuplicateCells;
 use crate::stats::{Bootstrap, MIN_RUNS, Modes, median};

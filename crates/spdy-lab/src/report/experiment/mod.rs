@@ -22,6 +22,7 @@ mod distribution;
 mod heat;
 mod lines;
 mod page;
+mod real_run_row;
 mod real_runs;
 mod scatter;
 mod sections;

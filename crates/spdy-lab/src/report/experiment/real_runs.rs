@@ -3,62 +3,13 @@
 use std::fmt::{self, Write};
 
 use super::data::ReportData;
+use super::real_run_row::RealRunRow;
 use crate::report::tables::{close, open};
 use crate::report::text::{FullText, Millis, Text};
 use crate::report::times::class_of;
-use crate::store::row::Row;
 
 /// Rows of the table.
 const MAX_ROWS: usize = 200;
-
-/// One run, as the store has it.
-pub(super) struct RealRunRow {
-    key: String,
-    protocol: String,
-    run: u64,
-    load_ms: f64,
-    attempts: u64,
-    /// Bits a second to the client: asked for, and carried.
-    configured_bps: f64,
-    achieved_bps: Option<f64>,
-    /// Propagation to the client.
-    delay_ms: Option<f64>,
-    /// Packets that chance took, both ways.
-    lost: f64,
-    /// Mean, 99th percentile, most.
-    late_ms: [Option<f64>; 3],
-    /// The link's thread and the programs at its ends.
-    cpu_wait_ms: Option<f64>,
-    /// Why it does not count.
-    invalid: Option<String>,
-    /// Why attempts before it did not.
-    rejected: Option<String>,
-}
-
-impl RealRunRow {
-    /// The run of a row; `None` if it was loaded in virtual time.
-    pub(super) fn of(row: &Row) -> Option<Self> {
-        let number = |name: &str| row.value(name).as_f64();
-        let text = |name: &str| row.value(name).as_str().map(str::to_owned);
-        row.is_real().then(|| Self {
-            key: text("cell").unwrap_or_default(),
-            protocol: text("method").unwrap_or_default(),
-            run: number("run").map_or(0, |run| run as u64),
-            load_ms: number("load_ms").unwrap_or_default(),
-            attempts: number("attempts").map_or(0, |attempts| attempts as u64),
-            configured_bps: number("down_bps").unwrap_or_default(),
-            achieved_bps: number("achieved_down_bps"),
-            delay_ms: number("achieved_delay_down_ms"),
-            lost: number("lost_up").unwrap_or_default() + number("lost_down").unwrap_or_default(),
-            late_ms: ["late_mean_ms", "late_p99_ms", "late_max_ms"].map(number),
-            cpu_wait_ms: number("link_waited_ms")
-                .zip(number("hosts_waited_ms"))
-                .map(|(link, hosts)| link + hosts),
-            invalid: text("invalid"),
-            rejected: text("rejected"),
-        })
-    }
-}
 
 /// Every run, as far as there is room; those that do not count come first.
 pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {

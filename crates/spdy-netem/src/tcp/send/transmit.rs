@@ -6,8 +6,7 @@ use spdy_clock::Instant;
 use super::scoreboard::SentSegment;
 use super::sender::{Fin, Sender, TimerKind};
 use crate::tcp::recovery::ack::clock_ms;
-use crate::tcp::recovery::recovery_state::PendingProbe;
-use crate::tcp::recovery::recovery_state::Phase;
+use crate::tcp::recovery::recovery_state::{PendingProbe, Phase};
 
 /// The part of a segment that the sender decides.
 #[derive(Clone, Debug)]

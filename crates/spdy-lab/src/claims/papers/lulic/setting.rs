@@ -4,10 +4,8 @@ use spdy_page::replica::Replica;
 
 use crate::claims::factor::ClaimFactor;
 use crate::claims::setting::Setting;
-use crate::lulic::Parameters;
-use crate::lulic::pages;
-use crate::options::Options;
-use crate::options::RaceProtocol;
+use crate::lulic::{Parameters, pages};
+use crate::options::{Options, RaceProtocol};
 
 pub(super) const FACTORS: &[ClaimFactor] = &[
     ClaimFactor {
