@@ -6,7 +6,7 @@ use spdy_lab::experiment::builtin_experiments;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
 use spdy_lab::report;
-use spdy_lab::report::experiment::{figures, render, trial_waterfalls};
+use spdy_lab::report::experiment::{again, figures, render};
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::row::{Row, Rows};
 

@@ -57,12 +57,12 @@ impl Runtime for LiveRuntime {
     }
 }
 
-async fn wait_exactly(time: Duration) -> std::io::Result<()> {
+async fn wait_exactly(time: Duration) -> io::Result<()> {
     let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
     let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
     let once = Itimerspec {
         it_interval: Timespec::default(),
-        it_value: Timespec::try_from(time).map_err(std::io::Error::other)?,
+        it_value: Timespec::try_from(time).map_err(io::Error::other)?,
     };
     timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
     #[expect(
