@@ -44,7 +44,7 @@ struct AcceleratorNode<'a> {
     serve: ServeConfig,
 }
 
-/// As [`browser::load`](crate::load::load), with the accelerator that `options` choose.
+/// As [`load()`](crate::load::load), with the accelerator that `options` choose.
 pub(crate) fn load(
     page: &Page,
     protocol: RaceProtocol,

@@ -1,4 +1,4 @@
-//! A load by a browser that is not ours: Chromium behind a link, and the page on a `Stage`.
+//! A load by a browser that is not ours: Chromium behind a link, and the page on a `Replay`.
 //!
 //! Each load is a recording (`spdy-record`): so it is known what was fetched, byte for byte, and what asked for it when.
 //! Recording costs the browser a little: it writes its log meanwhile. That is also what our own client can load afterwards, with the order and the computation that the browser had.

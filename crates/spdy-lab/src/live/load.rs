@@ -1,4 +1,4 @@
-//! One page load in real time, as [`browser::load`](crate::load::load) is one in virtual time.
+//! One page load in real time, as [`load()`](crate::load::load) is one in virtual time.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -26,7 +26,7 @@ use crate::load::Page;
 const FOLDED_PREFIX: &str = "/.spdy/1/";
 
 /// The address of a sharded page whose address was not recorded: of the block for benchmarks (RFC 2544), and none that
-/// [`browser`](crate::load) makes up.
+/// `page.rs` makes up.
 const SHARD_FALLBACK_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254));
 
 /// Most hosts that a page's own resources are spread over: a label of 1 to 99 beside its own host.

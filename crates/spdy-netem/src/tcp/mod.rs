@@ -26,7 +26,7 @@
 //! off), compressed SACKs, keep-alive, and the minute of TIME_WAIT (an endpoint there answers, but
 //! holds no timer).
 //!
-//! The methods of [`Sender`](send::sender::Sender) stand in ten files, in the order of Linux's `tcp_input.c`: each file is one of its
+//! The methods of `Sender` stand in ten files, in the order of Linux's `tcp_input.c`: each file is one of its
 //! mechanisms, and all of them work on the same state.
 
 mod config;
