@@ -34,8 +34,8 @@ use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_net::connection::Connection;
+use spdy_net::header_bytes::HeaderBytes;
 use spdy_net::network::SharedNetwork;
-use spdy_net::shims::wire_observer::HeaderBytes;
 use spdy_net::tls::PeerCertificates;
 use tokio::sync::oneshot;
 

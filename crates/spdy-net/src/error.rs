@@ -146,10 +146,10 @@ pub struct ExchangeError {
     /// needs another.
     pub unsent: bool,
     /// The server took nothing of what was sent, or a trickle, until it was given up
-    /// ([`ClientOptions::write_timeout`](crate::connection::ClientOptions::write_timeout)).
+    /// ([`ClientOptions::write_timeout`](crate::options::ClientOptions::write_timeout)).
     pub write_timed_out: bool,
     /// The head of the answer is larger than any that is taken
-    /// ([`ClientOptions::max_head_bytes`](crate::connection::ClientOptions::max_head_bytes)).
+    /// ([`ClientOptions::max_head_bytes`](crate::options::ClientOptions::max_head_bytes)).
     pub too_large: bool,
 }
 

@@ -34,7 +34,7 @@ enum PushSender {
 
 impl Pusher {
     /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1, HTTP/3, and HTTP/2 unless
-    /// [it is wanted](crate::serve::ServerOptions::http2_push)).
+    /// [it is wanted](crate::options::ServerOptions::http2_push)).
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {
         let spdy = request.get().cloned().map(PushSender::Spdy);

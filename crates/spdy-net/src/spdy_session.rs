@@ -17,14 +17,15 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::limit::Limit;
 
-use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::RequestInfo;
+use crate::head::connection_headers::drop_connection_headers;
+use crate::header_bytes::HeaderBytes;
 use crate::network::BoxIo;
+use crate::options::ClientOptions;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
-use crate::serve::{ServeContext, over};
-use crate::shims::wire_observer::HeaderBytes;
+use crate::serve_context::{ServeContext, end_requested};
 use crate::tap::ConnectionTap;
 
 /// A client's SPDY session.
@@ -243,7 +244,7 @@ pub(crate) async fn serve(
         async move { exchange.with(answer.await) }
     };
     builder
-        .serve_until(io, runtime.clone(), service, over(options, stop))
+        .serve_until(io, runtime.clone(), service, end_requested(options, stop))
         .await
         .map_err(ConnectionError::Spdy)
 }

@@ -14,11 +14,12 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 
-use crate::connection::drop_connection_headers;
 use crate::handler::PushError;
+use crate::head::connection_headers::drop_connection_headers;
 use crate::http2::body::send_body;
-use crate::serve::ServerOptions;
-use crate::shims::write_scheduler::{HttpPriority, WriteScheduler};
+use crate::options::ServerOptions;
+use crate::priority::HttpPriority;
+use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 
 /// The response of one exchange, which its pushes and what is said before it are told beside.

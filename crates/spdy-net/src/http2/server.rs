@@ -15,26 +15,26 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 
-use crate::connection::drop_connection_headers;
 use crate::error::ConnectionError;
 use crate::handler::{Handler, RequestInfo};
+use crate::head::connection_headers::drop_connection_headers;
+use crate::head::request_head::{self, Malformed};
 use crate::http2::body::{Http2Body, send_body};
-use crate::http2::limits::{
-    MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
-};
+use crate::http2::limits::{MAX_ABORTED_STREAMS, REMEMBERED_RESETS, SEND_BUFFER_BYTES};
 use crate::http2::push::{PusherFactory, ResponseSender};
 use crate::interim::continue_on_read;
 use crate::interim::early_hints::EarlyHints;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
+use crate::options::MIN_MAX_FRAME_BYTES;
+use crate::priority::{HttpPriority, PRIORITY_HEADER};
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
-use crate::request_head::{self, Malformed};
-use crate::serve::ServeContext;
-use crate::shims::window_tracker::WindowTracker;
+use crate::serve_context::ServeContext;
+use crate::shims::h2::window_tracker::WindowTracker;
+use crate::shims::h2::write_coalescer::WriteCoalescer;
+use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::ObservedIo;
-use crate::shims::write_coalescer::WriteCoalescer;
-use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
 use crate::timing::idle::IdleTracker;
 use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
