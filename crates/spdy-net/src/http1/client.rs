@@ -58,7 +58,7 @@ impl Http1Client {
         let (sender, connection) = builder
             .handshake(io)
             .await
-            .map_err(ConnectionError::Http1)?;
+            .map_err(|error| ConnectionError::Http1(error.into()))?;
         let ended = Latch::new();
         let end = ended.clone();
         runtime.spawn(Box::pin(async move {

@@ -3,6 +3,7 @@
 use http::uri::Authority;
 use http::{HeaderMap, Request, Version, header};
 
+use crate::refusal::Flaw;
 use crate::shims::hyper::head_size;
 
 /// ` ` and ` HTTP/1.1` beside method and target, and the end of the line.
@@ -49,4 +50,16 @@ pub(super) fn is_too_large<B>(request: &Request<B>, max_head_bytes: usize) -> bo
     let target = target.map_or(0, |target| target.as_str().len());
     let first_line = request.method().as_str().len() + target + REQUEST_LINE_OVERHEAD;
     head_size::is_too_large(first_line, request.headers(), max_head_bytes)
+}
+
+/// The flaw for which hyper answered a request by itself, if it did. It answers nothing to the preface of HTTP/2.
+pub(super) fn flaw_of(error: &hyper::Error) -> Option<Flaw> {
+    if error.is_parse_version_h2() {
+        return None;
+    }
+    let flaw = match error.is_parse_too_large() {
+        true => Flaw::HeadTooLarge,
+        false => Flaw::Malformed,
+    };
+    error.is_parse().then_some(flaw)
 }

@@ -13,7 +13,9 @@ use spdy_frame::priority::Priority;
 
 use crate::error::ConnectionError;
 use crate::handler::{Handler, RequestInfo};
-use crate::http1::request_check::{HostError, is_chunked_at_most, is_too_large, request_host};
+use crate::http1::request_check::{
+    HostError, flaw_of, is_chunked_at_most, is_too_large, request_host,
+};
 use crate::http1::send::{MIN_BUFFER_BYTES, has_no_length};
 use crate::http1::upgrade::PendingUpgrade;
 use crate::network::BoxIo;
@@ -108,10 +110,10 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
             connection.await
         }
     };
-    if let Some(flaw) = ended.as_ref().err().and_then(Flaw::of_http1) {
+    if let Some(flaw) = ended.as_ref().err().and_then(flaw_of) {
         told.refused(&Refusal::unread(Protocol::Http1, flaw));
     }
-    ended.map_err(ConnectionError::Http1)?;
+    ended.map_err(|error| ConnectionError::Http1(error.into()))?;
     behind.run(stop).await;
     Ok(())
 }

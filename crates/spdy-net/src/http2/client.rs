@@ -22,6 +22,7 @@ use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::head::connection_headers::drop_connection_headers;
 use crate::header_bytes::{HeaderByteCounters, HeaderBytes};
 use crate::http2::body::{Http2Body, send_body};
+use crate::http2::error::connection_error;
 use crate::http2::limits::{MAX_ABORTED_STREAMS, SEND_BUFFER_BYTES};
 use crate::interim::expect_continue::Expectation;
 use crate::interim::interim_responses::InterimResponses;
@@ -104,7 +105,7 @@ impl Http2Client {
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .handshake::<_, Bytes>(io)
             .await
-            .map_err(ConnectionError::Http2)?;
+            .map_err(connection_error)?;
         let ended = Latch::new();
         let end = ended.clone();
         runtime.spawn(Box::pin(async move {

@@ -5,6 +5,7 @@
 
 pub(crate) mod body;
 pub(crate) mod client;
+mod error;
 pub(crate) mod limits;
 pub(crate) mod push;
 pub(crate) mod server;

@@ -20,6 +20,7 @@ use crate::handler::{Handler, RequestInfo};
 use crate::head::connection_headers::drop_connection_headers;
 use crate::head::request_head::{self, Malformed};
 use crate::http2::body::{Http2Body, send_body};
+use crate::http2::error::connection_error;
 use crate::http2::limits::{MAX_ABORTED_STREAMS, REMEMBERED_RESETS, SEND_BUFFER_BYTES};
 use crate::http2::push::{PusherFactory, ResponseSender};
 use crate::interim::continue_on_read;
@@ -80,7 +81,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     let patience = options.handshake_timeout;
     let deadline = runtime.sleep_until(runtime.now() + patience);
     let mut connection = match select(handshake, deadline).await {
-        Either::Left((shaken, _)) => shaken.map_err(ConnectionError::Http2)?,
+        Either::Left((shaken, _)) => shaken.map_err(connection_error)?,
         Either::Right(_) => {
             options.hits.count(ConnectionLimit::HandshakeTimeout);
             return Err(ConnectionError::TimedOut {
@@ -132,7 +133,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     if let Some(pushers) = &pushers {
                         pushers.offer(&mut request, &respond, &turns);
                     }
-                    let hints = EarlyHints::over_http2(respond.clone());
+                    let hints = EarlyHints::new(respond.clone());
                     request.extensions_mut().insert(hints);
                     let frame = options.data_frame_bytes.max(1);
                     let windows = windows.clone();
@@ -150,7 +151,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                 }
                 Poll::Ready(Some(Err(error))) => {
                     gate.poll_flush_batch(cx);
-                    return Poll::Ready(Err(ConnectionError::Http2(error)));
+                    return Poll::Ready(Err(connection_error(error)));
                 }
                 Poll::Ready(None) => {
                     gate.poll_flush_batch(cx);
@@ -223,7 +224,7 @@ async fn answer(
             continue_on_read::send_continue_on_read(
                 body,
                 &head.headers,
-                &EarlyHints::over_http2(respond.clone()),
+                &EarlyHints::new(respond.clone()),
             )
         }
     };

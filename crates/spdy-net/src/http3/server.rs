@@ -312,7 +312,7 @@ impl ExchangeContext {
         let max_head_bytes = self.options.max_head_bytes;
         let received = Http3Body::new(frames, self.closer.clone(), max_head_bytes, len, ());
         let body = Body::wrap(received.check_empty());
-        let (early, mut interim) = EarlyHints::over_http3();
+        let (early, mut interim) = EarlyHints::queue();
         let body = continue_on_read::send_continue_on_read(body, &head.headers, &early);
         head.extensions.insert(early);
         let mut answered = self.handler.answer(Request::from_parts(head, body));

@@ -9,7 +9,7 @@
 //! | `h2/window_tracker.rs` | h2 reports neither a stream's send window nor what left on it. Both tell a closed window from a stream behind others. | none found (near: hyperium/h2#857, receive side) |
 //! | `hyper/head_timeout.rs` | `header_read_timeout` counts the idle time between requests and the time of a head as one, with a timer for each request. | hyperium/hyper#1628 (open), PR #3828 (open), PR #3743 (closed) |
 //! | `hyper/literal_responses.rs`, `hyper/literal_head.rs` | hyper chooses the case and order of fields; recorded heads must leave byte for byte. | hyperium/hyper#2695 (case), #3914 (order), #3901 (raw head) |
-//! | `hyper/head_size.rs` | A head that is complete within the read that passes the limit is accepted. | hyperium/hyper#4081, fixed for servers by PR #4093; for clients #3832, PR #4183 (open) |
+//! | `hyper/head_size.rs` | A head that is complete within the read that passes the limit is accepted. | hyperium/hyper#4081, `max_header_size` of servers (PR #4093) reports no method and target of what it refuses; for clients #3832, PR #4183 (open) |
 //!
 //! Workarounds that are not on the wire are beside their subject: `interim/expect_continue.rs` (hyper#3833, hyper-util
 //! PR #321), 103 over HTTP/2 in `interim/early_hints.rs` (hyper#3991, #4114), host checks in `http1/request_check.rs`

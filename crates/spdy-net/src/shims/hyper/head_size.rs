@@ -1,5 +1,8 @@
-//! How large a head is that hyper has read. hyper looks only while it waits for more of a head: one whose end comes in the read that
-//! brings it past the limit would pass, and the same head would not when it comes in smaller pieces.
+//! The size of a head that hyper has read. hyper checks it only while it waits for more of a head, so it accepts a head
+//! whose last bytes come in the read that passes the limit, and rejects the same head in smaller pieces.
+//!
+//! hyper has `max_header_size` for servers since 1.12. It is not used: a head over that limit would be refused before
+//! its method and target can be reported to the handler, and the same value would also limit chunked trailers.
 
 use http::HeaderMap;
 
