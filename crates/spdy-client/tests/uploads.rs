@@ -16,6 +16,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::version::Version;
 use spdy_net::handler::Handler;
 use spdy_net::latch::Latch;
+use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use support::World;
@@ -68,7 +69,10 @@ async fn post(
             let (runtime, handler) = (at_door.clone(), Arc::new(handler.clone()));
             tokio::spawn(async move {
                 let options = ServerOptions {
-                    min_rate: 0,
+                    timeouts: ServerTimeouts {
+                        min_rate: 0,
+                        ..ServerTimeouts::default()
+                    },
                     ..ServerOptions::default()
                 };
                 let stop = Latch::new();

@@ -8,6 +8,7 @@ use std::time::{Duration, SystemTime};
 use spdy::client::PushLimits;
 use spdy_client::config::Config;
 use spdy_net::connection::ClientOptions;
+use spdy_net::options::{ServerTimeouts, SpdyClientOptions, SpdyServerOptions};
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{Congestion, QuicOptions};
 use spdy_net::serve::ServerOptions;
@@ -44,14 +45,17 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
         tls: protocol.is_secure().then(|| tls::client(protocol, options)),
         ip_pooling: options.ip_pooling,
         connection: ClientOptions {
-            compression: options.spdy_compression,
-            compression_window_bits: options.spdy_window_bits,
             max_frame_bytes: options.data_frame_bytes,
-            frame_timeout: NO_TIMEOUT,
             write_timeout: None,
-            // As measured so far: 16 bytes a request are seen where a link carries 375 kbit/s up.
-            window_update_per_stream: false,
-            pushes: pushes(options.push),
+            spdy: SpdyClientOptions {
+                compression: options.spdy_compression,
+                compression_window_bits: options.spdy_window_bits,
+                frame_timeout: NO_TIMEOUT,
+                // As measured so far: 16 bytes a request are seen where a link carries 375 kbit/s up.
+                window_update_per_stream: false,
+                pushes: pushes(options.push),
+                ..SpdyClientOptions::default()
+            },
             ..ClientOptions::default()
         },
         connect_timeout: None,
@@ -88,15 +92,21 @@ pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options
             .is_secure()
             .then(|| tls::server(&[spoken], options)),
         options: ServerOptions {
-            handshake_timeout: NO_TIMEOUT,
-            write_timeout: NO_TIMEOUT,
-            read_timeout: NO_TIMEOUT,
-            min_rate: 0,
-            frame_timeout: NO_TIMEOUT,
             max_streams: options.max_concurrent_streams,
             data_frame_bytes: options.data_frame_bytes as usize,
-            compression: options.spdy_compression,
-            compression_window_bits: options.spdy_window_bits,
+            timeouts: ServerTimeouts {
+                handshake_timeout: NO_TIMEOUT,
+                write_timeout: NO_TIMEOUT,
+                read_timeout: NO_TIMEOUT,
+                min_rate: 0,
+                ..ServerTimeouts::default()
+            },
+            spdy: SpdyServerOptions {
+                frame_timeout: NO_TIMEOUT,
+                compression: options.spdy_compression,
+                compression_window_bits: options.spdy_window_bits,
+                ..SpdyServerOptions::default()
+            },
             ..ServerOptions::default()
         },
         wall_clock: WallClock::FromEpoch(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH),

@@ -21,6 +21,7 @@ use spdy_lab::sim::network::SimNetwork;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
+use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::quic::{self, QuicEndpoint};
 use spdy_net::serve::{ServerOptions, serve_quic};
@@ -221,7 +222,10 @@ fn get() -> Request<Body> {
 #[test]
 fn a_connection_without_requests_is_ended_in_order() {
     let options = ServerOptions {
-        idle_timeout: Duration::from_secs(20),
+        timeouts: ServerTimeouts {
+            idle_timeout: Duration::from_secs(20),
+            ..ServerTimeouts::default()
+        },
         ..ServerOptions::default()
     };
     with_connection(options, |connection, runtime, _stop, ended| async move {

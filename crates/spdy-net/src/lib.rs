@@ -5,9 +5,9 @@
 //!        |  TCP                                     |                     admission/: limits of connections
 //!   ClientTls::connect                        ServerTls::accept           tls/client.rs, tls/server.rs
 //!        |  bytes, and the protocol of ALPN         |
-//!        |                                    negotiate::server           serve/negotiate.rs: ALPN, or the first bytes
+//!        |                                    negotiate::sniff            negotiate.rs: ALPN, or the first bytes
 //!        |  Protocol                                |
-//!   Connection::start                         serve_connection            connection.rs, serve/serve_connection.rs
+//!   Connection::start                         serve_connection            connection.rs, serve.rs
 //!        |                                          |
 //!      http1 / http2 / spdy  <--- bytes --->  http1 / http2 / spdy        http1/, http2/, spdy_session.rs: both roles each
 //!        |                                          |                     (over QUIC: quic/, http3/)
@@ -15,9 +15,9 @@
 //!        `------------- behind a 101 ---------------'                     http1/upgrade.rs
 //! ```
 //!
-//! The files at the root, and `options/`, `head/`, `interim/` and `timing/`, are shared by all protocols: they know
+//! The other files at the root, and `options/`, `head/`, `interim/` and `timing/`, are shared by all protocols: they know
 //! none of the folders that speak one. `tls/` knows only those, `quic/` and `http3/` only those and `tls/`. Only
-//! `connection.rs`, `serve/` and `listen/` know them all.
+//! `connection.rs`, `serve.rs` and `listen/` know them all.
 //!
 //! - Which connections are admitted: `admission/` and `listen/connection_acceptor.rs`. Which proxies are trusted to name
 //!   a client: `listen/trusted_proxies.rs`.
@@ -45,6 +45,7 @@ pub mod latch;
 pub mod limit;
 pub mod listen;
 mod log_throttle;
+pub mod negotiate;
 pub mod network;
 pub mod options;
 mod priority;

@@ -29,6 +29,7 @@ use spdy_net::error::{ExchangeError, Retry};
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::{Network, SystemNetwork};
+use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_testkit::conformance::{self, Case, Receiver};
@@ -231,7 +232,10 @@ async fn ask(case: &Case, server: SocketAddr, runtime: &SharedRuntime, log: &Log
             true => 65_536,
             false => usual.stream_window_bytes,
         },
-        pushes: Some(PushLimits::default()),
+        spdy: SpdyClientOptions {
+            pushes: Some(PushLimits::default()),
+            ..SpdyClientOptions::default()
+        },
         ..usual
     };
     let io = SystemNetwork.connect(server).await.expect("it listens");

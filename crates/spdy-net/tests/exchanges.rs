@@ -18,6 +18,7 @@ use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
+use spdy_net::options::{ServerTimeouts, SpdyClientOptions, SpdyServerOptions};
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use spdy_net::tap::{Direction, SpdySeen, Tap, TapEvent};
@@ -327,7 +328,10 @@ async fn a_client_that_closes_ends_the_connection_in_order() {
 async fn a_connection_without_requests_is_ended() {
     for protocol in ALL {
         let options = ServerOptions {
-            idle_timeout: Duration::from_secs(5),
+            timeouts: ServerTimeouts {
+                idle_timeout: Duration::from_secs(5),
+                ..ServerTimeouts::default()
+            },
             ..ServerOptions::default()
         };
         let time = Clock::default();
@@ -421,11 +425,17 @@ async fn partial_value_matches_need_the_option_of_that_side() {
         for secrets in [Secrets::none(), Secrets::default()] {
             let protocol = Protocol::Spdy(version);
             let server = ServerOptions {
-                secrets: secrets.clone(),
+                spdy: SpdyServerOptions {
+                    secrets: secrets.clone(),
+                    ..SpdyServerOptions::default()
+                },
                 ..ServerOptions::default()
             };
             let client = ClientOptions {
-                secrets,
+                spdy: SpdyClientOptions {
+                    secrets,
+                    ..SpdyClientOptions::default()
+                },
                 ..ClientOptions::default()
             };
             let io = support::serve(&[protocol], answer, None, server, Latch::new());
@@ -467,11 +477,17 @@ async fn values_beyond_the_compression_window_are_written_again() {
         for bits in [Some(15), None, Some(11)] {
             let protocol = Protocol::Spdy(version);
             let server = ServerOptions {
-                compression_window_bits: bits,
+                spdy: SpdyServerOptions {
+                    compression_window_bits: bits,
+                    ..SpdyServerOptions::default()
+                },
                 ..ServerOptions::default()
             };
             let client = ClientOptions {
-                compression_window_bits: bits,
+                spdy: SpdyClientOptions {
+                    compression_window_bits: bits,
+                    ..SpdyClientOptions::default()
+                },
                 ..ClientOptions::default()
             };
             let io = support::serve(&[protocol], accepted, None, server, Latch::new());
@@ -500,8 +516,11 @@ async fn a_missing_request_body_times_out() {
     // Once such a request stayed open for ever, and its connection with it.
     for protocol in ALL {
         let options = ServerOptions {
-            read_timeout: Duration::from_secs(7),
-            idle_timeout: Duration::from_secs(3_600),
+            timeouts: ServerTimeouts {
+                read_timeout: Duration::from_secs(7),
+                idle_timeout: Duration::from_secs(3_600),
+                ..ServerTimeouts::default()
+            },
             ..ServerOptions::default()
         };
         let time = Clock::default();
@@ -550,8 +569,11 @@ async fn a_missing_request_body_times_out() {
 async fn a_client_that_reads_nothing_times_out() {
     for protocol in ALL {
         let options = ServerOptions {
-            write_timeout: Duration::from_secs(7),
-            idle_timeout: Duration::from_secs(3_600),
+            timeouts: ServerTimeouts {
+                write_timeout: Duration::from_secs(7),
+                idle_timeout: Duration::from_secs(3_600),
+                ..ServerTimeouts::default()
+            },
             ..ServerOptions::default()
         };
         let time = Clock::default();
@@ -642,7 +664,10 @@ async fn keepalive_pings_come_from_the_configured_side() {
         let spdy = Protocol::Spdy(Version::V31);
         let options = ServerOptions {
             keepalive: keepalive(server_asks),
-            metrics: Some(metrics.clone()),
+            spdy: SpdyServerOptions {
+                metrics: Some(metrics.clone()),
+                ..SpdyServerOptions::default()
+            },
             ..ServerOptions::default()
         };
         let runtime = SharedRuntime::new(time.clone());
@@ -650,7 +675,10 @@ async fn keepalive_pings_come_from_the_configured_side() {
         let io = support::serve_in(runtime.clone(), &[spdy], echo, None, options, stop);
         let options = ClientOptions {
             keepalive: keepalive(!server_asks),
-            metrics: Some(metrics.clone()),
+            spdy: SpdyClientOptions {
+                metrics: Some(metrics.clone()),
+                ..SpdyClientOptions::default()
+            },
             ..ClientOptions::default()
         };
         let connection = Connection::start(io, spdy, 0, &options, &runtime).await;

@@ -14,6 +14,7 @@ use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -136,7 +137,10 @@ async fn settle() {
 async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
     for stopped in [false, true] {
         let options = ServerOptions {
-            idle_timeout: SECOND,
+            timeouts: ServerTimeouts {
+                idle_timeout: SECOND,
+                ..ServerTimeouts::default()
+            },
             ..ServerOptions::default()
         };
         let (time, stop) = (Clock::default(), Latch::new());
@@ -184,9 +188,12 @@ async fn an_http2_client_that_does_not_read_times_out() {
     for body in [90_000, 1_000_000] {
         let hits = LimitHits::default();
         let options = ServerOptions {
-            idle_timeout: 3600 * SECOND,
-            write_timeout: 7 * SECOND,
             hits: hits.clone(),
+            timeouts: ServerTimeouts {
+                idle_timeout: 3600 * SECOND,
+                write_timeout: 7 * SECOND,
+                ..ServerTimeouts::default()
+            },
             ..ServerOptions::default()
         };
         let time = Clock::default();
@@ -235,8 +242,11 @@ async fn a_stopped_http2_server_bounds_its_wait_for_a_pong() {
 /// seconds.
 async fn without_pong(idle: Duration, write: Duration, stop_at: Option<u32>, end: u32) {
     let options = ServerOptions {
-        idle_timeout: idle,
-        write_timeout: write,
+        timeouts: ServerTimeouts {
+            idle_timeout: idle,
+            write_timeout: write,
+            ..ServerTimeouts::default()
+        },
         ..ServerOptions::default()
     };
     let stop = Latch::new();

@@ -20,6 +20,7 @@ use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::latch::Latch;
 use spdy_net::limit::{ConnectionLimit, LimitHits};
 use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -46,8 +47,11 @@ async fn took(request: Request<Body>) -> Response<Body> {
 
 fn patient(hits: &LimitHits) -> ServerOptions {
     ServerOptions {
-        idle_timeout: 3600 * SECOND,
         hits: hits.clone(),
+        timeouts: ServerTimeouts {
+            idle_timeout: 3600 * SECOND,
+            ..ServerTimeouts::default()
+        },
         ..ServerOptions::default()
     }
 }
@@ -362,7 +366,10 @@ async fn a_slow_reader_outlives_the_idle_timeout() {
         let time = Clock::default();
         let runtime = SharedRuntime::new(time.clone());
         let options = ServerOptions {
-            idle_timeout: 5 * SECOND,
+            timeouts: ServerTimeouts {
+                idle_timeout: 5 * SECOND,
+                ..ServerTimeouts::default()
+            },
             ..ServerOptions::default()
         };
         let body = Bytes::from(vec![b'x'; 16 << 20]);

@@ -17,6 +17,7 @@ use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_net::network::BoxIo;
+use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use tokio::sync::Semaphore;
@@ -59,7 +60,10 @@ async fn origin(
 /// A client that takes pushes where they can be taken.
 fn taking() -> ClientOptions {
     ClientOptions {
-        pushes: Some(PushLimits::default()),
+        spdy: SpdyClientOptions {
+            pushes: Some(PushLimits::default()),
+            ..SpdyClientOptions::default()
+        },
         ..ClientOptions::default()
     }
 }

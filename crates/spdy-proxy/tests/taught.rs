@@ -17,6 +17,7 @@ use spdy_frame::version::Version;
 use spdy_net::connection::{ClientOptions, Connection};
 use spdy_net::interim::interim_responses::InterimResponses;
 use spdy_net::network::BoxIo;
+use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::ServerOptions;
 use tokio::sync::Semaphore;
@@ -167,7 +168,10 @@ impl Stage {
         let server = ServerOptions::default();
         let (io, _) = self.between.client_at(from, protocol, server);
         let options = ClientOptions {
-            pushes: takes_pushes.then(PushLimits::default),
+            spdy: SpdyClientOptions {
+                pushes: takes_pushes.then(PushLimits::default),
+                ..SpdyClientOptions::default()
+            },
             ..ClientOptions::default()
         };
         let io: BoxIo = Box::new(io);

@@ -9,6 +9,7 @@ use spdy::client::PushLimits;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_frame::priority::Priority;
 use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
@@ -118,7 +119,10 @@ impl Server {
         let serving = serve_connection(Box::new(far), self.site.clone(), config, runtime.clone());
         tokio::spawn(serving);
         let options = ClientOptions {
-            pushes: pushes.then(PushLimits::default),
+            spdy: SpdyClientOptions {
+                pushes: pushes.then(PushLimits::default),
+                ..SpdyClientOptions::default()
+            },
             ..ClientOptions::default()
         };
         let connection = Connection::start(Box::new(near), protocol, 0, &options, &runtime);

@@ -13,6 +13,7 @@ use spdy_client::origin::Origin;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
 use spdy_net::network::SystemNetwork;
+use spdy_net::options::SpdyClientOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::tap::Tap;
 use spdy_net::tls::pins::Pin;
@@ -388,13 +389,16 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         plain_protocol: args.protocol.unwrap_or(Protocol::Http1),
         tls,
         connection: ClientOptions {
-            compression: args.connection.headers.compression,
-            compression_window_bits: args.connection.headers.blocks.header_window,
-            flow_control: !args.connection.no_flow_control,
-            lowercase_names: args.connection.fold_names,
             stream_window_bytes: args.connection.window,
-            pushes: accepts_pushes(args).then(PushLimits::default),
             tap,
+            spdy: SpdyClientOptions {
+                compression: args.connection.headers.compression,
+                compression_window_bits: args.connection.headers.blocks.header_window,
+                flow_control: !args.connection.no_flow_control,
+                lowercase_names: args.connection.fold_names,
+                pushes: accepts_pushes(args).then(PushLimits::default),
+                ..SpdyClientOptions::default()
+            },
             ..ClientOptions::default()
         },
         connect_timeout: Some(args.connection.connect_timeout),

@@ -280,11 +280,9 @@ async fn serve(
     };
     let counted = metrics.is_some().then(Metrics::new);
     let hits = LimitHits::default();
-    let of_connections = ServerOptions {
-        push_form: args.push.form(),
-        compression_window_bits: args.blocks.header_window,
-        ..args.limits.of_connections(counted.clone(), hits.clone())
-    };
+    let mut of_connections = args.limits.of_connections(counted.clone(), hits.clone());
+    of_connections.spdy.push_form = args.push.form();
+    of_connections.spdy.compression_window_bits = args.blocks.header_window;
     let runtime = SharedRuntime::new(TokioRuntime::start());
     if let Some(tls) = tls
         .as_ref()

@@ -6,6 +6,7 @@ use spdy::Metrics;
 use spdy_net::admission::{Admission, AdmissionLimits};
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::ListenOptions;
+use spdy_net::options::{ServerTimeouts, SpdyServerOptions};
 use spdy_proxy::config::limits::ClientLimitsConfig;
 use spdy_server::serve::ServerOptions;
 
@@ -96,14 +97,20 @@ impl ServerLimitArgs {
         hits: LimitHits,
     ) -> ServerOptions {
         ServerOptions {
-            idle_timeout: Duration::from_secs(self.idle_timeout.unwrap_or(IDLE_TIMEOUT_S)),
             max_streams: self.max_streams.unwrap_or(MAX_STREAMS),
             max_head_bytes: self.max_head as usize,
-            flow_control: !self.no_flow_control,
             keepalive: self.keepalive.map(Duration::from_secs),
-            min_rate: self.min_rate.unwrap_or(MIN_RATE),
-            metrics,
             hits,
+            timeouts: ServerTimeouts {
+                idle_timeout: Duration::from_secs(self.idle_timeout.unwrap_or(IDLE_TIMEOUT_S)),
+                min_rate: self.min_rate.unwrap_or(MIN_RATE),
+                ..ServerTimeouts::default()
+            },
+            spdy: SpdyServerOptions {
+                flow_control: !self.no_flow_control,
+                metrics,
+                ..SpdyServerOptions::default()
+            },
             ..ServerOptions::default()
         }
     }

@@ -78,7 +78,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         .max_concurrent_reset_streams(REMEMBERED_RESETS)
         .max_send_buffer_size(SEND_BUFFER_BYTES.max(options.data_frame_bytes))
         .handshake::<_, Bytes>(io);
-    let patience = options.handshake_timeout;
+    let patience = options.timeouts.handshake_timeout;
     let deadline = runtime.sleep_until(runtime.now() + patience);
     let mut connection = match select(handshake, deadline).await {
         Either::Left((shaken, _)) => shaken.map_err(connection_error)?,
@@ -94,7 +94,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     let pushers = options
         .http2_push
         .then(|| PusherFactory::new(runtime.clone(), options.clone()));
-    let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
+    let idle = IdleTracker::start(runtime.clone(), options.timeouts.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
     let mut overdue = None;
@@ -109,7 +109,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                 // An exchange is over when h2 has its last bytes, and they may lie there yet: only the end in
                 // order waits until they are sent.
                 connection.graceful_shutdown();
-                let quiet = idle.wait_idle_since(runtime.now(), options.write_timeout);
+                let quiet = idle.wait_idle_since(runtime.now(), options.timeouts.write_timeout);
                 overdue = Some(Box::pin(quiet.fuse()));
             }
             if let Some(overdue) = &mut overdue

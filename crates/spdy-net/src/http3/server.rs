@@ -91,7 +91,7 @@ pub(crate) async fn serve(
         connection.clone(),
         |it| async { Some((it.accept_bi().await, it)) },
     ));
-    let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
+    let idle = IdleTracker::start(runtime.clone(), options.timeouts.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
     let mut parting = None;
@@ -256,7 +256,7 @@ impl ExchangeContext {
         frames: &mut FrameReader,
         sending: &mut SendingStream,
     ) -> Result<ParsedRequest, Fault> {
-        let (runtime, patience) = (&self.runtime, self.options.head_timeout);
+        let (runtime, patience) = (&self.runtime, self.options.timeouts.head_timeout);
         let deadline = runtime.sleep_until(runtime.now() + patience);
         let most = self.options.max_head_bytes;
         let reading = Box::pin(head(frames, Role::Server, most, None));

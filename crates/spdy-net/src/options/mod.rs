@@ -4,7 +4,7 @@ mod client;
 mod quic;
 mod server;
 
-pub use client::ClientOptions;
 pub(crate) use client::MIN_MAX_FRAME_BYTES;
+pub use client::{ClientOptions, SpdyClientOptions};
 pub use quic::{Congestion, QuicOptions};
-pub use server::ServerOptions;
+pub use server::{ServerOptions, ServerTimeouts, SpdyServerOptions};

@@ -75,7 +75,7 @@ pub(super) fn client_transport(options: &ClientOptions) -> TransportConfig {
 }
 
 pub(super) fn server_transport(options: &ServerOptions) -> TransportConfig {
-    let mut transport = transport(&options.quic, options.idle_timeout);
+    let mut transport = transport(&options.quic, options.timeouts.idle_timeout);
     let streams = options.max_streams.min(MAX_REQUEST_STREAMS);
     transport
         .max_concurrent_bidi_streams(VarInt::from_u32(streams))

@@ -54,8 +54,8 @@ impl ProgressTimeout {
         let stall = Self::new(
             runtime,
             ProgressDirection::PeerReceives,
-            options.write_timeout,
-            options.min_rate,
+            options.timeouts.write_timeout,
+            options.timeouts.min_rate,
         );
         stall.with_hits(options)
     }
@@ -70,8 +70,8 @@ impl ProgressTimeout {
         let stall = Self::new(
             runtime,
             ProgressDirection::PeerSends,
-            options.read_timeout,
-            options.min_rate,
+            options.timeouts.read_timeout,
+            options.timeouts.min_rate,
         );
         stall.with_hits(options)
     }

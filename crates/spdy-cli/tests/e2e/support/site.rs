@@ -13,6 +13,7 @@ use spdy::server::{PushForm, Pusher};
 use spdy_frame::priority::Priority;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::options::SpdyServerOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_net::tls::certificates::Identity;
@@ -57,8 +58,11 @@ impl Site {
         let address = listener.address();
         let (shared, stop) = (SharedRuntime::new(TokioRuntime::start()), Latch::new());
         let options = ServerOptions {
-            flow_control,
-            push_form,
+            spdy: SpdyServerOptions {
+                flow_control,
+                push_form,
+                ..SpdyServerOptions::default()
+            },
             ..ServerOptions::default()
         };
         let never = stop.clone();

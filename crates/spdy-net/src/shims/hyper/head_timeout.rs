@@ -185,8 +185,8 @@ impl HeadTimeoutIo {
         let timed = Self {
             io,
             clock: clock.clone(),
-            idle: options.idle_timeout,
-            timeout: options.head_timeout,
+            idle: options.timeouts.idle_timeout,
+            timeout: options.timeouts.head_timeout,
             hits: options.hits.clone(),
             timer: None,
         };

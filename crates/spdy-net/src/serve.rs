@@ -23,17 +23,17 @@ use crate::handler::Handler;
 use crate::latch::Latch;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
-use crate::options::ServerOptions;
 use crate::protocol::Protocol;
 use crate::quic::QuicIncoming;
 use crate::refusal::Refusal;
-use crate::serve::negotiate;
 use crate::serve_context::{FIRST_REQUEST_GRACE, ServeContext};
 use crate::timing::progress_timeout::ProgressTimeout;
 use crate::timing::read_timeout_body::ReadTimeoutBody;
 use crate::timing::write_timeout_io::WriteTimeoutIo;
 use crate::tls::ServerTls;
-use crate::{http1, http2, http3, spdy_session};
+use crate::{http1, http2, http3, negotiate, spdy_session};
+
+pub use crate::options::ServerOptions;
 
 /// Serves `io` until it ends. `stop` lets open exchanges end and takes no new ones.
 ///
@@ -52,7 +52,13 @@ pub async fn serve_connection(
     runtime: &SharedRuntime,
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
-    let opened = Box::pin(open(io, protocols, tls, options.handshake_timeout, runtime));
+    let opened = Box::pin(open(
+        io,
+        protocols,
+        tls,
+        options.timeouts.handshake_timeout,
+        runtime,
+    ));
     let opened = match select(opened, shutdown_before_first_byte(options, stop, runtime)).await {
         Either::Left((opened, _)) => opened,
         Either::Right(_) => return Ok(()), // nothing was promised yet
@@ -109,7 +115,7 @@ pub async fn serve_quic(
     runtime: &SharedRuntime,
     stop: &Latch,
 ) -> Result<(), ConnectionError> {
-    let patience = options.handshake_timeout;
+    let patience = options.timeouts.handshake_timeout;
     let shaking = async {
         let deadline = runtime.sleep_until(runtime.now() + patience);
         match select(Box::pin(incoming.accept()), deadline).await {
