@@ -13,13 +13,13 @@
 use bytes::{BufMut, BytesMut};
 use zlib_rs::{Deflate, DeflateConfig, DeflateFlush};
 
-use crate::deflate_encoder::DeflateEncoder;
-use crate::dictionary::{dictionary, dictionary_id};
-use crate::header_block::HeaderBlock;
-use crate::secrets::Secrets;
+use crate::blocks::header_block::HeaderBlock;
+use crate::blocks::secrets::Secrets;
+use crate::compression::deflate_encoder::DeflateEncoder;
+use crate::compression::dictionary::{dictionary, dictionary_id};
 use crate::version::Version;
 
-pub use crate::inflate::{InflatedBlock, Inflater};
+pub use crate::compression::inflate::{InflatedBlock, Inflater};
 
 /// Windows that we write, in bits of bytes: one that sees all of the dictionary at the start, and
 /// deflate's largest.

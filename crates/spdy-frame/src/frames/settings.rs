@@ -21,8 +21,8 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::error::FrameError;
-use crate::head::ControlHead;
-use crate::kind::Kind;
+use crate::frames::head::ControlHead;
+use crate::frames::kind::Kind;
 use crate::version::Version;
 
 const FLAG_CLEAR: u8 = 0x01;

@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 
-use crate::secrets::Repeatable;
+use crate::blocks::secrets::Repeatable;
 
 /// Stored values; one more drops the least recently used one.
 const MAX_VALUES: usize = 64;

@@ -18,8 +18,8 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::error::FrameError;
-use crate::head::ControlHead;
-use crate::kind::Kind;
+use crate::frames::head::ControlHead;
+use crate::frames::kind::Kind;
 use crate::stream_id::StreamId;
 use crate::version::Version;
 

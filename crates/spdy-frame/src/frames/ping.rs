@@ -16,8 +16,8 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::error::FrameError;
-use crate::head::ControlHead;
-use crate::kind::Kind;
+use crate::frames::head::ControlHead;
+use crate::frames::kind::Kind;
 use crate::version::Version;
 
 /// Requests an echo, or is one.

@@ -1,8 +1,8 @@
-//! HEADERS: more headers for an open stream (SPDY/3.1 §2.6.7).
+//! SYN_REPLY: answers a SYN_STREAM (SPDY/3.1 §2.6.2).
 //!
 //! ```text
 //! +-+-----------------+-----------------+
-//! |1|     version     |    type = 8     |   16 + 16 bits
+//! |1|     version     |    type = 2     |   16 + 16 bits
 //! +-+-------+---------+-----------------+
 //! |  flags  |          length           |   8 + 24 bits; FIN = 0x01
 //! +-+-------+---------------------------+
@@ -13,19 +13,20 @@
 //! |     header block (compressed) ...   |
 //! +-------------------------------------+
 //! ```
+//!
+//! HEADERS has the same body, so both read and write it by the functions below.
 
-use bytes::{Bytes, BytesMut};
+use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::error::FrameError;
-use crate::head::ControlHead;
-use crate::kind::Kind;
+use crate::frames::head::{ControlHead, FLAG_FIN, stream_id};
+use crate::frames::kind::Kind;
 use crate::stream_id::StreamId;
-use crate::syn_reply::{fixed_len, join, split_payload};
 use crate::version::Version;
 
-/// More headers for a stream, with the block still compressed.
+/// Answers a SYN_STREAM, with its header block still compressed.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub struct Headers {
+pub struct SynReply {
     /// The stream, never 0.
     pub stream_id: StreamId,
     /// The sender's half ends here.
@@ -34,10 +35,10 @@ pub struct Headers {
     pub block: Bytes,
 }
 
-impl Headers {
+impl SynReply {
     /// Checks what is known from the head alone. Flags without a meaning are ignored.
     pub(crate) fn check(version: Version, head: ControlHead) -> Result<(), FrameError> {
-        head.expect_at_least(Kind::Headers, fixed_len(version))
+        head.expect_at_least(Kind::SynReply, fixed_len(version))
     }
 
     /// Reads the payload that followed `head`.
@@ -46,7 +47,7 @@ impl Headers {
         head: ControlHead,
         payload: Bytes,
     ) -> Result<Self, FrameError> {
-        let (stream_id, block) = split_payload(version, Kind::Headers, payload)?;
+        let (stream_id, block) = split_payload(version, Kind::SynReply, payload)?;
         Ok(Self {
             stream_id,
             fin: head.fin(),
@@ -62,11 +63,47 @@ impl Headers {
     pub fn encode(&self, version: Version, out: &mut BytesMut) {
         join(
             version,
-            Kind::Headers,
+            Kind::SynReply,
             self.stream_id,
             self.fin,
             &self.block,
             out,
         );
     }
+}
+
+/// Payload bytes before the block of SYN_REPLY and HEADERS.
+pub(crate) const fn fixed_len(version: Version) -> usize {
+    match version {
+        Version::V2 => 6,
+        Version::V3 | Version::V31 => 4,
+    }
+}
+
+/// The stream and the block in the payload of SYN_REPLY or HEADERS, at least `fixed_len` bytes.
+pub(crate) fn split_payload(
+    version: Version,
+    kind: Kind,
+    mut payload: Bytes,
+) -> Result<(StreamId, Bytes), FrameError> {
+    let id = stream_id(payload.get_u32().to_be_bytes(), kind)?;
+    payload.advance(fixed_len(version) - 4);
+    Ok((id, payload))
+}
+
+/// Appends a SYN_REPLY or HEADERS.
+pub(crate) fn join(
+    version: Version,
+    kind: Kind,
+    stream_id: StreamId,
+    fin: bool,
+    block: &[u8],
+    out: &mut BytesMut,
+) {
+    let flags = if fin { FLAG_FIN } else { 0 };
+    let fixed = fixed_len(version);
+    ControlHead::new(version, kind, flags, fixed + block.len()).encode(out);
+    out.put_u32(stream_id.value());
+    out.put_bytes(0, fixed - 4);
+    out.extend_from_slice(block);
 }

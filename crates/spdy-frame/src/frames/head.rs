@@ -12,7 +12,7 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::error::FrameError;
-use crate::kind::Kind;
+use crate::frames::kind::Kind;
 use crate::stream_id::StreamId;
 use crate::version::Version;
 

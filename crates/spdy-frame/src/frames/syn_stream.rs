@@ -22,8 +22,8 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::error::FrameError;
-use crate::head::{ControlHead, FLAG_FIN, stream_id};
-use crate::kind::Kind;
+use crate::frames::head::{ControlHead, FLAG_FIN, stream_id};
+use crate::frames::kind::Kind;
 use crate::priority::Priority;
 use crate::stream_id::StreamId;
 use crate::version::Version;

@@ -15,8 +15,8 @@
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
 use crate::error::FrameError;
-use crate::head::ControlHead;
-use crate::kind::Kind;
+use crate::frames::head::ControlHead;
+use crate::frames::kind::Kind;
 use crate::status::GoAwayStatus;
 use crate::stream_id::StreamId;
 use crate::version::Version;

@@ -17,8 +17,8 @@
 use bytes::{BufMut, BytesMut};
 
 use crate::error::FrameError;
-use crate::head::{ControlHead, stream_id};
-use crate::kind::Kind;
+use crate::frames::head::{ControlHead, stream_id};
+use crate::frames::kind::Kind;
 use crate::status::RstStatus;
 use crate::stream_id::StreamId;
 use crate::version::Version;

@@ -7,8 +7,8 @@
 //! Each hash has one word that holds its last four places, the newest lowest, so that to look up is one
 //! load and to enter one shift. Places are counted modulo 2^16.
 
-use crate::deflate_encoder::{MIN_FOUND_MATCH, u32_at};
-use crate::dictionary::dictionary;
+use crate::compression::deflate_encoder::{MIN_FOUND_MATCH, u32_at};
+use crate::compression::dictionary::dictionary;
 use crate::version::Version;
 
 /// Places of one hash.

@@ -29,13 +29,13 @@
 
 use bytes::{BufMut, BytesMut};
 
-use crate::block_rules::put_int;
-use crate::dictionary::dictionary;
-use crate::earlier_values::ValueHistory;
-use crate::header_block::HeaderBlock;
-use crate::huffman::{BitWriter, Bits, END_OF_BLOCK, LITERALS, MAX_MATCH, MIN_MATCH};
-use crate::places::{MatchTable, WAYS};
-use crate::secrets::{Repeatable, Rule, Run, Secrets};
+use crate::blocks::block_rules::put_int;
+use crate::blocks::header_block::HeaderBlock;
+use crate::blocks::secrets::{Repeatable, Rule, Run, Secrets};
+use crate::blocks::value_history::ValueHistory;
+use crate::compression::dictionary::dictionary;
+use crate::compression::huffman::{BitWriter, Bits, END_OF_BLOCK, LITERALS, MAX_MATCH, MIN_MATCH};
+use crate::compression::match_table::{MatchTable, WAYS};
 use crate::version::Version;
 
 /// Bytes that a match found by the search has at least: as many as a hash is made of.

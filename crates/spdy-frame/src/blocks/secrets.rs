@@ -17,8 +17,8 @@
 //!
 //! docs/reference/public-headers.md has the reasons for these names, and why no other is among them.
 
-use crate::earlier_values::HistoryReach;
-use crate::public_headers;
+use crate::blocks::public_headers;
+use crate::blocks::value_history::HistoryReach;
 use crate::version::Version;
 
 /// Which header values are separated from all others, and whether they may repeat as a whole.

@@ -11,9 +11,9 @@
 use bytes::{Bytes, BytesMut};
 use zlib_rs::{Inflate, InflateFlush, Status};
 
-use crate::dictionary::{dictionary, dictionary_id};
+use crate::blocks::header_block::{BlockLimits, HeaderBlock};
+use crate::compression::dictionary::{dictionary, dictionary_id};
 use crate::error::{BlockError, InflateError};
-use crate::header_block::{BlockLimits, HeaderBlock};
 use crate::version::Version;
 
 /// Plain bytes that come out of zlib at a time. Most blocks fit into one such piece.

@@ -16,7 +16,7 @@
 
 use bytes::{Bytes, BytesMut};
 
-use crate::head::{DataHead, FLAG_FIN};
+use crate::frames::head::{DataHead, FLAG_FIN};
 use crate::stream_id::StreamId;
 
 /// The flag of compressed payloads, which nothing may be inflated by.

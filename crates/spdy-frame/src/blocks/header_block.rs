@@ -20,7 +20,7 @@ use std::fmt;
 
 use bytes::{Buf, BufMut, Bytes, BytesMut};
 
-use crate::block_rules::{
+use crate::blocks::block_rules::{
     NameSet, Reader, check_len, check_name, check_value, lowercase_names, max_string_len,
     printable, put_int, read, width,
 };

@@ -2,8 +2,8 @@
 
 use bytes::{BufMut, Bytes};
 
+use crate::blocks::header_block::BlockLimits;
 use crate::error::BlockError;
-use crate::header_block::BlockLimits;
 use crate::version::Version;
 
 /// Checks the plain bytes of a whole block; gives the number of pairs in it.

@@ -4,20 +4,20 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use crate::decoder::Limits;
 use crate::error::FrameError;
-use crate::head::ControlHead;
-use crate::kind::Kind;
+use crate::frames::head::ControlHead;
+use crate::frames::kind::Kind;
 use crate::stream_id::StreamId;
 use crate::version::Version;
 
-pub use crate::data::Data;
-pub use crate::goaway::GoAway;
-pub use crate::headers::Headers;
-pub use crate::ping::Ping;
-pub use crate::rst_stream::RstStream;
-pub use crate::settings::{Setting, SettingId, Settings};
-pub use crate::syn_reply::SynReply;
-pub use crate::syn_stream::SynStream;
-pub use crate::window_update::WindowUpdate;
+pub use crate::frames::data::Data;
+pub use crate::frames::goaway::GoAway;
+pub use crate::frames::headers::Headers;
+pub use crate::frames::ping::Ping;
+pub use crate::frames::rst_stream::RstStream;
+pub use crate::frames::settings::{Setting, SettingId, Settings};
+pub use crate::frames::syn_reply::SynReply;
+pub use crate::frames::syn_stream::SynStream;
+pub use crate::frames::window_update::WindowUpdate;
 
 /// One frame. Header blocks are still compressed: order on the wire is order in the compressor.
 #[derive(Clone, Debug, Eq, PartialEq)]
