@@ -40,8 +40,8 @@ use parking_lot::{Mutex, MutexGuard};
 use slab::Slab;
 use spdy_frame::version::Version;
 use spdy_session::config::Role;
+pub use spdy_session::counters::{FrameCounts, ResetCounts};
 use spdy_session::session::Stats;
-pub use spdy_session::tally::{FrameCounts, ResetCounts};
 
 use crate::shared::Shared;
 

@@ -1,5 +1,5 @@
 //! Clients of every version over plain TCP, where nothing tells our server which of SPDY/3 and 3.1 is meant
-//! (`spdy-session/src/undecided.rs`), and the defaults of `spdy serve` hold.
+//! (`spdy-session/src/session/detect_version.rs`), and the defaults of `spdy serve` hold.
 
 use crate::interop::{PeerTest, meetings};
 use crate::support::peers::Peer;

@@ -1,4 +1,4 @@
-//! What the hour brings: every time limit of a session, in one place.
+//! Every time limit of a session: when the next one is due, and what happens then.
 //!
 //! Each limit is an instant since which something has been waited for, and a duration of the
 //! configuration. Nothing here is exact to the frame: limits are for peers that stall.
@@ -9,93 +9,12 @@ use spdy_frame::status::RstStatus;
 use crate::error::SessionError;
 use crate::event::ResetCause;
 use crate::limit::Limit;
-use crate::session::Session;
-use crate::stream::State;
+use crate::session::endpoint::Session;
+use crate::state::deadlines::track_wait;
+use crate::state::stream::State;
 
 /// What may lie before a program that does not read, while the peer reads on, bytes: a pipe of Linux holds so much.
 const PIPE_BYTES: u64 = 64 * 1024;
-
-/// Since when each thing has been waited for.
-#[derive(Debug)]
-pub(crate) struct Deadlines {
-    /// Anything came.
-    last_received: Instant,
-    /// Anything came or left.
-    last_activity: Instant,
-    /// A frame was begun that is not complete.
-    partial_since: Option<Instant>,
-    /// DATA that its stream has credit for is queued, and none of it left.
-    data_waiting_since: Option<Instant>,
-    /// What left since then, bytes.
-    left: usize,
-    /// When a stream may have waited for too long: not after the first that has.
-    streams: Option<Instant>,
-    /// No stream is open.
-    idle_since: Option<Instant>,
-    /// More RST_STREAM frames are queued than we go on reading with.
-    reset_queue_full_since: Option<Instant>,
-    /// More events are queued than we go on reading with. The owner is at fault, so nothing is due for it.
-    is_event_queue_full: bool,
-    /// Nothing is read until our owner has consumed something: the peer is not late with the rest of its frame.
-    is_reading_stopped: bool,
-}
-
-impl Deadlines {
-    pub(crate) fn new(now: Instant) -> Self {
-        Self {
-            last_received: now,
-            last_activity: now,
-            partial_since: None,
-            data_waiting_since: None,
-            left: 0,
-            streams: None,
-            idle_since: Some(now),
-            reset_queue_full_since: None,
-            is_event_queue_full: false,
-            is_reading_stopped: false,
-        }
-    }
-
-    pub(crate) fn record_received(&mut self, now: Instant) {
-        (self.last_received, self.last_activity) = (now, now);
-    }
-
-    /// A frame, or a piece of DATA, left.
-    pub(crate) fn record_sent(&mut self, now: Instant) {
-        self.last_activity = now;
-    }
-
-    /// Whether the input ends within a frame, and whether it brought any frame, or piece of DATA.
-    pub(crate) fn input_is_partial(&mut self, partial: bool, progress: bool, now: Instant) {
-        match partial {
-            false => self.partial_since = None,
-            true if progress => self.partial_since = Some(now),
-            // a byte now and then is no progress: that is what a slow writer sends
-            true => _ = self.partial_since.get_or_insert(now),
-        }
-    }
-
-    /// `bytes` of DATA left; fewer than `progress` together are none.
-    pub(crate) fn data_left(&mut self, bytes: usize, progress: usize, now: Instant) {
-        self.left += bytes;
-        if self.left >= progress {
-            (self.data_waiting_since, self.left) = (Some(now), 0);
-        }
-    }
-
-    /// A stream may have waited for too long at `due`.
-    pub(crate) fn look_at_streams(&mut self, due: Instant) {
-        self.streams = Some(self.streams.map_or(due, |known| known.min(due)));
-    }
-}
-
-/// Starts, keeps or stops a wait.
-fn track_wait(since: &mut Option<Instant>, waits: bool, now: Instant) {
-    match waits {
-        true => _ = since.get_or_insert(now),
-        false => *since = None,
-    }
-}
 
 impl Session {
     /// Notes what is waited for from now on.

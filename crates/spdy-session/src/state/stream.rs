@@ -21,7 +21,7 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 
-use crate::window::{ReceiveWindow, SendWindow};
+use crate::state::window::{ReceiveWindow, SendWindow};
 
 /// Which halves are open.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

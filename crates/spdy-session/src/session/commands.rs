@@ -10,9 +10,9 @@ use spdy_frame::stream_id::StreamId;
 use crate::config::Role;
 use crate::error::OpenError;
 use crate::limit::Limit;
-use crate::session::{Session, StreamOptions};
-use crate::stream::{DiscardedInput, Item, QueueState, ReplyState, State, Stream};
-use crate::window::{ReceiveWindow, SendWindow};
+use crate::session::endpoint::{Session, StreamOptions};
+use crate::state::stream::{DiscardedInput, Item, QueueState, ReplyState, State, Stream};
+use crate::state::window::{ReceiveWindow, SendWindow};
 
 impl Session {
     /// Opens a stream: its SYN_STREAM is queued, ids rise in the order of these calls.

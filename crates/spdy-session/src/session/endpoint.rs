@@ -1,4 +1,4 @@
-//! The session machine: its doors (SPDY/3.1 §2.1).
+//! One endpoint of a session: its fields, and what a driver calls (SPDY/3.1 §2.1).
 //!
 //! ```
 //! use bytes::{Bytes, BytesMut};
@@ -26,9 +26,7 @@
 //! # Ok::<(), spdy_session::error::OpenError>(())
 //! ```
 //!
-//! What stands where: what the owner commands in `commands.rs`, what the peer's frames do in
-//! `receive.rs`, what is written next in `outbound.rs`, how a session ends in `closing.rs`, what
-//! the hour brings in `deadline.rs`.
+//! The other files of this folder have the rest of its methods.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -42,20 +40,20 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 
-use crate::closing::Closing;
 use crate::config::{Config, Role};
-use crate::deadline::Deadlines;
+use crate::counters::{FrameCounts, ResetCounts};
 use crate::event::Event;
-use crate::flood::FloodBudget;
-use crate::held_up::Backpressure;
 use crate::limit::{Hits, Limit};
 use crate::observe::{Direction, ObservedFrame};
-use crate::outbound::Outbound;
-use crate::ping::Pings;
-use crate::streams::Streams;
-use crate::tally::{FrameCounts, ResetCounts};
-use crate::undecided::VersionDetection;
-use crate::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
+use crate::state::backpressure::Backpressure;
+use crate::state::closing::Closing;
+use crate::state::deadlines::Deadlines;
+use crate::state::flood_budget::FloodBudget;
+use crate::state::output_queues::OutputQueues;
+use crate::state::pings::Pings;
+use crate::state::streams::Streams;
+use crate::state::version_detection::VersionDetection;
+use crate::state::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
 
 /// The options of SYN_STREAM besides its headers.
 #[derive(Clone, Copy, Debug, Default)]
@@ -160,7 +158,7 @@ pub struct Session {
     pub(crate) within_data: bool,
     pub(crate) events: VecDeque<Event>,
     pub(crate) streams: Streams,
-    pub(crate) outbound: Outbound,
+    pub(crate) outbound: OutputQueues,
     pub(crate) pings: Pings,
     pub(crate) budget: FloodBudget,
     pub(crate) closing: Closing,
@@ -224,7 +222,7 @@ impl Session {
             within_data: false,
             events: VecDeque::new(),
             streams: Streams::new(client),
-            outbound: Outbound::new(config.starvation_guard),
+            outbound: OutputQueues::new(config.starvation_guard),
             pings: Pings::new(config.role, config.ping_echoes),
             budget: FloodBudget::new(config.floods),
             closing: Closing::default(),

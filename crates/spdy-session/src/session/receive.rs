@@ -1,5 +1,5 @@
 //! What the peer's frames do to a session: the dispatch, and the frames of the session itself
-//! (SPDY/3.1 §2.6). Frames of streams are in `receive_stream.rs`.
+//! (SPDY/3.1 §2.6). Frames of streams are in `session/receive_stream.rs`.
 //!
 //! Two consequences only (SPDY/3.1 §2.4): a stream is lost, which is dealt with where it is found
 //! out, or the session is, which is an `Err` that comes up to [`Session::handle_frame`].
@@ -17,9 +17,9 @@ use crate::error::{Flood, SessionError};
 use crate::event::{Event, ResetCause};
 use crate::limit::Limit;
 use crate::observe::Direction;
-use crate::ping::PingOutcome;
-use crate::session::Session;
-use crate::window::MAX_WINDOW;
+use crate::session::endpoint::Session;
+use crate::state::pings::PingOutcome;
+use crate::state::window::MAX_WINDOW;
 
 /// The headers of a block that inflated, or why they are none.
 pub(crate) type Block = Result<HeaderBlock, BlockError>;

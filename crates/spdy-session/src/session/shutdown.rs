@@ -11,7 +11,6 @@
 //! driver handles the lingering on the socket afterwards (it reads and discards for a short time,
 //! so that a TCP reset does not destroy the GOAWAY in the peer's buffer).
 
-use spdy_clock::Instant;
 use spdy_frame::frame::GoAway;
 use spdy_frame::status::{GoAwayStatus, RstStatus};
 use spdy_frame::stream_id::StreamId;
@@ -20,45 +19,8 @@ use spdy_frame::version::Version;
 use crate::config::Role;
 use crate::error::SessionError;
 use crate::event::{Event, ResetCause};
-use crate::session::Session;
-use crate::stream::{ReplyState, State, Stream};
-
-/// How far the end has come.
-#[derive(Debug, Default)]
-pub(crate) struct Closing {
-    /// Since when we drain by our own will.
-    pub(crate) draining: Option<Instant>,
-    /// GOAWAY was written.
-    sent: bool,
-    /// GOAWAY is to be written.
-    due: Option<GoAwayStatus>,
-    /// The lowest last-good that the peer's GOAWAYs gave.
-    received: Option<StreamId>,
-    ended: bool,
-}
-
-impl Closing {
-    pub(crate) fn has_ended(&self) -> bool {
-        self.ended
-    }
-
-    /// Whether we may open no streams: in all versions after either side's GOAWAY. (Drafts 2 and 3
-    /// would let the sender of one go on opening; nothing is gained by it.)
-    pub(crate) fn takes_no_streams(&self) -> bool {
-        self.ended || self.draining.is_some() || self.received.is_some()
-    }
-
-    /// Whether the peer's new streams are refused: after our GOAWAY, and in SPDY/3.1 after its
-    /// own too. In the older drafts the sender of a GOAWAY may go on opening streams.
-    pub(crate) fn refuses_streams(&self, version: Version) -> bool {
-        self.draining.is_some() || (self.received.is_some() && version == Version::V31)
-    }
-
-    /// True if GOAWAY was sent, so that the peer's new streams are ignored.
-    pub(crate) fn is_goaway_sent(&self) -> bool {
-        self.sent
-    }
-}
+use crate::session::endpoint::Session;
+use crate::state::stream::{ReplyState, State, Stream};
 
 impl Session {
     /// A stream whose halves are both closed now: it no longer counts, and goes when it is read.

@@ -12,10 +12,10 @@ use crate::config::{PushPolicy, Role};
 use crate::error::SessionError;
 use crate::event::{Event, ResetCause};
 use crate::limit::Limit;
-use crate::receive::Block;
-use crate::session::{Session, StreamOptions};
-use crate::stream::{Arrival, ReplyState, State, StreamViolation};
-use crate::window::INITIAL_WINDOW;
+use crate::session::endpoint::{Session, StreamOptions};
+use crate::session::receive::Block;
+use crate::state::stream::{Arrival, ReplyState, State, StreamViolation};
+use crate::state::window::INITIAL_WINDOW;
 
 impl Session {
     pub(crate) fn on_syn_stream(

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 
 use spdy_frame::stream_id::StreamId;
 
-use crate::stream::{Item, State, Stream};
+use crate::state::stream::{Item, State, Stream};
 
 /// How many gone streams are remembered, so that late frames for them meet silence (choice).
 const MAX_REMEMBERED_IDS: usize = 64;
