@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! file ─▶ Reader ─▶ packet ─▶ Inspector ─▶ Reassembly ─▶ Conversation ─▶ Session ─▶ Event
-//!        pcap.rs    packet.rs              (each way)    HTTP, TLS, or    frames,     │
-//!        pcapng.rs                                       nothing of ours  TimeLine ─▶ Summary
+//!        capture/pcap.rs    packet.rs              (each way)    HTTP, TLS, or    frames,     │
+//!        capture/pcapng.rs                                       nothing of ours  TimeLine ─▶ Summary
 //! raw streams ──────────────────────────────────────────▶
 //! ```
 //!
@@ -15,7 +15,6 @@
 //! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
 //! grow has a name in [`limits`].
 
-mod byte_order;
 pub mod capture;
 mod conversation;
 pub mod direction;
@@ -25,11 +24,8 @@ mod http1;
 pub mod inspector;
 pub mod limits;
 mod packet;
-mod pcap;
-mod pcapng;
-pub mod pcapng_writer;
 mod reassembly;
 mod session;
 pub mod timeline;
 pub mod tls;
-mod websocket;
+mod websocket;pub use capture::pcapng_writer;

@@ -27,6 +27,7 @@ pub mod css;
 pub mod html;
 pub mod kind;
 pub mod limits;
+pub mod load;
 pub mod reference;
 pub mod referrer;
 pub mod request;

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use spdy_cache::shared::PurgeTarget;
 
-use crate::entry::PurgeEvent;
+use crate::purge_entry::PurgeEvent;
 use crate::purge_log::PurgeSubject;
 
 /// Purges that may wait for the log.

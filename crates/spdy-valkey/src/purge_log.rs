@@ -17,7 +17,10 @@ use spdy_cache::key::Key;
 use spdy_cache::shared::PurgeVersion;
 use spdy_cache::tags::{self, PurgeTag};
 
-use crate::entry::{Entry, PurgeEvent};
+use crate::purge_entry::{Entry, PurgeEvent};
+
+/// Length in bytes of the mark in front of a stored object.
+pub(crate) const MARK_BYTES: usize = 16;
 
 /// Purges that the log has; of objects older than all of them nothing is believed.
 pub(crate) const MAX_ENTRIES: usize = 16_384;
@@ -150,7 +153,7 @@ mod tests {
     use spdy_cache::tags::PurgeTag;
 
     use super::*;
-    use crate::entry::Writer;
+    use crate::purge_entry::Writer;
 
     const SITE: &str = "https://site.test";
 

@@ -23,9 +23,8 @@ use redis::{FromRedisValue, ProtocolVersion, RedisError, TlsCertificates, Value,
 use spdy_cache::shared::PurgeVersion;
 
 use crate::config::{Config, ConfigError};
-use crate::entry::Entry;
-use crate::inner::lock;
-use crate::names::IndexKey;
+use crate::purge_entry::Entry;
+use crate::key_names::IndexKey;
 use crate::purge_log::MAX_ENTRIES;
 
 /// From wanting a connection to a node to having it.
@@ -111,7 +110,7 @@ impl Store {
 
     /// Discards the state of the cluster, and discovers it again. Running requests continue with the old state.
     pub(crate) fn renew(&self) {
-        *lock(&self.connection) = connect(&self.client);
+        *self.connection.lock() = connect(&self.client);
     }
 
     /// The timeout for work that no request waits for.
@@ -120,7 +119,7 @@ impl Store {
     }
 
     fn connection(&self) -> ClusterConnection {
-        lock(&self.connection).clone()
+        self.connection.lock().clone()
     }
 
     /// The index of a URL: name of each object, and its head.

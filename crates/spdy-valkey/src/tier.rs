@@ -15,10 +15,11 @@ use tokio::task::JoinHandle;
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
-use crate::entry::PurgeEvent;
-use crate::inner::TierState;
-use crate::lanes::{self, StoreJob, WriteQueues};
-use crate::{keeper, parts};
+use crate::purge_entry::PurgeEvent;
+use crate::tier_state::TierState;
+use crate::write_queues;
+use crate::write_queues::{StoreJob, WriteQueues};
+use crate::{sync_task, part_health};
 
 /// How long a purge waits to be written before it fails.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -54,9 +55,9 @@ impl Tier {
         let inner = Arc::new(TierState::new(config, lanes, heard, ear)?);
         let lanes = ends
             .into_iter()
-            .map(|lane| tokio::spawn(lanes::run(inner.clone(), lane)));
+            .map(|lane| tokio::spawn(write_task::run(inner.clone(), lane)));
         let mut tasks: Vec<_> = lanes.collect();
-        tasks.push(tokio::spawn(keeper::run(inner.clone())));
+        tasks.push(tokio::spawn(sync_task::run(inner.clone())));
         Ok(Self { inner, tasks })
     }
 
@@ -88,7 +89,19 @@ impl Tier {
     #[must_use]
     pub fn parts(&self) -> (usize, usize) {
         let answering = self.inner.available_parts();
-        (answering, parts::PARTS - answering)
+        (answering, part_health::PARTS - answering)
+    }
+}
+
+impl Config {
+    /// Checks the configuration as [`Tier::start`](crate::tier::Tier::start) does, without a connection.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`].
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.names()?;
+        store::client(self).map(drop)
     }
 }
 

@@ -24,9 +24,9 @@ use url::Url;
 use crate::csp::Policies;
 use crate::csp::page_location::PageLocation;
 use crate::kind::{Kind, Kinds};
-use crate::request::anonymize::{FetchMode, Load};
+use crate::load::{FetchMode, Load};
 use crate::response::redirect;
-use crate::response::sanitize_response::{
+use crate::response::sanitized_response::{
     ALLOWED_HEADERS, CROSS_ORIGIN_RESOURCE_POLICY, SANDBOX, SanitizedResponse, essence,
     is_document_type,
 };

@@ -3,7 +3,7 @@
 //! ```text
 //!  spdy:{6f0c…}             hash     what is kept of one URL: name of each object ──▶ its mark and head
 //!  spdy:{6f0c…}:9a41…       string   one object: its mark, and its sealed file
-//!  spdy:{purges}            stream   what was purged (entry.rs)
+//!  spdy:{purges}            stream   what was purged (purge_entry.rs)
 //!  spdy:{probe-7}           nothing  a name in part 7, to ask whether that answers
 //! ```
 //!
@@ -13,7 +13,7 @@
 use crc16::{State, XMODEM};
 use sha2::{Digest, Sha256};
 
-use crate::parts::PARTS;
+use crate::part_health::PARTS;
 
 /// Bytes that a prefix may have.
 pub(crate) const MAX_PREFIX_BYTES: usize = 64;

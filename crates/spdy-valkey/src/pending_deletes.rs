@@ -11,8 +11,8 @@
 
 use std::collections::BTreeMap;
 
-use crate::names::IndexKey;
-use crate::parts::PARTS;
+use crate::key_names::IndexKey;
+use crate::part_health::PARTS;
 
 /// URLs that may wait in each part of the cluster; with one more, nothing that is in that part is believed by anybody.
 pub(crate) const MAX_PENDING_DELETES: usize = 4096;

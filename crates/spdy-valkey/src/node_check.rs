@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use redis::{AsyncConnectionConfig, Client, RedisResult, TlsCertificates};
 
-use crate::config::Config;
+use crate::config::{Config, redact};
 
 /// For a connection to one node, and for its greeting.
 const NODE_TIMEOUT: Duration = Duration::from_secs(1);
@@ -38,15 +38,6 @@ async fn ping_node(node: &str, authorities: Option<Vec<u8>>) -> RedisResult<()> 
     let connected = client.get_multiplexed_async_connection_with_config(&config);
     let mut connection = connected.await?;
     redis::cmd("PING").query_async(&mut connection).await
-}
-
-/// A node without its user and password.
-pub(crate) fn redact(node: &str) -> String {
-    match (node.split_once("://"), node.rsplit_once('@')) {
-        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
-        (None, Some((_, place))) => place.to_owned(),
-        (_, None) => node.to_owned(),
-    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 use http::HeaderMap;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::OpenObject;
@@ -16,34 +16,32 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
-use crate::entry::{Entry, PurgeEvent, Writer};
-use crate::forgotten::{DeleteSeq, PendingDeletes};
-use crate::lanes::{StoreJob, WriteQueues};
-use crate::names::{IndexKey, KeyNames, part_of};
+use crate::purge_entry::{Entry, PurgeEvent, Writer};
+use crate::pending_deletes::{DeleteSeq, PendingDeletes};
+use crate::write_queues::{StoreJob, WriteQueues};
+use crate::key_names::{IndexKey, KeyNames, part_of};
 use crate::outbox::Outbox;
-use crate::parts::{HealthChange, PARTS, PartHealth};
-use crate::purge_log::{LogRead, PurgeCheck, PurgeLog, PurgeSubject};
-use crate::reach;
+use crate::part_health::{HealthChange, PARTS, PartHealth};
+use crate::purge_log::{LogRead, MARK_BYTES, PurgeCheck, PurgeLog, PurgeSubject};
+use crate::node_check;
 use crate::store::{Failure, PAGE, Store};
 
 /// Requests that may wait for the tier; one more is a miss.
 pub(crate) const MAX_READS: usize = 256;
 /// Between two lines of the log that writes are refused: of nodes that are full some may not be.
 const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
-/// Length in bytes of the mark in front of a stored object.
-pub(crate) const MARK_BYTES: usize = 16;
-
+/// What the tier and its tasks share.
 pub(crate) struct TierState {
     pub(crate) config: Config,
     pub(crate) names: KeyNames,
     pub(crate) store: Store,
     pub(crate) write_queues: WriteQueues,
     pub(crate) counters: Counters,
-    /// Wakes the keeper: a purge waits to be written to the log.
+    /// Wakes the sync task: a purge waits to be written to the log.
     pub(crate) wake: Notify,
     /// The number up to which purges are in the log.
     pub(crate) published: watch::Sender<u64>,
-    /// Whether the keeper has made its first round.
+    /// Whether the sync task has made its first round.
     pub(crate) started: watch::Sender<bool>,
     writer: Writer,
     on_purge: PurgeListener,
@@ -74,10 +72,6 @@ enum ReadResult {
     Hit(Box<(PurgeVersion, Stored, Body)>),
     Miss,
     Corrupt(String),
-}
-
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock()
 }
 
 impl TierState {
@@ -117,25 +111,25 @@ impl TierState {
 
     /// True if a part may be used.
     pub(crate) fn answers(&self, part: usize) -> bool {
-        lock(&self.parts).answers(part)
+        self.parts.lock().answers(part)
     }
 
     /// Number of parts that may be used. 0 while the purges are unknown, since no object is valid then.
     pub(crate) fn available_parts(&self) -> usize {
         match self.mark() == PurgeVersion::default() {
             true => 0,
-            false => lock(&self.parts).available(),
+            false => self.parts.lock().available(),
         }
     }
 
     /// What is known of purges.
     pub(crate) fn mark(&self) -> PurgeVersion {
-        lock(&self.log).last()
+        self.log.lock().last()
     }
 
     /// The last entry of the log that was delivered, or need not be.
     pub(crate) fn log_position(&self) -> PurgeVersion {
-        lock(&self.log_position).until
+        self.log_position.lock().until
     }
 
     /// The part that has the log.
@@ -147,13 +141,13 @@ impl TierState {
     pub(crate) fn record_request<T>(&self, part: usize, outcome: &Result<T, Failure>) {
         let failure = outcome.as_ref().err();
         let was_answered = failure.is_none_or(Failure::was_answered);
-        lock(&self.parts).record_request(part, was_answered);
+        self.parts.lock().record_request(part, was_answered);
         self.log_health_change(failure);
     }
 
     /// Parts were probed.
     pub(crate) fn record_probes(&self, outcomes: &[(usize, Result<(), Failure>)]) {
-        let mut parts = lock(&self.parts);
+        let mut parts = self.parts.lock();
         for (part, outcome) in outcomes {
             let failure = outcome.as_ref().err();
             parts.record_probe(*part, failure.is_none_or(Failure::was_answered));
@@ -167,7 +161,7 @@ impl TierState {
 
     fn log_health_change(&self, failure: Option<&Failure>) {
         let (news, answering) = {
-            let mut parts = lock(&self.parts);
+            let mut parts = self.parts.lock();
             (parts.take_change(), parts.available())
         };
         match news {
@@ -175,7 +169,7 @@ impl TierState {
                 let why =
                     failure.map_or_else(|| "it does not answer".to_owned(), Failure::to_string);
                 tracing::warn!(%why, answering, "the shared tier is gone, or a part of it: going on without");
-                let faults = reach::node_errors(self.config.clone());
+                let faults = node_check::node_errors(self.config.clone());
                 tokio::spawn(async move {
                     for (node, why) in faults.await {
                         tracing::warn!(node, why, "a node of the shared tier cannot be asked");
@@ -193,7 +187,7 @@ impl TierState {
         let Err(Failure::Refused(why)) = outcome else {
             return;
         };
-        let (mut said, now) = (lock(&self.refusal_logged_at), Instant::now());
+        let (mut said, now) = (self.refusal_logged_at.lock(), Instant::now());
         if said.is_none_or(|said| now.duration_since(said) >= REFUSAL_LOG_INTERVAL) {
             *said = Some(now);
             tracing::warn!(%why, "the shared tier takes no more, or a part of it");
@@ -307,9 +301,9 @@ impl TierState {
         mark: PurgeVersion,
         subject: &PurgeSubject<'_>,
     ) -> PurgeCheck {
-        match lock(&self.outbox).matches(subject) {
+        match self.outbox.lock().matches(subject) {
             true => PurgeCheck::Purged,
-            false => lock(&self.log).check(mark, subject),
+            false => self.log.lock().check(mark, subject),
         }
     }
 
@@ -348,15 +342,15 @@ impl TierState {
         }
     }
 
-    /// Puts a purge where the keeper finds it.
+    /// Queues a purge for the sync task.
     pub(crate) fn purge(&self, what: PurgeEvent) {
-        lock(&self.outbox).push(what);
+        self.outbox.lock().push(what);
         self.wake.notify_one();
     }
 
     /// The number of the last purge.
     pub(crate) fn purges(&self) -> u64 {
-        lock(&self.outbox).count()
+        self.outbox.lock().count()
     }
 
     /// Hands to its lane what `keep` makes of the turn; `false` if too much waits there.
@@ -366,13 +360,13 @@ impl TierState {
         keep: impl FnOnce(DeleteSeq) -> StoreJob,
     ) -> bool {
         // Held, so that turns are in the order of the lane.
-        let forgotten = lock(&self.pending_deletes);
+        let forgotten = self.pending_deletes.lock();
         self.write_queues.push_store(place, keep(forgotten.last()))
     }
 
     /// Marks everything stored at `place` as deleted, from now on.
     pub(crate) fn queue_delete(&self, place: &IndexKey) {
-        let mut forgotten = lock(&self.pending_deletes);
+        let mut forgotten = self.pending_deletes.lock();
         let has_room = forgotten.add(place);
         let turn = forgotten.last();
         let is_queued = self.write_queues.push_delete(place, turn);
@@ -380,18 +374,18 @@ impl TierState {
         if !has_room {
             // Before the others that made way are believed again.
             let part = u8::try_from(place.part).expect("there are few");
-            lock(&self.outbox).push_part_reset(part);
+            self.outbox.lock().push_part_reset(part);
             self.wake.notify_one();
         }
     }
 
     fn is_delete_pending(&self, place: &IndexKey) -> bool {
-        lock(&self.pending_deletes).has(place)
+        self.pending_deletes.lock().has(place)
     }
 
     /// When it was forgotten, if it is.
     pub(crate) fn turn(&self, place: &IndexKey) -> Option<DeleteSeq> {
-        lock(&self.pending_deletes).seq(place)
+        self.pending_deletes.lock().seq(place)
     }
 
     /// Whether it was forgotten after that turn.
@@ -401,7 +395,7 @@ impl TierState {
 
     /// What was forgotten then could not be let go of, and is in no lane any more.
     pub(crate) fn mark_unqueued(&self, place: &IndexKey, turn: DeleteSeq) {
-        lock(&self.pending_deletes).set_queued(place, turn, false);
+        self.pending_deletes.lock().set_queued(place, turn, false);
     }
 
     /// Deletes what was queued in that turn, or before; `false` if that is not possible now.
@@ -416,7 +410,7 @@ impl TierState {
         self.record_request(place.part, &outcome);
         self.record_write(&outcome);
         if outcome.is_ok() {
-            lock(&self.pending_deletes).remove(place, turn);
+            self.pending_deletes.lock().remove(place, turn);
         }
         outcome.is_ok()
     }
@@ -424,7 +418,7 @@ impl TierState {
     /// Hands failed deletes to their lanes again, as far as their parts may be used.
     pub(crate) fn requeue_deletes(&self) {
         for part in (0..PARTS).filter(|part| self.answers(*part)) {
-            let mut forgotten = lock(&self.pending_deletes);
+            let mut forgotten = self.pending_deletes.lock();
             for (place, turn) in forgotten.unqueued(part) {
                 let is_queued = self.write_queues.push_delete(&place, turn);
                 forgotten.set_queued(&place, turn, is_queued);
@@ -436,7 +430,7 @@ impl TierState {
     pub(crate) async fn sync_log(&self) -> Result<(), Failure> {
         let _talking = self.log_lock.lock().await;
         self.read_log().await?;
-        while let Some(what) = { lock(&self.outbox).next() } {
+        while let Some(what) = { self.outbox.lock().next() } {
             let entry = Entry {
                 by: self.writer,
                 what,
@@ -446,7 +440,7 @@ impl TierState {
             outcome?;
             // It waits until it is known by the log: what it means is not believed in between.
             self.read_log().await?;
-            let told = lock(&self.outbox).mark_sent(&entry.what, Instant::now());
+            let told = self.outbox.lock().mark_sent(&entry.what, Instant::now());
             if let Some(told) = told {
                 self.published.send_replace(told);
             }
@@ -457,14 +451,14 @@ impl TierState {
     /// Reads the log to its end. One at a time.
     async fn read_log(&self) -> Result<(), Failure> {
         let name = self.names.log();
-        if let Some(before) = { lock(&self.log_position).before } {
+        if let Some(before) = { self.log_position.lock().before } {
             let page = self.store.log(&name, before).await?;
             let has_it = page.first().is_some_and(|(mark, _)| *mark == before);
             if !has_it {
                 // Later entries are in a lost log, or in the trimmed part of this one.
                 (self.on_purge)(&PurgeTarget::all(), true);
             }
-            let mut heard = lock(&self.log_position);
+            let mut heard = self.log_position.lock();
             heard.before = None;
             if has_it {
                 heard.until = before;
@@ -474,7 +468,7 @@ impl TierState {
         loop {
             let last = self.mark();
             let page = self.store.log(&name, last).await?;
-            let read = { lock(&self.log).read(&page) };
+            let read = { self.log.lock().read(&page) };
             match read {
                 LogRead::Continues(news) => self.apply_entries(news),
                 LogRead::Restart => continue,
@@ -489,9 +483,9 @@ impl TierState {
                     tracing::warn!(
                         "the shared tier has lost its purges: telling again what was told of late"
                     );
-                    lock(&self.outbox).resend(Instant::now());
+                    self.outbox.lock().resend(Instant::now());
                     self.wake.notify_one();
-                    lock(&self.log_position).until = PurgeVersion::default();
+                    self.log_position.lock().until = PurgeVersion::default();
                     self.apply_entries(news);
                 }
                 LogRead::Gap(news) => {
@@ -523,7 +517,7 @@ impl TierState {
             }
         }
         if let Some((last, _)) = news.last() {
-            let mut heard = lock(&self.log_position);
+            let mut heard = self.log_position.lock();
             heard.until = heard.until.max(*last);
         }
     }

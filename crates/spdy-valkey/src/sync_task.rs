@@ -6,9 +6,9 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
-use crate::inner::TierState;
-use crate::parts::PARTS;
-use crate::renewal::ClientRenewal;
+use crate::tier_state::TierState;
+use crate::part_health::PARTS;
+use crate::client_renewal::ClientRenewal;
 use crate::store::Failure;
 
 /// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.

@@ -1,4 +1,4 @@
-//! Writes packets to a capture file: pcapng as `pcapng.rs` reads it, little-endian, raw IP, nanoseconds.
+//! Writes packets to a capture file: pcapng as `capture/pcapng.rs` reads it, little-endian, raw IP, nanoseconds.
 //!
 //! ```text
 //! section | interface ... | secrets ... | packet ...
@@ -10,9 +10,7 @@
 
 use std::io::{self, Write};
 
-use crate::pcapng::{
-    BLOCK_OVERHEAD, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG,
-};
+use crate::capture::pcapng::{BLOCK_OVERHEAD, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG};
 
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// LINKTYPE_RAW: packets begin with their IP head.
@@ -178,7 +176,7 @@ fn length(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::{Reader, Record};
+    use crate::capture::reader::{Reader, Record};
     use crate::limits::Limits;
 
     #[test]

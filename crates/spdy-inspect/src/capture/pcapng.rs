@@ -14,8 +14,8 @@
 
 use bytes::Bytes;
 
-use crate::byte_order::ByteOrder;
-use crate::capture::{CaptureError, Record, Step};
+use crate::capture::byte_order::ByteOrder;
+use crate::capture::record::{CaptureError, Record, Step};
 use crate::limits::Limits;
 
 /// A file begins so, in either byte order.
