@@ -14,8 +14,7 @@ use spdy_http::length::LengthMismatch;
 
 use crate::receive_body::ReceiveBody;
 
-/// A boxed error, as HTTP bodies carry it.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub use crate::error::BoxError;
 
 /// One body type for every protocol: `Send` and `Unpin`, its data in [`Bytes`].
 ///

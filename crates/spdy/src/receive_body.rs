@@ -12,9 +12,9 @@ use spdy_http::length::LengthMismatch;
 use spdy_http::trailers;
 use spdy_session::config::Role;
 
-use crate::entry::Inbound;
 use crate::error::Error;
-use crate::stream_ref::StreamRef;
+use crate::session::entry::Inbound;
+use crate::session::stream_ref::StreamRef;
 
 /// What comes on a stream after its head. Dropped before its end, a client's stream is cancelled; a
 /// server's goes on unread, for its answer may still be wanted.

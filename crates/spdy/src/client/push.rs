@@ -13,13 +13,14 @@ use spdy_http::push::decode_response;
 use spdy_http::response::BadResponse;
 
 use crate::body::Body;
-use crate::client::claims::{PushInfo, PushParent};
-use crate::entry::{Inbound, Opening, register};
+use crate::client::push_parent::PushParent;
+use crate::client::unclaimed_pushes::PushInfo;
 use crate::error::Error;
-use crate::incoming;
 use crate::receive_body::ReceiveBody;
-use crate::shared::Shared;
-use crate::stream_ref::StreamRef;
+use crate::session::entry::{Inbound, Opening, register};
+use crate::session::incoming;
+use crate::session::shared::Shared;
+use crate::session::stream_ref::StreamRef;
 
 /// The pushes of a session, in the order in which they came. Dropped, it refuses what comes later.
 #[derive(Debug)]

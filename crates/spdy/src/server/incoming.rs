@@ -9,10 +9,10 @@ use spdy_session::config::Role;
 use tracing::Span;
 
 use crate::body::Body;
-use crate::incoming::Incoming;
 use crate::receive_body::ReceiveBody;
 use crate::server::push::Pusher;
 use crate::server::responder::Responder;
+use crate::session::incoming::Incoming;
 use crate::trace;
 
 impl Incoming {

@@ -8,80 +8,22 @@
 //!
 //! A push was made for the request of its page. So another request claims it only if the server would have answered it the same: a GET of
 //! that URL, without body, range or condition, and with the page's own values in every header that selects an answer
-//! ([`SELECTING_HEADERS`], and the names in `Vary`). Until then pushed DATA stays unread, and so without fresh credit.
+//! ([`SELECTING_HEADERS`](crate::client::SELECTING_HEADERS), and the names in `Vary`). Until then pushed DATA stays unread, and so without fresh credit.
 
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
-use std::time::Duration;
 
 use http::header::{self, HeaderMap, HeaderName};
-use http::{Method, Request, StatusCode, Uri};
+use http::{Method, Request, Uri};
 use spdy_clock::Instant;
 use spdy_frame::status::RstStatus;
-use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_http::push::decode_response;
 use spdy_session::limit::Limit;
 
-use crate::entry::{Entry, Inbound, Opening};
+use crate::client::push_parent::PushParent;
 use crate::error::Error;
-use crate::shared::State;
-
-/// How much may wait to be claimed; for [`Builder::claim_pushes`](super::Builder::claim_pushes).
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PushLimits {
-    /// Pushes that wait, or whose DATA still comes (announced by SETTINGS_MAX_CONCURRENT_STREAMS); one more is refused. Default 100.
-    pub streams: u32,
-    /// Bytes of DATA of all that wait; the push that brings one more is cancelled. Default 4 MiB. More than
-    /// half of the session's window is never used.
-    pub bytes: usize,
-    /// Receive window of one push while it waits, 65,536 bytes at least, which is the default (SPDY/3 and
-    /// later).
-    pub window_bytes: u32,
-    /// A push that is not claimed for so long is cancelled. Default 60 s: a page requests what it needs soon. (Chromium waited 300 s.)
-    pub claim_timeout: Duration,
-}
-
-impl Default for PushLimits {
-    fn default() -> Self {
-        Self {
-            streams: 100,
-            bytes: 4 * 1024 * 1024,
-            window_bytes: 65_536,
-            claim_timeout: Duration::from_secs(60),
-        }
-    }
-}
-
-/// What became of the pushes of a session.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct PushStats {
-    /// Taken in, to wait.
-    pub accepted: u64,
-    /// Claimed by a request.
-    pub claimed: u64,
-    /// Refused at once: another origin, requested already, pushed already, or one too many.
-    pub refused: u64,
-    /// Cancelled: not claimed in time, or too many bytes.
-    pub cancelled: u64,
-}
-
-/// A response that was pushed: in its extensions.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct PushInfo {
-    /// The stream of the push.
-    pub id: StreamId,
-    /// The stream of the request that it came beside.
-    pub associated_to: StreamId,
-}
-
-/// Request headers that an answer may depend on without listing them in `Vary`: credentials, and preferences of form.
-pub const SELECTING_HEADERS: [HeaderName; 4] = [
-    header::AUTHORIZATION,
-    header::COOKIE,
-    header::ACCEPT_ENCODING,
-    header::ACCEPT_LANGUAGE,
-];
+use crate::session::entry::{Entry, Inbound, Opening};
+use crate::session::shared::State;
 
 /// Request headers that make an answer differ from that to a plain GET.
 const CONDITIONS: [HeaderName; 6] = [
@@ -92,55 +34,6 @@ const CONDITIONS: [HeaderName; 6] = [
     header::IF_MODIFIED_SINCE,
     header::IF_UNMODIFIED_SINCE,
 ];
-
-/// A request of ours, as far as pushes beside it must be judged.
-#[derive(Debug)]
-pub(crate) struct PushParent {
-    pub(crate) uri: Uri,
-    pub(crate) headers: HeaderMap,
-}
-
-impl PushParent {
-    /// Whether what was pushed beside this request answers another of ours, with `headers`, as far as its
-    /// head is known.
-    pub(crate) fn is_same_response(
-        &self,
-        headers: &HeaderMap,
-        response: Option<(StatusCode, &HeaderMap)>,
-    ) -> bool {
-        response.is_none_or(|(status, _)| answers(status))
-            && selects_same_response(&self.headers, headers, response.map(|(_, headers)| headers))
-    }
-}
-
-/// The pushes that wait.
-#[derive(Debug)]
-pub(crate) struct UnclaimedPushes {
-    limits: PushLimits,
-    /// Keys of their entries.
-    by_url: BTreeMap<String, usize>,
-    /// The same in the order in which they came, with when each is too old.
-    order: VecDeque<(Instant, usize)>,
-    /// DATA of all of them, bytes.
-    bytes: usize,
-    pub(crate) stats: PushStats,
-}
-
-impl UnclaimedPushes {
-    pub(crate) fn new(limits: PushLimits) -> Self {
-        Self {
-            limits,
-            by_url: BTreeMap::new(),
-            order: VecDeque::new(),
-            bytes: 0,
-            stats: PushStats::default(),
-        }
-    }
-
-    fn holds(&self, key: usize) -> bool {
-        self.order.iter().any(|(_, waiting)| *waiting == key)
-    }
-}
 
 /// A URL by which pushes and requests meet: lower-case host, a default port left out.
 pub(crate) fn url_key(uri: &Uri) -> String {
@@ -164,35 +57,6 @@ pub(crate) fn may_claim<B>(request: &Request<B>) -> bool {
         && !CONDITIONS
             .iter()
             .any(|name| request.headers().contains_key(name))
-}
-
-/// Whether `request` has the values of the page's request in what selects the pushed answer.
-fn selects_same_response(
-    page: &HeaderMap,
-    request: &HeaderMap,
-    response: Option<&HeaderMap>,
-) -> bool {
-    let same = |name: &HeaderName| page.get_all(name).iter().eq(request.get_all(name).iter());
-    let vary = response.map(|headers| headers.get_all(header::VARY));
-    let mut named = vary.iter().flat_map(header::GetAll::iter);
-    SELECTING_HEADERS.iter().all(same)
-        && named.all(|value| {
-            value.to_str().is_ok_and(|value| {
-                value.split(',').map(str::trim).all(|name| {
-                    // `*` would be a name as good as any, and means that no request is like another.
-                    name.is_empty()
-                        || name != "*"
-                            && HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| same(&name))
-                })
-            })
-        })
-}
-
-/// True if a pushed response of this status answers a plain GET.
-fn answers(status: StatusCode) -> bool {
-    !status.is_informational()
-        && status != StatusCode::NOT_MODIFIED
-        && status != StatusCode::PARTIAL_CONTENT
 }
 
 impl State {
@@ -400,29 +264,6 @@ mod tests {
             ("if-modified-since", "x"),
         ] {
             assert!(!request(Method::GET, headers(&[(name, value)])), "{name}");
-        }
-    }
-
-    #[test]
-    fn selecting_headers_must_equal_those_of_the_page() {
-        let page = headers(&[("cookie", "a=1"), ("accept", "text/html"), ("x-a", "1")]);
-        for (request, vary, want) in [
-            (&[("cookie", "a=1"), ("accept", "text/css")][..], None, true),
-            (&[("accept", "text/css")], None, false),
-            (&[("cookie", "a=2")], None, false),
-            (&[("cookie", "a=1"), ("accept-language", "de")], None, false),
-            (&[("cookie", "a=1")], Some("Accept"), false),
-            (
-                &[("cookie", "a=1"), ("x-a", "1")],
-                Some("x-a, cookie,"),
-                true,
-            ),
-            (&[("cookie", "a=1")], Some("*"), false),
-            (&[("cookie", "a=1")], Some("no name"), false),
-        ] {
-            let response = vary.map(|vary| headers(&[("vary", vary)]));
-            let same = selects_same_response(&page, &headers(request), response.as_ref());
-            assert_eq!(same, want, "{request:?} {vary:?}");
         }
     }
 }

@@ -9,12 +9,12 @@ use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 
-use crate::entry::{Opening, register};
 use crate::error::Error;
-use crate::sendable;
-use crate::shared::{Shared, State};
+use crate::session::block_check;
+use crate::session::entry::{Opening, register};
+use crate::session::shared::{Shared, State};
+use crate::session::stream_ref::StreamRef;
 use crate::stream::Stream;
-use crate::stream_ref::StreamRef;
 use crate::trace;
 
 /// What is known of a stream when it is taken.
@@ -161,7 +161,7 @@ impl Incoming {
     pub fn accept_raw(self, headers: &HeaderBlock) -> Result<Stream, Error> {
         let unidirectional = self.is_unidirectional();
         let (stream, id) = (self.stream.take(), self.id);
-        if let Err(error) = sendable::check(stream.shared.version, headers) {
+        if let Err(error) = block_check::check(stream.shared.version, headers) {
             stream.reset(RstStatus::INTERNAL_ERROR);
             return Err(error);
         }

@@ -16,10 +16,10 @@ use spdy_session::error::{OpenError, SessionError};
 use spdy_session::event::{Event, ResetCause};
 use spdy_session::limit::Limit;
 
-use crate::client::claims::PushParent;
-use crate::entry::{Entry, Inbound, OnMismatch, Opening};
+use crate::client::push_parent::PushParent;
 use crate::error::Error;
-use crate::shared::State;
+use crate::session::entry::{Entry, Inbound, OnMismatch, Opening};
+use crate::session::shared::State;
 
 /// Logs which limit ended a session. Peers that vanish exceed deadlines every day; any other limit matters
 /// to the operator of the server.

@@ -8,10 +8,10 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 
-use crate::entry::{Entry, Inbound, register};
 use crate::error::Error;
-use crate::shared::{Shared, State};
-use crate::trace;
+use crate::session::entry::{Entry, Inbound, register};
+use crate::session::shared::{Shared, State};
+use crate::trace::{self, StreamEnd};
 
 /// One owner of a stream.
 #[derive(Debug)]
@@ -37,7 +37,15 @@ impl Drop for StreamRef {
         let mut gone = None;
         self.shared.command(|state| gone = state.release(self.key));
         if let Some(mut entry) = gone {
-            trace::stream_ended(&mut entry, || self.shared.runtime.now());
+            if let Some(span) = entry.span.take() {
+                let end = StreamEnd {
+                    id: entry.id,
+                    sent_bytes: entry.sent_bytes,
+                    received_bytes: entry.received_bytes,
+                    error: entry.failure.as_ref(),
+                };
+                trace::stream_ended(*span, &end, || self.shared.runtime.now());
+            }
         }
     }
 }

@@ -10,7 +10,7 @@ use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
 use spdy_http::length::{LengthCheck, LengthMismatch};
 
-use crate::client::claims::PushParent;
+use crate::client::push_parent::PushParent;
 use crate::error::Error;
 use crate::trace::StreamSpan;
 

@@ -8,9 +8,10 @@ use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 
-use crate::client::Session;
+use crate::client::session::Session;
 use crate::error::Error;
-use crate::incoming::{self, Incoming};
+use crate::session::incoming;
+use crate::session::incoming::Incoming;
 use crate::stream::Stream;
 
 /// The streams that the server opens, in the order in which they came. Dropped, it refuses what comes later.

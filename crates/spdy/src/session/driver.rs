@@ -26,11 +26,11 @@ use spdy_clock::Instant;
 use spdy_session::limit::Limit;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
 
-use crate::buffers;
-use crate::entry::register;
 use crate::error::Error;
 use crate::runtime::BoxFuture;
-use crate::shared::Shared;
+use crate::session::buffers;
+use crate::session::entry::register;
+use crate::session::shared::Shared;
 
 /// Bytes of frames gathered before they are written.
 const WRITE_AHEAD: usize = 64 * 1024;
@@ -410,7 +410,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
 impl<T> Connection<T> {
     /// Passes an event to the machine, and dispatches its effects.
-    fn update(&mut self, happened: impl FnOnce(&mut crate::shared::State, Instant)) {
+    fn update(&mut self, happened: impl FnOnce(&mut crate::session::shared::State, Instant)) {
         let (shared, woken) = (&self.shared, &mut self.woken);
         let now = shared.runtime.now();
         let awake = shared.look(|state| {

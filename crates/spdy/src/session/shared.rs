@@ -1,7 +1,7 @@
 //! What a session's driver and its handles share: the machine, and what each stream's owner waits for.
 //!
 //! ```text
-//!  Session, Stream, Body, Responder ...      Connection (session_driver.rs)
+//!  Session, Stream, Body, Responder ...      Connection (session/driver.rs)
 //!        |  commands                               |  bytes, the hour
 //!        v                                         v
 //!  +----------------------- Shared: one mutex -----------------------+
@@ -10,13 +10,13 @@
 //! ```
 //!
 //! Commands act on the machine at once, under the lock, and wake the driver if it sleeps; no channel
-//! stands between. The driver alone takes events (`dispatch.rs`). The lock is never held across an
+//! stands between. The driver alone takes events (`session/dispatch.rs`). The lock is never held across an
 //! await, and wakers are called after it was let go.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, Hasher};
 use std::pin::Pin;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
@@ -35,12 +35,12 @@ use spdy_session::session::{Session as Machine, StreamOptions};
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::client::claims::{PushLimits, UnclaimedPushes};
-use crate::entry::Entry;
+use crate::client::unclaimed_pushes::{PushLimits, UnclaimedPushes};
 use crate::error::Error;
-use crate::metrics::{Exchanges, Meter, Metrics};
-use crate::run_watch::RunWatch;
+use crate::metrics::{Exchanges, Meter, Metrics, SessionSample, SessionSource};
 use crate::runtime::SharedRuntime;
+use crate::session::entry::Entry;
+use crate::session::run_watch::{RUN_WITHIN, RunWatch};
 use crate::trace;
 
 /// One session, as all of its handles see it.
@@ -72,6 +72,18 @@ pub(crate) struct SessionOptions {
     pub(crate) metrics: Option<Metrics>,
     /// A client's pushes wait for requests that claim them.
     pub(crate) claims: Option<PushLimits>,
+}
+
+impl SessionSource for Shared {
+    fn sample(&self) -> SessionSample {
+        self.look(|state| SessionSample {
+            role: self.role,
+            version: self.version,
+            open_streams: state.active_streams(),
+            stats: state.machine.stats(),
+            exchanges: state.exchanges,
+        })
+    }
 }
 
 impl std::fmt::Debug for Shared {
@@ -125,9 +137,61 @@ impl Shared {
             span: trace::session(role, version),
         });
         if let Some(metrics) = choices.metrics {
-            metrics.register(&shared);
+            let session: Weak<Self> = Arc::downgrade(&shared);
+            let meter = metrics.register(session, role, version);
+            shared.look(|state| state.meter = Some(meter));
         }
         shared
+    }
+
+    /// A PING and its round trip.
+    pub(crate) async fn ping(self: &Arc<Self>) -> Result<Duration, Error> {
+        self.watch_run();
+        let (answer, answered) = oneshot::channel();
+        let now = self.runtime.now();
+        self.command(|state| {
+            if state.ended.is_none() {
+                state.machine.ping(now);
+                // Some peers never answer: requests that stopped waiting are dropped.
+                state.pings.retain(|ping| !ping.is_closed());
+                state.pings.push(answer);
+            }
+        });
+        answered
+            .await
+            .map_err(|_| self.look(|state| state.refusal()))
+    }
+
+    /// GOAWAY(INTERNAL_ERROR), and the end.
+    pub(crate) fn abort(&self) {
+        let now = self.runtime.now();
+        self.command(|state| state.machine.abort(now));
+    }
+
+    /// Why the session was lost.
+    pub(crate) fn error(&self) -> Option<Error> {
+        self.look(|state| state.ended.clone().and_then(Result::err))
+    }
+
+    /// Something waits for the connection. If that is not run in time, the session ends.
+    pub(crate) fn watch_run(self: &Arc<Self>) {
+        if !self.run_watch.start() {
+            return;
+        }
+        let (shared, runtime) = (Arc::downgrade(self), self.runtime.clone());
+        let deadline = runtime.sleep_until(runtime.now() + RUN_WITHIN);
+        runtime.spawn(Box::pin(async move {
+            deadline.await;
+            let Some(shared) = shared.upgrade() else {
+                return;
+            };
+            if shared.run_watch.expire() {
+                let error = Error::ConnectionNotRun { waited: RUN_WITHIN };
+                let mut woken = Vec::new();
+                shared.look(|state| state.end(Err(error), &mut woken));
+                woken.into_iter().for_each(Waker::wake);
+            }
+        }));
     }
 
     /// The driver is gone, and nothing more is sent or received.

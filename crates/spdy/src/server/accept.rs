@@ -1,9 +1,4 @@
-//! The server side of a session: requests in, responses and pushes out.
-
-mod incoming;
-mod push;
-mod responder;
-mod serve;
+//! Takes the streams of a server session one by one, and controls the session from outside.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -12,133 +7,18 @@ use std::time::Duration;
 
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
-use spdy_http::request::BadRequest;
-use spdy_session::config::{Config, Role};
 use spdy_session::session::Stats;
-use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::builder::session_options;
 use crate::error::Error;
-use crate::incoming::{poll_next, refuse_all, try_next};
-use crate::metrics::Metrics;
-use crate::runtime::SharedRuntime;
-use crate::shared::{SessionOptions, Shared, State};
-use crate::stream::{Stream, open_raw};
-
-pub use crate::incoming::Incoming;
-pub use crate::server::push::Pusher;
-pub use crate::server::responder::{Responder, ResponseBodyFuture};
-#[cfg(feature = "tokio-runtime")]
-pub use crate::server::serve::{serve, serve_until};
-pub use crate::session_driver::Connection;
-pub use crate::stream::OpenOptions;
-pub use spdy_http::push::PushForm;
-
-/// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`]. To answer requests
-/// and nothing else, [`serve`] is shorter; this is for streams taken one by one.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() {
-/// # let (near, io) = tokio::io::duplex(4096);
-/// # let (session, connection) = spdy::client::handshake(near);
-/// # connection.spawn();
-/// # let request = http::Request::get("http://example.org/a").body(spdy::Body::empty()).expect("a valid url");
-/// # let asked = session.request(request, spdy::Priority::HIGHEST);
-/// let (mut accept, connection) = spdy::server::handshake(io);
-/// connection.spawn();
-/// let incoming = accept.next().await.expect("a client that asks");
-/// let (request, responder) = incoming.into_request().expect("an http request");
-/// assert_eq!(request.uri().path(), "/a");
-/// responder.respond(http::Response::new(spdy::Body::from("hello"))).await.expect("a client that listens");
-/// # assert_eq!(asked.await.expect("an answer").status(), 200);
-/// # }
-/// ```
-#[cfg(feature = "tokio-runtime")]
-pub fn handshake<T>(io: T) -> (Accept, Connection<T>)
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    Builder::default().handshake(io, SharedRuntime::tokio())
-}
-
-/// How a server session is set up. `Default` is SPDY/3.1.
-#[derive(Clone)]
-pub struct Builder {
-    config: Config,
-    send_trailers: bool,
-    push_form: PushForm,
-    metrics: Option<Metrics>,
-    on_bad_request: Option<OnBadRequest>,
-}
-
-/// Called for each invalid request.
-type OnBadRequest = Arc<dyn Fn(&BadRequest) + Send + Sync>;
-
-session_options!(Builder);
-
-impl Builder {
-    /// The defaults of `version`.
-    #[must_use]
-    pub fn new(version: Version) -> Self {
-        Self {
-            config: Config::new(Role::Server, version),
-            send_trailers: false,
-            metrics: None,
-            push_form: PushForm::default(),
-            on_bad_request: None,
-        }
-    }
-
-    /// How pushes are written: no form is for every client. Default: [one block](PushForm::OneBlock).
-    #[must_use]
-    pub fn push_form(mut self, form: PushForm) -> Self {
-        self.push_form = form;
-        self
-    }
-
-    /// Calls `told` for each invalid request that was [answered](BadRequest::status) or reset before the service could see it. Applies to
-    /// [`serve`](Self::serve) and similar methods; a server that takes streams one by one gets the error from [`Incoming::into_request`].
-    /// It must not block.
-    #[must_use]
-    pub fn on_bad_request(mut self, told: impl Fn(&BadRequest) + Send + Sync + 'static) -> Self {
-        self.on_bad_request = Some(Arc::new(told));
-        self
-    }
-
-    /// A session over `io`. Nothing moves until the connection is run.
-    pub fn handshake<T>(self, io: T, runtime: SharedRuntime) -> (Accept, Connection<T>)
-    where
-        T: AsyncRead + AsyncWrite + Unpin,
-    {
-        let choices = SessionOptions {
-            send_trailers: self.send_trailers,
-            push_form: self.push_form,
-            accepts_streams: true,
-            metrics: self.metrics,
-            claims: None,
-        };
-        let shared = Shared::new(self.config, runtime, choices);
-        (
-            Accept {
-                shared: shared.clone(),
-            },
-            Connection::new(io, shared),
-        )
-    }
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self::new(Version::V31)
-    }
-}
+use crate::session::incoming::{Incoming, poll_next, refuse_all, try_next};
+use crate::session::shared::{Shared, State};
+use crate::stream::{OpenOptions, Stream, open_raw};
 
 /// The streams that the peer opens, at most `max_concurrent_streams` of them waiting. Dropping it shuts
 /// the session down.
 #[derive(Debug)]
 pub struct Accept {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Accept {
@@ -194,7 +74,7 @@ pub struct Handle {
 
 impl Handle {
     /// Opens a raw stream towards the client, without HTTP, as any side may (SPDY/3.1 §2.3). It belongs to
-    /// no other stream; what belongs to a request is pushed ([`Responder::push`]).
+    /// no other stream; what belongs to a request is pushed ([`Responder::push`](crate::server::Responder::push)).
     ///
     /// Unlike a client's it does not wait for room: a browser, and any client that takes no pushes, has none to give. [`Stream::reply`],
     /// or the stream's end, shows whether the client takes this one; a client of this crate does after

@@ -1,9 +1,4 @@
-//! The client side of a session: requests out, responses and pushes in.
-
-pub(crate) mod claims;
-mod offered;
-mod push;
-mod response;
+//! A client session's handle: sends requests, opens raw streams, takes pushes.
 
 use std::future::poll_fn;
 use std::sync::Arc;
@@ -19,177 +14,30 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
 use spdy_http::request;
-use spdy_session::config::{Config, PushPolicy, Role};
+use spdy_session::config::Role;
 use spdy_session::session::{Stats, StreamOptions};
-use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::body::{Body, BoxError};
-use crate::builder::session_options;
-use crate::entry::Entry;
+use crate::client::claim_push::may_claim;
+use crate::client::push::Push;
+use crate::client::push_parent::PushParent;
+use crate::client::response::ResponseFuture;
+use crate::client::unclaimed_pushes::PushStats;
 use crate::error::Error;
-use crate::metrics::Metrics;
-use crate::runtime::SharedRuntime;
 use crate::send_body::SendBody;
-use crate::sendable;
-use crate::shared::{SessionOptions, Shared, State};
-use crate::stream::{Stream, open_raw};
-use crate::stream_ref::StreamRef;
+use crate::session::block_check;
+use crate::session::entry::Entry;
+use crate::session::shared::{Shared, State};
+use crate::session::stream_ref::StreamRef;
+use crate::stream::{OpenOptions, Stream, open_raw};
 use crate::trace;
-
-use crate::client::claims::PushParent;
-pub use crate::client::claims::{PushInfo, PushLimits, PushStats, SELECTING_HEADERS};
-pub use crate::client::offered::{IncomingStream, IncomingStreams};
-pub use crate::client::push::{Push, Pushes};
-pub use crate::client::response::ResponseFuture;
-pub use crate::session_driver::Connection;
-pub use crate::stream::OpenOptions;
-
-/// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`].
-///
-/// Nothing moves until the [`Connection`] is run: [`spawn`](Connection::spawn) it, or await
-/// [`run`](Connection::run) beside the requests.
-///
-/// ```
-/// # #[tokio::main(flavor = "current_thread")]
-/// # async fn main() -> Result<(), spdy::Error> {
-/// # let (io, far) = tokio::io::duplex(4096);
-/// # tokio::spawn(spdy::server::serve(far, |_| async { http::Response::new(spdy::Body::from("hello")) }));
-/// let (session, connection) = spdy::client::handshake(io);
-/// connection.spawn();
-/// let request = http::Request::get("http://example.org/").body(spdy::Body::empty()).expect("a valid url");
-/// let response = session.request(request, spdy::Priority::HIGHEST).await?;
-/// assert_eq!(response.status(), 200);
-/// # Ok(())
-/// # }
-/// ```
-#[cfg(feature = "tokio-runtime")]
-pub fn handshake<T>(io: T) -> (Session, Connection<T>)
-where
-    T: AsyncRead + AsyncWrite + Unpin,
-{
-    Builder::default().handshake(io, SharedRuntime::tokio())
-}
-
-/// How a client session is set up. `Default` is SPDY/3.1.
-#[derive(Clone)]
-pub struct Builder {
-    config: Config,
-    send_trailers: bool,
-    metrics: Option<Metrics>,
-    claims: Option<PushLimits>,
-}
-
-session_options!(Builder);
-
-impl Builder {
-    /// The defaults of `version`.
-    #[must_use]
-    pub fn new(version: Version) -> Self {
-        Self {
-            config: Config::new(Role::Client, version),
-            send_trailers: false,
-            metrics: None,
-            claims: None,
-        }
-    }
-
-    /// Accepts pushes to answer requests with: a GET of a pushed URL claims its push instead of sending a request, and the response's
-    /// extensions hold a [`PushInfo`]. Unclaimed pushes are cancelled, or [taken](Session::take_pushes).
-    ///
-    /// `max_concurrent_streams` and `settings_window_bytes` become those of `limits`; what is set after it holds.
-    #[must_use]
-    pub fn claim_pushes(mut self, limits: PushLimits) -> Self {
-        self.config.max_concurrent_streams = limits.streams;
-        self.config.settings_window_bytes = Some(limits.window_bytes);
-        self.claims = Some(limits);
-        self
-    }
-
-    /// A session over `io`. Unless [pushes are claimed](Self::claim_pushes), SETTINGS forbids the peer to push, and its pushes are
-    /// refused.
-    ///
-    /// Nothing moves until the connection is run, beside the requests; requests may be made at once.
-    pub fn handshake<T>(mut self, io: T, runtime: SharedRuntime) -> (Session, Connection<T>)
-    where
-        T: AsyncRead + AsyncWrite + Unpin,
-    {
-        let claims = self.claims.take();
-        let policy = match claims {
-            Some(_) => PushPolicy::Accept,
-            None => PushPolicy::Refuse,
-        };
-        let shared = self.share(runtime, policy, claims);
-        (Session::first(&shared), Connection::new(io, shared))
-    }
-
-    /// As `handshake`, with the peer's pushes offered: those of the same origin as the request they belong to. They wait, up to
-    /// `max_concurrent_streams`, until they are taken.
-    pub fn handshake_with_pushes<T>(
-        self,
-        io: T,
-        runtime: SharedRuntime,
-    ) -> (Session, Pushes, Connection<T>)
-    where
-        T: AsyncRead + AsyncWrite + Unpin,
-    {
-        let shared = self.share(runtime, PushPolicy::Accept, None);
-        (
-            Session::first(&shared),
-            Pushes::new(shared.clone()),
-            Connection::new(io, shared),
-        )
-    }
-
-    /// As `handshake`, with every stream that the peer opens offered unchanged, associated or not: for raw protocols whose servers open
-    /// streams too ([`server::Handle::open`] does). They are not parsed as HTTP, so pushes are not distinguished. They wait, up to
-    /// `max_concurrent_streams`, until they are taken.
-    ///
-    /// [`server::Handle::open`]: crate::server::Handle::open
-    pub fn handshake_with_streams<T>(
-        self,
-        io: T,
-        runtime: SharedRuntime,
-    ) -> (Session, IncomingStreams, Connection<T>)
-    where
-        T: AsyncRead + AsyncWrite + Unpin,
-    {
-        let shared = self.share(runtime, PushPolicy::AcceptUnassociated, None);
-        let session = Session::first(&shared);
-        let offers = IncomingStreams::new(session.clone());
-        (session, offers, Connection::new(io, shared))
-    }
-
-    /// The state that the session, the connection and the receivers of the peer's streams share.
-    fn share(
-        mut self,
-        runtime: SharedRuntime,
-        policy: PushPolicy,
-        claims: Option<PushLimits>,
-    ) -> Arc<Shared> {
-        self.config.push = policy;
-        let choices = SessionOptions {
-            send_trailers: self.send_trailers,
-            accepts_streams: policy != PushPolicy::Refuse,
-            metrics: self.metrics,
-            claims,
-            ..SessionOptions::default()
-        };
-        Shared::new(self.config, runtime, choices)
-    }
-}
-
-impl Default for Builder {
-    fn default() -> Self {
-        Self::new(Version::V31)
-    }
-}
 
 /// A session's handle: cheap to clone, and good for any task.
 ///
-/// When the last clone is gone, [`IncomingStreams`] among them, and the last stream has ended, the session ends in order.
+/// When the last clone is gone, [`IncomingStreams`](crate::client::IncomingStreams) among them, and the last stream has ended, the session ends in order.
 #[derive(Debug)]
 pub struct Session {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
 }
 
 impl Clone for Session {
@@ -208,7 +56,8 @@ impl Drop for Session {
 }
 
 impl Session {
-    fn first(shared: &Arc<Shared>) -> Self {
+    /// A handle of the session; the session counts its handles.
+    pub(super) fn first(shared: &Arc<Shared>) -> Self {
         shared.look(|state| state.owners += 1);
         Self {
             shared: shared.clone(),
@@ -238,7 +87,7 @@ impl Session {
 
     /// The push that answers `request`.
     fn claim<B>(&self, request: &Request<B>) -> Option<Push> {
-        if !claims::may_claim(request) {
+        if !may_claim(request) {
             return None;
         }
         let version = self.shared.version;
@@ -284,7 +133,7 @@ impl Session {
         let version = self.shared.version;
         let block = request::encode(version, &head).map_err(Error::from);
         let block = match block.and_then(|block| {
-            sendable::check_length(version, &block)?;
+            block_check::check_length(version, &block)?;
             Ok(block)
         }) {
             Ok(block) => block,
@@ -396,35 +245,4 @@ impl Session {
 /// Methods that come with a body, be it empty.
 fn wants_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT)
-}
-
-impl Shared {
-    /// A PING and its round trip.
-    pub(crate) async fn ping(self: &Arc<Self>) -> Result<Duration, Error> {
-        self.watch_run();
-        let (answer, answered) = tokio::sync::oneshot::channel();
-        let now = self.runtime.now();
-        self.command(|state| {
-            if state.ended.is_none() {
-                state.machine.ping(now);
-                // Some peers never answer: requests that stopped waiting are dropped.
-                state.pings.retain(|ping| !ping.is_closed());
-                state.pings.push(answer);
-            }
-        });
-        answered
-            .await
-            .map_err(|_| self.look(|state| state.refusal()))
-    }
-
-    /// GOAWAY(INTERNAL_ERROR), and the end.
-    pub(crate) fn abort(&self) {
-        let now = self.runtime.now();
-        self.command(|state| state.machine.abort(now));
-    }
-
-    /// Why the session was lost.
-    pub(crate) fn error(&self) -> Option<Error> {
-        self.look(|state| state.ended.clone().and_then(Result::err))
-    }
 }
