@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! file ─▶ Reader ─▶ packet ─▶ Inspector ─▶ Reassembly ─▶ Conversation ─▶ Session ─▶ Event
-//!        capture/pcap.rs    packet.rs              (each way)    HTTP, TLS, or    frames,     │
-//!        capture/pcapng.rs                                       nothing of ours  TimeLine ─▶ Summary
+//!        capture/   packet.rs              (each way)    HTTP, TLS, or    frames,     │
+//!                                                        nothing of ours  TimeLine ─▶ Summary
 //! raw streams ──────────────────────────────────────────▶
 //! ```
 //!
@@ -28,4 +28,6 @@ mod reassembly;
 mod session;
 pub mod timeline;
 pub mod tls;
-mod websocket;pub use capture::pcapng_writer;
+mod websocket;
+
+pub use capture::pcapng_writer;

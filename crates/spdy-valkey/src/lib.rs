@@ -13,18 +13,18 @@
 //! Only `store.rs` knows the protocol and the client; `key_names.rs` defines the names of keys, `purge_entry.rs` the encoding of a purge.
 
 mod client_renewal;
+pub mod config;
+pub mod counters;
 mod key_names;
 mod node_check;
 mod part_health;
 mod pending_deletes;
 mod purge_entry;
 mod sync_task;
+pub mod tier;
 mod tier_state;
 mod write_queues;
 mod write_task;
-pub mod config;
-pub mod counters;
-pub mod tier;
 
 mod outbox;
 mod purge_log;

@@ -2,12 +2,12 @@
 //!
 //! ```text
 //!  turn    1       2       3       4
-//!        keep   forget   keep   forget ──▶ one lane, in this order
+//!        keep   forget   keep   forget ──▶ one queue, in this order
 //!          └ forgotten since: not written; so is the third
 //! ```
 //!
 //! What is kept takes the turn along that was the last when it was handed over. A URL that was forgotten in a later one is not
-//! written: its forgetting is still to come, or found no room in the lane.
+//! written: its forgetting is still to come, or found no room in the queue.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,7 @@ pub(crate) struct PendingDeletes {
 #[derive(Clone, Copy, Debug)]
 struct PendingDelete {
     seq: DeleteSeq,
-    /// It is in its lane.
+    /// It is in its queue.
     is_queued: bool,
 }
 
@@ -73,7 +73,7 @@ impl PendingDeletes {
         }
     }
 
-    /// It is in its lane, as it was forgotten then, or no longer.
+    /// It is in its queue, as it was forgotten then, or no longer.
     pub(crate) fn set_queued(&mut self, place: &IndexKey, turn: DeleteSeq, is_queued: bool) {
         if let Some(waiting) = self.parts[place.part].get_mut(place)
             && waiting.seq == turn
@@ -82,7 +82,7 @@ impl PendingDeletes {
         }
     }
 
-    /// Those of a part that are in no lane.
+    /// Those of a part that are in no queue.
     pub(crate) fn unqueued(&self, part: usize) -> Vec<(IndexKey, DeleteSeq)> {
         let waiting = self.parts[part].iter();
         let left_out = waiting.filter(|(_, waiting)| !waiting.is_queued);

@@ -23,8 +23,8 @@ use redis::{FromRedisValue, ProtocolVersion, RedisError, TlsCertificates, Value,
 use spdy_cache::shared::PurgeVersion;
 
 use crate::config::{Config, ConfigError};
-use crate::purge_entry::Entry;
 use crate::key_names::IndexKey;
+use crate::purge_entry::Entry;
 use crate::purge_log::MAX_ENTRIES;
 
 /// From wanting a connection to a node to having it.

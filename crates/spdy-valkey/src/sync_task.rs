@@ -6,10 +6,10 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
-use crate::tier_state::TierState;
-use crate::part_health::PARTS;
 use crate::client_renewal::ClientRenewal;
+use crate::part_health::PARTS;
 use crate::store::Failure;
+use crate::tier_state::TierState;
 
 /// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.
 const FIRST_PAUSE: Duration = Duration::from_millis(100);

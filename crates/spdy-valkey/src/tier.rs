@@ -19,12 +19,12 @@ use crate::purge_entry::PurgeEvent;
 use crate::tier_state::TierState;
 use crate::write_queues;
 use crate::write_queues::{StoreJob, WriteQueues};
-use crate::{sync_task, part_health};
+use crate::{part_health, sync_task};
 
 /// How long a purge waits to be written before it fails.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A cache's tier on a cluster. It ends with this value.
+/// A cache's tier on a cluster. It receivers with this value.
 pub struct Tier {
     inner: Arc<TierState>,
     tasks: Vec<JoinHandle<()>>,
@@ -51,12 +51,12 @@ impl Tier {
         heard: PurgeVersion,
         ear: PurgeListener,
     ) -> Result<Self, ConfigError> {
-        let (lanes, ends) = WriteQueues::new();
-        let inner = Arc::new(TierState::new(config, lanes, heard, ear)?);
-        let lanes = ends
+        let (queues, receivers) = WriteQueues::new();
+        let inner = Arc::new(TierState::new(config, queues, heard, ear)?);
+        let queues = receivers
             .into_iter()
-            .map(|lane| tokio::spawn(write_task::run(inner.clone(), lane)));
-        let mut tasks: Vec<_> = lanes.collect();
+            .map(|queue| tokio::spawn(write_task::run(inner.clone(), queue)));
+        let mut tasks: Vec<_> = queues.collect();
         tasks.push(tokio::spawn(sync_task::run(inner.clone())));
         Ok(Self { inner, tasks })
     }
@@ -64,7 +64,7 @@ impl Tier {
     /// Waits until it is known whether the cluster answers.
     pub async fn started(&self) {
         let mut begun = self.inner.started.subscribe();
-        // An error is a keeper that was ended.
+        // An error is a sync task that was ended.
         let _ = begun.wait_for(|begun| *begun).await;
     }
 

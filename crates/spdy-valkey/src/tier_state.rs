@@ -16,15 +16,15 @@ use tokio::sync::{Notify, Semaphore, watch};
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
-use crate::purge_entry::{Entry, PurgeEvent, Writer};
-use crate::pending_deletes::{DeleteSeq, PendingDeletes};
-use crate::write_queues::{StoreJob, WriteQueues};
 use crate::key_names::{IndexKey, KeyNames, part_of};
+use crate::node_check;
 use crate::outbox::Outbox;
 use crate::part_health::{HealthChange, PARTS, PartHealth};
+use crate::pending_deletes::{DeleteSeq, PendingDeletes};
+use crate::purge_entry::{Entry, PurgeEvent, Writer};
 use crate::purge_log::{LogRead, MARK_BYTES, PurgeCheck, PurgeLog, PurgeSubject};
-use crate::node_check;
 use crate::store::{Failure, PAGE, Store};
+use crate::write_queues::{StoreJob, WriteQueues};
 
 /// Requests that may wait for the tier; one more is a miss.
 pub(crate) const MAX_READS: usize = 256;
@@ -77,7 +77,7 @@ enum ReadResult {
 impl TierState {
     pub(crate) fn new(
         config: Config,
-        lanes: WriteQueues,
+        write_queues: WriteQueues,
         heard: PurgeVersion,
         ear: PurgeListener,
     ) -> Result<Self, ConfigError> {
@@ -88,7 +88,7 @@ impl TierState {
             store: Store::open(&config)?,
             config,
             names,
-            write_queues: lanes,
+            write_queues,
             counters: Counters::default(),
             wake: Notify::new(),
             published: watch::Sender::new(0),
@@ -353,13 +353,13 @@ impl TierState {
         self.outbox.lock().count()
     }
 
-    /// Hands to its lane what `keep` makes of the turn; `false` if too much waits there.
+    /// Queues the job that `keep` makes of the turn; `false` if the queue is full.
     pub(crate) fn queue_store(
         &self,
         place: &IndexKey,
         keep: impl FnOnce(DeleteSeq) -> StoreJob,
     ) -> bool {
-        // Held, so that turns are in the order of the lane.
+        // Held, so that turns are in the order of the queue.
         let forgotten = self.pending_deletes.lock();
         self.write_queues.push_store(place, keep(forgotten.last()))
     }
@@ -393,7 +393,7 @@ impl TierState {
         self.turn(place).is_some_and(|forgotten| forgotten > turn)
     }
 
-    /// What was forgotten then could not be let go of, and is in no lane any more.
+    /// What was forgotten then could not be deleted, and is in no queue any more.
     pub(crate) fn mark_unqueued(&self, place: &IndexKey, turn: DeleteSeq) {
         self.pending_deletes.lock().set_queued(place, turn, false);
     }
@@ -415,7 +415,7 @@ impl TierState {
         outcome.is_ok()
     }
 
-    /// Hands failed deletes to their lanes again, as far as their parts may be used.
+    /// Queues failed deletes again, as far as their parts may be used.
     pub(crate) fn requeue_deletes(&self) {
         for part in (0..PARTS).filter(|part| self.answers(*part)) {
             let mut forgotten = self.pending_deletes.lock();

@@ -1,7 +1,7 @@
-//! What is written, behind what waits for an answer: in order for each URL, so many bytes of it, and the rest left out.
+//! The queues of what is written after a request was answered: in order for each URL, bounded in bytes; what finds no room is dropped.
 //!
 //! ```text
-//!  keep, forget ──by URL──▶ LANES queues ──▶ a task each: let go, or write, one after the other
+//!  store, delete ──by URL──▶ queues ──▶ write_task.rs: a task for each, one write after the other
 //! ```
 
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use spdy_cache::shared::PurgeVersion;
 use spdy_cache::stored::Stored;
 use tokio::sync::{mpsc, oneshot};
 
-use crate::pending_deletes::DeleteSeq;
 use crate::key_names::IndexKey;
+use crate::pending_deletes::DeleteSeq;
 
 /// Queues, and writes at a time.
 const QUEUES: usize = 4;
@@ -52,13 +52,13 @@ pub(crate) struct StoreJob {
 
 impl WriteQueues {
     pub(crate) fn new() -> (Self, Vec<WriteQueue>) {
-        let (lanes, ends) = (0..QUEUES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
+        let (queues, receivers) = (0..QUEUES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
         let waiting_bytes = AtomicU64::new(0);
-        let lanes = Self {
-            queues: lanes,
+        let writer = Self {
+            queues,
             waiting_bytes,
         };
-        (lanes, ends)
+        (writer, receivers)
     }
 
     /// Hands it over; `false` if too much waits.
@@ -82,9 +82,9 @@ impl WriteQueues {
 
     /// Waits until what was handed over is done.
     pub(crate) async fn flushed(&self) {
-        for lane in &self.queues {
+        for queue in &self.queues {
             let (done, settled) = oneshot::channel();
-            if lane.send(Change::Flush(done)).await.is_ok() {
+            if queue.send(Change::Flush(done)).await.is_ok() {
                 // An error is a task that was ended.
                 let _ = settled.await;
             }

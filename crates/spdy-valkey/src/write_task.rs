@@ -15,8 +15,8 @@ const MAX_HEAD_BYTES: usize = 32 << 10;
 const MAX_OBJECTS: usize = 32;
 
 /// Does the changes of one queue, one after the other.
-pub(crate) async fn run(inner: Arc<TierState>, mut lane: WriteQueue) {
-    while let Some(change) = lane.recv().await {
+pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
+    while let Some(change) = queue.recv().await {
         match change {
             Change::Store(keep) => {
                 let counter = match inner.write(&keep).await {

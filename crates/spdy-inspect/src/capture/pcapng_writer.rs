@@ -10,7 +10,9 @@
 
 use std::io::{self, Write};
 
-use crate::capture::pcapng::{BLOCK_OVERHEAD, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG};
+use crate::capture::pcapng::{
+    BLOCK_OVERHEAD, INTERFACE, OPTION_UNIT, PACKET, SECRETS, SECTION, TLS_KEY_LOG,
+};
 
 const BYTE_ORDER: u32 = 0x1a2b_3c4d;
 /// LINKTYPE_RAW: packets begin with their IP head.

@@ -10,10 +10,10 @@
 
 use bytes::{Buf, BytesMut};
 
-use crate::capture::record::{CaptureError, Record, Step};
-use crate::limits::Limits;
 use crate::capture::pcap::Pcap;
 use crate::capture::pcapng::Pcapng;
+use crate::capture::record::{CaptureError, Record, Step};
+use crate::limits::Limits;
 
 /// Reads a capture: push bytes, then poll records until there are none.
 #[derive(Debug)]
