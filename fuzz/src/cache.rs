@@ -11,7 +11,7 @@ use std::time::{Duration, SystemTime};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, request, response,
 };
-use spdy_cache::answer::{Payload, answer};
+use spdy_cache::response::{Payload, answer};
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;

@@ -5,10 +5,10 @@ mod support;
 use std::fmt::Write as _;
 
 use http::HeaderMap;
-use spdy_cache::answer::{CachedResponse, Payload, answer};
 use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
+use spdy_cache::response::{CachedResponse, Payload, answer};
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use support::{at, date, get, now, request};
@@ -57,7 +57,7 @@ fn full_response_has_age_and_length() {
     assert_eq!(answer.head.headers, support::answer(200, &want).headers);
     assert_eq!(answer.body, Payload::Whole);
     let head =
-        spdy_cache::answer::answer(&Policy::site(), &stored, &request("HEAD", ""), LEN, at(5));
+        spdy_cache::response::answer(&Policy::site(), &stored, &request("HEAD", ""), LEN, at(5));
     assert_eq!(
         (head.head.headers, head.body),
         (answer.head.headers, Payload::None)

@@ -6,7 +6,6 @@ use std::time::{Duration, SystemTime};
 
 use http::{HeaderMap, HeaderName, HeaderValue};
 use proptest::prelude::*;
-use spdy_cache::answer::{Payload, answer};
 use spdy_cache::date;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;
@@ -14,6 +13,7 @@ use spdy_cache::lookup::{
     Failure, Lookup, lookup, may_join_fetch, may_serve_on_error, may_share_with,
 };
 use spdy_cache::policy::Policy;
+use spdy_cache::response::{Payload, answer};
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::{Conditional, head_update, merge};

@@ -12,11 +12,11 @@ use spdy_cache::body::{Body, BodyBuilder, CHUNK_BYTES, TooLong};
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, KeyParts, Scope};
 use spdy_cache::lookup::{Lookup, MissReason, lookup};
+use spdy_cache::memory_store::{Object, PurgeMode, Store, StoreConfig};
 use spdy_cache::policy::Policy;
+use spdy_cache::purge_tags::{PurgeTag, invalidated_groups};
 use spdy_cache::storable::may_store;
-use spdy_cache::store::{Object, PurgeMode, Store, StoreConfig};
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::{PurgeTag, invalidated_groups};
 use support::{answer, at, get, now};
 
 fn parts<'a>(site: &'a str, target: &'a str) -> KeyParts<'a> {

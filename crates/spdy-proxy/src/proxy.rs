@@ -9,8 +9,8 @@ use http::{HeaderMap, header, request};
 use parking_lot::RwLock;
 use spdy::runtime::SharedRuntime;
 use spdy_cache::policy::{Policy, SetCookie};
-use spdy_cache::shared::SharedTier;
-use spdy_cache::store;
+use spdy_cache::shared_tier::SharedTier;
+use spdy_cache::memory_store;
 use spdy_net::handler::RequestInfo;
 use spdy_net::listen::trusted_proxies::TrustedProxies;
 use spdy_net::wall_clock::WallClock;
@@ -104,7 +104,7 @@ impl Proxy {
             clients_may_revalidate: config.obey_reload,
             ..policy
         };
-        let memory = MemoryStore::new(store::StoreConfig {
+        let memory = MemoryStore::new(memory_store::StoreConfig {
             max_bytes: (config.memory_mib << 20) as u64,
             max_object_bytes: (config.object_mib << 20) as u64,
             site_bytes: sites.memory_quotas(),
@@ -213,7 +213,7 @@ impl Proxy {
 
     /// The counters of the cache, and how many bytes and objects are in it.
     #[must_use]
-    pub fn cache(&self) -> (store::StoreCounters, u64, usize) {
+    pub fn cache(&self) -> (memory_store::StoreCounters, u64, usize) {
         self.memory.counters()
     }
 

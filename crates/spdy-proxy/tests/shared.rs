@@ -10,7 +10,7 @@ use http::{HeaderMap, Method};
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{PurgeTarget, PurgeVersion, SharedTier, TierFuture};
+use spdy_cache::shared_tier::{PurgeTarget, PurgeVersion, SharedTier, TierFuture};
 use spdy_cache::stored::Stored;
 use spdy_proxy::admin::handler::PurgeRequest;
 use spdy_proxy::cache::disk::store::DiskStore;

@@ -6,7 +6,7 @@
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-use spdy_cache::shared::PurgeTarget;
+use spdy_cache::shared_tier::PurgeTarget;
 
 use crate::purge_entry::PurgeEvent;
 use crate::purge_log::PurgeSubject;

@@ -14,8 +14,9 @@ use std::collections::VecDeque;
 
 use http::HeaderMap;
 use spdy_cache::key::Key;
-use spdy_cache::shared::PurgeVersion;
-use spdy_cache::tags::{self, PurgeTag};
+use spdy_cache::shared_tier::PurgeVersion;
+use spdy_cache::purge_tags;
+use spdy_cache::purge_tags::PurgeTag;
 
 use crate::purge_entry::{Entry, PurgeEvent};
 
@@ -132,7 +133,7 @@ pub(crate) struct PurgeSubject<'a> {
 impl<'a> PurgeSubject<'a> {
     /// An object stored under `key`, with these fields, in that part of the cluster.
     pub(crate) fn new(key: &'a Key, headers: &HeaderMap, part: usize) -> Self {
-        let tags = tags::response_tags(key, headers);
+        let tags = purge_tags::response_tags(key, headers);
         Self { key, tags, part }
     }
 
@@ -149,8 +150,8 @@ impl<'a> PurgeSubject<'a> {
 #[cfg(test)]
 mod tests {
     use spdy_cache::key::KeyParts;
-    use spdy_cache::shared::PurgeTarget;
-    use spdy_cache::tags::PurgeTag;
+    use spdy_cache::shared_tier::PurgeTarget;
+    use spdy_cache::purge_tags::PurgeTag;
 
     use super::*;
     use crate::purge_entry::Writer;

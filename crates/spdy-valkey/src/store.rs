@@ -20,7 +20,7 @@ use redis::cluster::{ClusterClient, ClusterConfig};
 use redis::cluster_async::ClusterConnection;
 use redis::io::tcp::TcpSettings;
 use redis::{FromRedisValue, ProtocolVersion, RedisError, TlsCertificates, Value, cmd, pipe};
-use spdy_cache::shared::PurgeVersion;
+use spdy_cache::shared_tier::PurgeVersion;
 
 use crate::config::{Config, ConfigError};
 use crate::key_names::IndexKey;

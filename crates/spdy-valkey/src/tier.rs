@@ -9,7 +9,7 @@ use http::HeaderMap;
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{PurgeListener, PurgeTarget, PurgeVersion, SharedTier, TierFuture};
+use spdy_cache::shared_tier::{PurgeListener, PurgeTarget, PurgeVersion, SharedTier, TierFuture};
 use spdy_cache::stored::Stored;
 use tokio::task::JoinHandle;
 

@@ -10,7 +10,7 @@ use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::OpenObject;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{PurgeListener, PurgeTarget, PurgeVersion};
+use spdy_cache::shared_tier::{PurgeListener, PurgeTarget, PurgeVersion};
 use spdy_cache::stored::Stored;
 use tokio::sync::{Notify, Semaphore, watch};
 

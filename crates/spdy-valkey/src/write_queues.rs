@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
-use spdy_cache::shared::PurgeVersion;
+use spdy_cache::shared_tier::PurgeVersion;
 use spdy_cache::stored::Stored;
 use tokio::sync::{mpsc, oneshot};
 

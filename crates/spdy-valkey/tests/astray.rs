@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use spdy_cache::shared::PurgeVersion;
+use spdy_cache::shared_tier::PurgeVersion;
 use spdy_testkit::patience::until;
 use spdy_testkit::redis_cluster::{NODES, RedisCluster, peers_enabled};
 use spdy_valkey::config::Config;

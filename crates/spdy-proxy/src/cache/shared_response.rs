@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use spdy_cache::key::Key;
-use spdy_cache::store::Object;
+use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 
 use crate::body::shared_body::SharedBody;

@@ -19,7 +19,7 @@ use spdy_cache::cache_status::{CacheStatus, Forward};
 use spdy_cache::freshness::Times;
 use spdy_cache::key::Key;
 use spdy_cache::lookup::Failure;
-use spdy_cache::store::Object;
+use spdy_cache::memory_store::Object;
 use spdy_cache::validate::{Conditional, strip_conditions};
 use spdy_frame::priority::Priority;
 

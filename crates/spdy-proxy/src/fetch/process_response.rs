@@ -16,8 +16,8 @@ use http::{HeaderMap, Method, Response, StatusCode, header, response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_cache::cache_status::CacheStatus;
-use spdy_cache::control::RequestControl;
-use spdy_cache::deception;
+use spdy_cache::cache_control::RequestControl;
+use spdy_cache::cache_deception;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::is_safe;
 use spdy_cache::lookup::Failure;
@@ -251,7 +251,7 @@ impl Fetch {
         if is_request_error(head.status) {
             return Err(Uncacheable::Status);
         }
-        if deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
+        if cache_deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
             return Err(Uncacheable::TypeMismatch);
         }
         let policy = self.proxy.policy(self.wanted.origin_kind());

@@ -17,7 +17,7 @@ use http_body::Body as _;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::cache_status::Forward;
-use spdy_cache::control::RequestControl;
+use spdy_cache::cache_control::RequestControl;
 use spdy_cache::freshness::Times;
 use spdy_cache::key::Key;
 use spdy_cache::lookup;

@@ -4,7 +4,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, header, response};
 use spdy_cache::freshness::Times;
 use spdy_cache::policy::Policy;
-use spdy_cache::redirected::RedirectLimits;
+use spdy_cache::redirect_limits::RedirectLimits;
 use spdy_cache::storable::Uncacheable;
 use spdy_rewrite::response::redirect::{Redirect, RedirectState};
 use spdy_rewrite::rules::Rules;

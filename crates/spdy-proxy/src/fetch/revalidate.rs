@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::{HeaderName, Method, Response, StatusCode, header, response};
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::freshness::Times;
-use spdy_cache::store::Object;
+use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::{HeadUpdate, MergeResult, ValidatorMismatch, head_update, merge};
 

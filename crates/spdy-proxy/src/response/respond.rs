@@ -8,7 +8,8 @@ use std::time::SystemTime;
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
-use spdy_cache::answer::{self, Payload, age_value};
+use spdy_cache::response;
+use spdy_cache::response::{Payload, age_value};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::policy::Policy;
@@ -228,7 +229,7 @@ pub(crate) fn from_stored(
     now: SystemTime,
     status: &CacheStatus,
 ) -> Response<Body> {
-    let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
+    let answer = response::answer(policy, stored, &wanted.ask, body.len(), now);
     let (mut head, payload) = (answer.head, answer.body);
     let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
     let is_codable = || may_encode(stored.status(), stored.served(), Some(body.len()));
@@ -300,7 +301,7 @@ pub(crate) fn from_shared_body(
     status: &CacheStatus,
 ) -> Option<Response<Body>> {
     // The check of the client's conditions needs no length.
-    let known = answer::answer(policy, stored, &wanted.ask, 0, now);
+    let known = response::answer(policy, stored, &wanted.ask, 0, now);
     if known.head.status == StatusCode::NOT_MODIFIED {
         let mut head = known.head;
         let is_codable = may_encode(stored.status(), stored.served(), recording.expected_len())
@@ -346,7 +347,7 @@ pub(crate) fn part(
     let len = recording
         .expected_len()
         .filter(|_| head.status == StatusCode::OK)?;
-    answer::part(policy, &head.headers, &wanted.ask, len, now)
+    response::part(policy, &head.headers, &wanted.ask, len, now)
 }
 
 /// Adds the fields of the origin's head `told` that only the client of this request may see.

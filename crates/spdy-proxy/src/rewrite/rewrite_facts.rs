@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, Method, Response, header};
 use parking_lot::Mutex;
-use spdy_cache::control::RequestControl;
+use spdy_cache::cache_control::RequestControl;
 use spdy_cache::key::Key;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;

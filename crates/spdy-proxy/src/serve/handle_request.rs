@@ -26,7 +26,7 @@ use spdy::runtime::BoxFuture;
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::lookup::{self, Lookup};
-use spdy_cache::store::Object;
+use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 

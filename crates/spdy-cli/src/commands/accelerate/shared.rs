@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context;
-use spdy_cache::shared::{PurgeTarget, PurgeVersion};
+use spdy_cache::shared_tier::{PurgeTarget, PurgeVersion};
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_valkey::config::{Config as TierConfig, ConfigError};

@@ -8,9 +8,10 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use spdy_cache::key::Key;
-use spdy_cache::shared::PurgeTarget;
+use spdy_cache::shared_tier::PurgeTarget;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::{self, PurgeTag};
+use spdy_cache::purge_tags;
+use spdy_cache::purge_tags::PurgeTag;
 
 /// Purges that are remembered. A read or write from before all of them counts as purged.
 const MAX_RECENT_PURGES: usize = 256;
@@ -92,7 +93,7 @@ impl DiskIndex {
         self.remove(key, &name);
         let turn = self.next_use;
         self.next_use += 1;
-        let tags = tags::response_tags(key, stored.headers());
+        let tags = purge_tags::response_tags(key, stored.headers());
         for tag in &tags {
             self.tags
                 .entry(tag.clone())

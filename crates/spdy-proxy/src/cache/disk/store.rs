@@ -33,7 +33,7 @@ use spdy_cache::key::Key;
 use spdy_cache::object_file::file_name;
 use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::PurgeTag;
+use spdy_cache::purge_tags::PurgeTag;
 use tokio::sync::oneshot;
 
 use crate::cache::disk::counters::DiskCounters;

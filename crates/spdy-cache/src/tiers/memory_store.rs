@@ -4,7 +4,7 @@
 //!  keys      Key ──▶ variants, shared with whoever reads them        (hash: one look for a hit)
 //!  ordered   Key, in order                                           (purges by site, origin, prefix, URL)
 //!  tags      Tag ──▶ objects                                         (purges by tag)
-//!  shelves   site ──▶ queues of S3-FIFO, and bytes                   (who goes: shelf.rs)
+//!  shelves   site ──▶ queues of S3-FIFO, and bytes                   (who goes: tiers/s3_fifo.rs)
 //! ```
 //!
 //! A hit takes `&self`, clones one `Arc` and counts a use on the object; everything else takes `&mut self`. No map is iterated
@@ -13,7 +13,7 @@
 //! When the whole is full, the site that holds most evicts; a site past its own quota evicts its own objects. The weight of an object
 //! includes heads, indexes and tables, so that the sum is near the memory of the process.
 //!
-//! An evicted body uses memory until its last reader is done. So a body is counted as long as it has a holder (tally.rs), not by its
+//! An evicted body uses memory until its last reader is done. So a body is counted as long as it has a holder (`body.rs`), not by its
 //! place. Evicting it would free no memory, so it stays while others can be evicted; if there are no others, the new object is refused.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -26,11 +26,12 @@ use std::time::SystemTime;
 use bytes::Bytes;
 
 use crate::body::Body;
+use crate::body::ByteTally;
 use crate::key::{Key, Scope, ZeroByte};
-use crate::shelf::{Eviction, Id, QueuePosition, S3Fifo};
-use crate::stored::Stored;
-use crate::tags::{self, PurgeTag};
-use crate::tally::ByteTally;
+use crate::purge_tags;
+use crate::purge_tags::PurgeTag;
+use crate::rules::stored::Stored;
+use crate::tiers::s3_fifo::{Eviction, Id, QueuePosition, S3Fifo};
 
 /// Limits of a store.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -234,7 +235,7 @@ impl Store {
     /// [`TooLarge`] if it weighs more than a limit, or than the room beside the objects in use; the one that it would replace is removed
     /// all the same.
     pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
-        let tags = tags::response_tags(key, stored.headers());
+        let tags = purge_tags::response_tags(key, stored.headers());
         let weight = weight_of(key, &stored, &body, &tags);
         let before = self.remove_replaced(key, &stored);
         let quota = self.quota(key);
@@ -535,7 +536,7 @@ impl Store {
         if shelf.is_empty() {
             self.queues.remove(site);
         }
-        for tag in tags::response_tags(&slot.key, slot.object.stored().headers()) {
+        for tag in purge_tags::response_tags(&slot.key, slot.object.stored().headers()) {
             if let Some(ids) = self.tags.get_mut(&tag) {
                 ids.remove(&id);
                 if ids.is_empty() {

@@ -13,11 +13,12 @@ use std::time::SystemTime;
 use http::header::{AGE, CACHE_CONTROL, DATE, EXPIRES, VARY};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, request, response};
 
-use crate::control::{FieldScope, ResponseControl, Seconds};
-use crate::date;
-use crate::freshness::{self, Times, after, since};
-use crate::policy::Policy;
-use crate::storable::{Uncacheable, may_store};
+use crate::rules::cache_control::{FieldScope, ResponseControl, Seconds};
+use crate::rules::date;
+use crate::rules::freshness;
+use crate::rules::freshness::{Times, after, since};
+use crate::rules::policy::Policy;
+use crate::rules::storable::{Uncacheable, may_store};
 
 /// What the redirects so far allow of what they lead to.
 #[derive(Clone, Debug, Default)]

@@ -15,12 +15,13 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, request, response};
 
-use crate::control::ResponseControl;
-use crate::etag::EntityTag;
-use crate::freshness::{Times, date_of};
-use crate::policy::Policy;
-use crate::storable::{self, Uncacheable, to_stored};
-use crate::stored::Stored;
+use crate::rules::cache_control::ResponseControl;
+use crate::rules::etag::EntityTag;
+use crate::rules::freshness::{Times, date_of};
+use crate::rules::policy::Policy;
+use crate::rules::storable;
+use crate::rules::storable::{Uncacheable, to_stored};
+use crate::rules::stored::Stored;
 
 /// The conditions of a request to the origin: the validators of the stored answer.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]

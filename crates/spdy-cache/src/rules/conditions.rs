@@ -13,11 +13,11 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, response};
 
-use crate::answer::{if_range_holds, not_modified};
-use crate::etag::{Comparison, EntityTag};
-use crate::freshness::{date_of, single};
-use crate::range;
-use crate::validate::response_head;
+use crate::rules::etag::{Comparison, EntityTag};
+use crate::rules::freshness::{date_of, single};
+use crate::rules::range;
+use crate::rules::response::{if_range_holds, not_modified};
+use crate::rules::validate::response_head;
 
 /// The byte range that a request asks for, normalized; `None` if it asks for several, or for none that can be parsed.
 #[must_use]

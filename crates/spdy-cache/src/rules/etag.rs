@@ -6,7 +6,7 @@
 use http::header::ETAG;
 use http::{HeaderMap, HeaderValue};
 
-use crate::control::split_unquoted;
+use crate::rules::cache_control::split_unquoted;
 
 /// An entity tag as it stood in a field.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

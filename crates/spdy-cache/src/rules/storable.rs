@@ -6,13 +6,15 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, Method, StatusCode, request, response};
 
-use crate::control::{RequestControl, ResponseControl};
-use crate::date;
-use crate::freshness::{self, Times, is_heuristically_cacheable};
-use crate::policy::{Policy, SetCookie};
-use crate::stored::{Stored, StoredParts};
-use crate::tags;
-use crate::vary::{self, SelectingField};
+use crate::purge_tags;
+use crate::rules::cache_control::{RequestControl, ResponseControl};
+use crate::rules::date;
+use crate::rules::freshness;
+use crate::rules::freshness::{Times, is_heuristically_cacheable};
+use crate::rules::policy::{Policy, SetCookie};
+use crate::rules::stored::{Stored, StoredParts};
+use crate::rules::vary;
+use crate::rules::vary::SelectingField;
 
 /// Why an answer is not stored.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
@@ -24,7 +26,7 @@ pub enum Uncacheable {
     /// A GET with content: the answer is not to its target alone. The caller, which sees contents, sets this; [`may_store`] does not.
     #[error("content")]
     Content,
-    /// A page or data where the path names a sheet, a script, an image or the like ([`is_mismatched`](crate::deception::is_mismatched)).
+    /// A page or data where the path names a sheet, a script, an image or the like ([`is_mismatched`](crate::cache_deception::is_mismatched)).
     /// The caller, which sees the original path, sets this; [`may_store`] does not.
     #[error("type mismatch")]
     TypeMismatch,
@@ -294,7 +296,7 @@ fn stored_headers(
     if bytes > policy.max_head_bytes {
         return Err(Uncacheable::HeadTooLarge);
     }
-    if tags::count(&kept) > policy.max_tags {
+    if purge_tags::count(&kept) > policy.max_tags {
         return Err(Uncacheable::Tags);
     }
     if freshness::date_of(&kept, &DATE, times.received).is_none() {

@@ -26,12 +26,12 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use sha2::{Digest, Sha256};
 
 use crate::body::{Body, BodyBuilder, CHUNK_BYTES};
-use crate::control::ResponseControl;
-use crate::freshness::{Times, since};
 use crate::key::Key;
-use crate::policy::Policy;
-use crate::stored::{Stored, StoredParts};
-use crate::vary::SelectingField;
+use crate::rules::cache_control::ResponseControl;
+use crate::rules::freshness::{Times, since};
+use crate::rules::policy::Policy;
+use crate::rules::stored::{Stored, StoredParts};
+use crate::rules::vary::SelectingField;
 
 const MAGIC: [u8; 8] = *b"spdyobj\x02";
 const DIGEST_BYTES: usize = 32;

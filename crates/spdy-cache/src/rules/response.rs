@@ -24,13 +24,14 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, request, response};
 
-use crate::date;
-use crate::etag::{Comparison, EntityTag};
-use crate::freshness::{date_of, single};
-use crate::policy::Policy;
-use crate::range::{self, RangeRequest};
-use crate::stored::Stored;
-use crate::validate::response_head;
+use crate::rules::date;
+use crate::rules::etag::{Comparison, EntityTag};
+use crate::rules::freshness::{date_of, single};
+use crate::rules::policy::Policy;
+use crate::rules::range;
+use crate::rules::range::RangeRequest;
+use crate::rules::stored::Stored;
+use crate::rules::validate::response_head;
 
 /// An answer, ready to be sent.
 #[derive(Debug)]

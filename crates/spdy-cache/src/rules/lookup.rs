@@ -9,7 +9,7 @@
 //!     │ stale, but wanted while it is fetched anew ──────────────────▶ Stale, and validate behind it
 //!     │ else ─────────────────────▶ Validate, or OnlyIfCached (504)
 //!     ▼
-//!  answer.rs makes the answer of it; when the origin fails, on_error() says if what is stale will do
+//!  rules/response.rs makes the answer of it; when the origin fails, on_error() says if what is stale will do
 //! ```
 
 use std::time::{Duration, SystemTime};
@@ -18,13 +18,13 @@ use http::header::{AUTHORIZATION, IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
 use http::{Method, StatusCode, request};
 
 use crate::cache_status::Forward;
-use crate::conditions::single_range;
-use crate::control::RequestControl;
-use crate::freshness::after;
-use crate::policy::Policy;
-use crate::storable::{is_explicitly_shared, is_range_request};
-use crate::stored::Stored;
-use crate::validate::Conditional;
+use crate::rules::cache_control::RequestControl;
+use crate::rules::conditions::single_range;
+use crate::rules::freshness::after;
+use crate::rules::policy::Policy;
+use crate::rules::storable::{is_explicitly_shared, is_range_request};
+use crate::rules::stored::Stored;
+use crate::rules::validate::Conditional;
 
 /// What to do with a request. `index` is that of the variant.
 #[derive(Clone, Debug, PartialEq)]

@@ -11,11 +11,12 @@ use std::time::{Duration, SystemTime};
 use http::header::{DATE, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, StatusCode};
 
-use crate::control::ResponseControl;
-use crate::etag::EntityTag;
-use crate::freshness::{self, Lifetime, Times, since};
-use crate::policy::Policy;
-use crate::vary::SelectingField;
+use crate::rules::cache_control::ResponseControl;
+use crate::rules::etag::EntityTag;
+use crate::rules::freshness;
+use crate::rules::freshness::{Lifetime, Times, since};
+use crate::rules::policy::Policy;
+use crate::rules::vary::SelectingField;
 
 /// What it was made of, and nothing that follows from that: what a tier on a disk writes down.
 #[derive(Clone, Debug)]

@@ -15,7 +15,7 @@ use http::header::{
 };
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use crate::control::split_unquoted;
+use crate::rules::cache_control::split_unquoted;
 
 /// The names that a `Vary` lists, each once, in lower case. `None` if it contains `*` or an invalid name: such an
 /// answer is for no other request.

@@ -19,9 +19,10 @@ use http::HeaderMap;
 
 use crate::body::Body;
 use crate::key::Key;
-use crate::policy::Policy;
-use crate::stored::Stored;
-use crate::tags::{self, PurgeTag};
+use crate::purge_tags;
+use crate::purge_tags::PurgeTag;
+use crate::rules::policy::Policy;
+use crate::rules::stored::Stored;
 
 /// Something that is done later, perhaps on another machine.
 pub type TierFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
@@ -47,7 +48,7 @@ impl PurgeTarget {
     pub fn matches(&self, key: &Key, headers: &HeaderMap) -> bool {
         match self {
             Self::Prefix(_) => self.matches_tags(key, &[]),
-            Self::Tag(_) => self.matches_tags(key, &tags::response_tags(key, headers)),
+            Self::Tag(_) => self.matches_tags(key, &purge_tags::response_tags(key, headers)),
         }
     }
 

@@ -19,9 +19,9 @@ use std::time::{Duration, SystemTime};
 use http::header::{AGE, DATE, EXPIRES, LAST_MODIFIED};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 
-use crate::control::{MAX_SECONDS, ResponseControl};
-use crate::date;
-use crate::policy::Policy;
+use crate::rules::cache_control::{MAX_SECONDS, ResponseControl};
+use crate::rules::date;
+use crate::rules::policy::Policy;
 
 /// When an answer was requested, and when its head came.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
