@@ -16,7 +16,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
 use spdy_frame::priority::Priority;
 
-use crate::course::MAX_RETRY_AFTER;
+use crate::renewal_schedule::MAX_RETRY_AFTER;
 
 /// The longest answer that is read: a chain of certificates is some thousands.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;

@@ -3,7 +3,7 @@
 //! # Inside
 //!
 //! ```text
-//! Client::send --> Pool (pool.rs, no I/O): which request on which connection next
+//! Client::send --> Pool (pool/, no I/O): which request on which connection next
 //!                    |  Connect              |  Assign
 //!                 connect.rs              exchange.rs: send, wait for the head, hand out the body
 //!                    |  dns.rs, TCP, TLS     |  its end, or its drop, frees the connection
@@ -23,8 +23,8 @@ pub mod origin;
 pub mod pool;
 pub mod retry_budget;
 pub mod route;
-pub mod switch;
 pub mod timing;
 #[cfg(feature = "tower")]
 mod tower;
-mod upload;
+pub mod upgrade;
+mod upload_progress;

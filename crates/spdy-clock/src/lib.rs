@@ -5,7 +5,7 @@
 //! an event loop does. No other crate of the pure half reads a clock.
 
 pub mod instant;
-pub mod wall;
+pub mod monotonic;
 
 pub use instant::Instant;
-pub use wall::MonotonicClock;
+pub use monotonic::MonotonicClock;

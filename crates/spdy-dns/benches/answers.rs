@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hickory_proto::op::{Edns, Message, Query};
 use hickory_proto::rr::{Name, RecordType};
 use spdy_clock::Instant;
-use spdy_dns::answers::{Transport, answer};
+use spdy_dns::authoritative::{Transport, answer};
 use spdy_dns::rate_limit::{RateLimiter, RateLimits};
 use spdy_dns::zone_config::{HttpsConfig, NameConfig, ZoneConfig};
 use spdy_dns::zones::Zones;

@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use spdy::runtime::BoxFuture;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 
-use crate::guard::{AddressRules, OriginDenial};
+use crate::address_rules::{AddressRules, OriginDenial};
 
 /// A [`Network`] under [`AddressRules`].
 #[derive(Clone)]

@@ -6,7 +6,7 @@ use hickory_proto::op::{Edns, Message, OpCode, Query, ResponseCode};
 use hickory_proto::rr::rdata::A;
 use hickory_proto::rr::{DNSClass, Name, RData, Record, RecordType};
 use proptest::prelude::*;
-use spdy_dns::answers::{
+use spdy_dns::authoritative::{
     DEFAULT_UDP, MAX_ALIASES, MAX_REQUEST, MAX_UDP, Transport, answer, answer_truncated,
 };
 use spdy_dns::zone_config::{MAX_TEXT, ZoneConfig, ZoneError};

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
-use spdy_dns::guard::{AddressRules, OriginDenial};
+use spdy_dns::address_rules::{AddressRules, OriginDenial};
 use spdy_dns::own_listeners::OwnListeners;
-use spdy_dns::ranges::RANGES;
+use spdy_dns::special_ranges::RANGES;
 
 fn ip(text: &str) -> IpAddr {
     text.parse()

@@ -13,7 +13,7 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_client::client::Client;
 use spdy_client::config::Config;
-use spdy_dns::guard::{AddressRules, OriginDenial};
+use spdy_dns::address_rules::{AddressRules, OriginDenial};
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_frame::priority::Priority;
 use spdy_net::network::{BoxIo, Network, SystemNetwork};

@@ -13,7 +13,7 @@ use hickory_proto::op::{Message, MessageType, ResponseCode};
 use hickory_proto::rr::rdata::{A, CNAME};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_dns::guard::AddressRules;
+use spdy_dns::address_rules::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_dns::resolver::config::{ResolverConfig, servers_of};
 use spdy_dns::resolver::{Mismatch, MismatchedReplies, Resolver};

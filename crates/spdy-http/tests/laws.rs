@@ -5,7 +5,7 @@ use http::{HeaderMap, Method, Request, Response, StatusCode, Uri, request};
 use proptest::prelude::*;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
-use spdy_http::names::{Names, is_hop_by_hop};
+use spdy_http::header_names::{Names, is_hop_by_hop};
 
 fn any_version() -> impl Strategy<Value = Version> {
     prop::sample::select(Version::ALL.to_vec())

@@ -28,9 +28,9 @@ use spdy_net::quic::{QuicEndpoint, QuicOptions};
 use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
-use spdy_server::needs::PageResources;
+use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Sources};
-use spdy_server::pushing::{PushConfig, SitePusher};
+use spdy_server::site_pusher::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
 

@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_clock::Instant;
-use spdy_dns::guard::{AddressRules, OriginDenial};
+use spdy_dns::address_rules::{AddressRules, OriginDenial};
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_dns::resolver::Resolver;
 use spdy_dns::resolver::config::ResolverConfig;

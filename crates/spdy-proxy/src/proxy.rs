@@ -14,7 +14,7 @@ use spdy_cache::memory_store;
 use spdy_net::handler::RequestInfo;
 use spdy_net::listen::trusted_proxies::TrustedProxies;
 use spdy_net::wall_clock::WallClock;
-use spdy_server::visit::DigestKey;
+use spdy_server::session_history::DigestKey;
 
 use crate::body::body_memory::BodyMemory;
 use crate::cache::coalescer::Coalescer;

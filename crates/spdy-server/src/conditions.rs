@@ -4,7 +4,7 @@ use std::time::SystemTime;
 
 use http::header::{self, HeaderMap, HeaderName};
 
-use crate::answer::StoredResponse;
+use crate::stored_response::StoredResponse;
 
 /// What the conditions of a GET or HEAD come to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

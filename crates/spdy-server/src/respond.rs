@@ -16,10 +16,10 @@ use spdy_net::handler::RequestInfo;
 use spdy_net::shims::literal_head::LiteralHead;
 use spdy_page::parts::Parts;
 
-use crate::answer::{RecordedPart, StoredResponse};
 use crate::conditions::{self, ConditionResult};
 use crate::ranges::{self, RangeSelection};
 use crate::site::{LookupResult, Site};
+use crate::stored_response::{RecordedPart, StoredResponse};
 
 /// Limits on requests. Connections have their own (`spdy_net::serve::ServerOptions`).
 #[derive(Clone, Copy, Debug)]

@@ -19,9 +19,9 @@ pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 use spdy_net::wall_clock::WallClock;
 
-use crate::pushing::{SessionPusher, SitePusher};
 use crate::respond::{Limits, respond};
 use crate::site::Site;
+use crate::site_pusher::{SessionPusher, SitePusher};
 
 /// One answered request, for a log.
 #[derive(Debug)]

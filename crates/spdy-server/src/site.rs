@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::{Method, StatusCode};
 use spdy_page::replica::Replica;
 
-use crate::answer::{StoredResponse, literal_head};
 use crate::directory::Directory;
+use crate::stored_response::{StoredResponse, literal_head};
 
 /// What was asked so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]

@@ -13,12 +13,12 @@ use spdy_net::protocol::Protocol;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
 use spdy_server::directory::{Directory, DirectoryLimits};
-use spdy_server::learned::LearningLimits;
-use spdy_server::needs::PageResources;
+use spdy_server::learned_resources::LearningLimits;
+use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Hints, Sources};
-use spdy_server::pushing::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
+use spdy_server::site_pusher::{PushConfig, SitePusher};
 
 const SPDY: Protocol = Protocol::Spdy(spdy::Version::V31);
 

@@ -13,11 +13,11 @@ use spdy_frame::compress::{Compression, Deflater};
 use spdy_frame::frame::SynStream;
 use spdy_net::protocol::Protocol;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_server::needs::PageResources;
+use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::Sources;
-use spdy_server::pushing::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
+use spdy_server::site_pusher::{PushConfig, SitePusher};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection that brings bytes, takes all that is sent, and stays open.

@@ -17,7 +17,7 @@ use spdy::{
 };
 use spdy_frame::compress::{Compression, Deflater};
 use spdy_frame::frame::{Data, Headers, RstStream, SynReply, SynStream};
-use spdy_http::names::Names;
+use spdy_http::header_names::Names;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A clock that stands: nothing here may depend on it.

@@ -4,7 +4,7 @@ use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use proptest::prelude::*;
-use spdy_acme::course::{
+use spdy_acme::renewal_schedule::{
     MAX_RETRY_AFTER, MAX_RETRY_DELAY, MIN_RETRY_DELAY, NextAction, RenewalSchedule, renewal_time,
     retry_delay,
 };

@@ -8,12 +8,12 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use rustls::pki_types::CertificateDer;
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_acme::authority::{Authority, OrderFailure, RenewalInfo};
+use spdy_acme::acme_client::{Authority, OrderFailure, RenewalInfo};
+use spdy_acme::certificate_info::{CLOCK_SKEW, CertificateInfo, MAX_LIFETIME, MIN_REMAINING};
 use spdy_acme::certificates::Certificates;
 use spdy_acme::error::AcmeError;
-use spdy_acme::facts::{CLOCK_SKEW, CertificateInfo, MAX_LIFETIME, MIN_REMAINING};
-use spdy_acme::folder::StateDir;
-use spdy_acme::keeper::{EventHandler, RenewalConfig, RenewalEvent, Renewer};
+use spdy_acme::renewer::{EventHandler, RenewalConfig, RenewalEvent, Renewer};
+use spdy_acme::state_dir::StateDir;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
 use spdy_net::tls::identities::Identities;

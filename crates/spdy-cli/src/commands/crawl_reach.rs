@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use spdy_client::config::Config;
-use spdy_dns::guard::AddressRules;
+use spdy_dns::address_rules::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_net::network::{Network, SharedNetwork, SystemNetwork};
 use url::{Host, Url};
@@ -84,7 +84,7 @@ fn literal_address(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(Str
 mod tests {
     use std::net::SocketAddr;
 
-    use spdy_dns::guard::OriginDenial;
+    use spdy_dns::address_rules::OriginDenial;
 
     use super::*;
 

@@ -20,7 +20,7 @@ use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
 use spdy_page::freshness;
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
-use spdy_server::pushing::SitePusher;
+use spdy_server::site_pusher::SitePusher;
 use spdy_server::serve::{
     AccessLogEntry, Log, ServeConfig, ServerOptions, serve_connection, serve_quic,
 };

@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use spdy::server::PushForm;
 use spdy_page::replica::Replica;
-use spdy_server::needs::PageResources;
+use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Hints, Sources};
-use spdy_server::pushing::{PushConfig, SitePusher};
+use spdy_server::site_pusher::{PushConfig, SitePusher};
 use spdy_server::site::Site;
-use spdy_server::visit::DigestKey;
+use spdy_server::session_history::DigestKey;
 
 use crate::commands::Usage;
 

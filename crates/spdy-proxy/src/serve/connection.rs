@@ -23,13 +23,13 @@ use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 use spdy_rewrite::reference::integrity::strip_unrewritten_mark;
-use spdy_server::learned::ResourceLoad;
+use spdy_server::learned_resources::ResourceLoad;
 use spdy_server::push_plan::{
     Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, early_link_value,
     link_value, plan,
 };
-use spdy_server::pushing::is_normal;
-use spdy_server::visit::{SessionHistory as MemoryStore, UrlDigest};
+use spdy_server::site_pusher::is_normal;
+use spdy_server::session_history::{SessionHistory as MemoryStore, UrlDigest};
 
 use crate::cache::public_response::{self, PublicPage, is_html};
 use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};

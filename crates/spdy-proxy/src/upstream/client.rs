@@ -1,7 +1,7 @@
 //! Sends requests to origins, and contacts a failing origin less for a while.
 //!
 //! A site's own origin is where the operator configured it, even in a private network. Other hosts are looked up by a guarded network,
-//! which never leads to a private address (`spdy-dns/guard.rs`). The two never share a connection.
+//! which never leads to a private address (`spdy-dns/address_rules.rs`). The two never share a connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use spdy_client::error::Error;
 use spdy_client::origin::Origin;
 use spdy_client::retry_budget::RetryBudget;
 use spdy_client::route::Route;
-use spdy_client::switch::UpgradeOutcome;
+use spdy_client::upgrade::UpgradeOutcome;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;

@@ -19,7 +19,7 @@ use http::{HeaderValue, Request, Response, StatusCode, Version, header, response
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy_cache::cache_status::{CacheStatus, Forward};
-use spdy_client::switch::UpgradeOutcome;
+use spdy_client::upgrade::UpgradeOutcome;
 use spdy_net::http1::upgrade::UpgradeHandler;
 use spdy_net::latch::Latch;
 use spdy_net::network::BoxIo;

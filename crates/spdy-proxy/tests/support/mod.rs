@@ -13,7 +13,7 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy_dns::guard::AddressRules;
+use spdy_dns::address_rules::AddressRules;
 use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};

@@ -113,7 +113,7 @@ impl Session {
     }
 
     /// As [`request`](Self::request), without a look at the pushes.
-    fn send<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
+    pub(super) fn send<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,

@@ -1,4 +1,4 @@
-//! The server's side: read or take the request, choose, answer.
+//! The server's side of the upgrade: reads or takes the request, chooses the sub-protocol, responds.
 
 use bytes::{Bytes, BytesMut};
 use http::header::{self, HeaderMap, HeaderValue};
@@ -10,8 +10,7 @@ use crate::upgrade::head::{
     has_token, header_map, lines, members, read_head, within, write_headers,
 };
 use crate::upgrade::{
-    ACCEPTED_STREAM_PROTOCOL_VERSIONS, Limits, PROTOCOL, Rewind, STREAM_PROTOCOL_VERSION,
-    UpgradeError, Upgraded,
+    Limits, PROTOCOL, Refusal, Rewind, STREAM_PROTOCOL_VERSION, UpgradeError, Upgraded,
 };
 
 /// Names of a client's offers that a refusal repeats, bytes.

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spdy_acme::facts::CertificateInfo;
+use spdy_acme::certificate_info::CertificateInfo;
 use spdy_net::tls::TlsOptions;
 use spdy_net::tls::certificates::Identity;
 use spdy_proxy::config::Config;

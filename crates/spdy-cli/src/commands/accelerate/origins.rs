@@ -8,9 +8,10 @@ use std::sync::Arc;
 use anyhow::Context;
 use ipnet::Ipv6Net;
 use spdy::runtime::SharedRuntime;
-use spdy_dns::guard::{self, AddressRules};
+use spdy_dns::address_rules;
+use spdy_dns::address_rules::AddressRules;
 use spdy_dns::guarded_network::{GuardedNetwork, RefusalCounts};
-use spdy_dns::outward_network::LoopGuard;
+use spdy_dns::loop_guard::LoopGuard;
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::resolver::config::{ResolverConfig, system_servers};
 use spdy_dns::resolver::{MismatchedReplies, Resolver};
@@ -101,10 +102,10 @@ pub(super) fn rules(
 
 /// The addresses that other hosts may have by `upstream` alone.
 pub(super) fn address_rules(upstream: &UpstreamConfig) -> anyhow::Result<AddressRules> {
-    let mut ports: BTreeSet<u16> = guard::DEFAULT_PORTS.into();
+    let mut ports: BTreeSet<u16> = address_rules::DEFAULT_PORTS.into();
     ports.extend(&upstream.allow_ports);
     let nat64 = ranges::<Ipv6Net>("nat64", "64:ff9b:1::/96", &upstream.nat64)?;
-    if let Some(wrong) = nat64.iter().find(|net| !guard::is_nat64(**net)) {
+    if let Some(wrong) = nat64.iter().find(|net| !address_rules::is_nat64(**net)) {
         let want = "a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052)";
         return Err(Usage(format!("upstream.nat64: want {want}, got {wrong}")).into());
     }

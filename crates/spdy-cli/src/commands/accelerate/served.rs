@@ -7,7 +7,7 @@ use futures_util::future::{Either, select};
 use http::HeaderValue;
 use spdy::runtime::SharedRuntime;
 use spdy_acme::http01::Http01Handler;
-use spdy_acme::proofs::Http01Tokens;
+use spdy_acme::challenge::Http01Tokens;
 use spdy_net::admission::Conduct;
 use spdy_net::connection_slot::ConnectionSlot;
 use spdy_net::error::ConnectionError;

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use serde::Serialize;
-use spdy_dns::guard::{AddressRules, OriginDenial};
+use spdy_dns::address_rules::{AddressRules, OriginDenial};
 use spdy_dns::origin_host;
 use spdy_proxy::config::upstream::UpstreamConfig;
 

@@ -9,7 +9,7 @@ use std::net::{IpAddr, SocketAddr};
 use spdy::runtime::BoxFuture;
 use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
 
-use crate::guard::OriginDenial;
+use crate::address_rules::OriginDenial;
 use crate::own_listeners::OwnListeners;
 
 /// A [`Network`] that connects to none of our own listeners. Refusals are errors of the kind `PermissionDenied` with a [`OriginDenial`]

@@ -22,7 +22,7 @@ pub struct Range {
 
 impl Range {
     /// The range that `address` is denied by, if any. What an address is wrapped in is a matter of
-    /// [`guard`](crate::guard).
+    /// [`guard`](crate::address_rules).
     #[must_use]
     pub fn of(address: IpAddr) -> Option<&'static Self> {
         RANGES.iter().find(|range| range.net.contains(&address))

@@ -1,26 +1,4 @@
-//! The client: one request in, one response out, over the connections it keeps.
-//!
-//! ```no_run
-//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
-//! use std::sync::Arc;
-//!
-//! use spdy::{Body, Priority, SharedRuntime, TokioRuntime};
-//! use spdy_client::client::{Client, Config};
-//! use spdy_net::network::SystemNetwork;
-//!
-//! let runtime = SharedRuntime::new(TokioRuntime::start());
-//! let client = Client::new(runtime, Arc::new(SystemNetwork), Config::default());
-//! let request = http::Request::get("http://localhost:8080/").body(Body::empty())?;
-//! let response = client.send(request, Priority::HIGHEST).await?;
-//! let body = response.into_body().collect_up_to(1 << 20).await?;
-//! # drop(body);
-//! # Ok(())
-//! # }
-//! ```
-//!
-//! Who goes where is decided by the [`Pool`]; here its actions are carried out.
-
-mod attempt;
+//! The client's connections: carries out what the [`Pool`] decides, connects, hands out leases, and closes.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -39,7 +17,7 @@ use spdy_net::shims::wire_observer::HeaderBytes;
 use spdy_net::tls::PeerCertificates;
 use tokio::sync::oneshot;
 
-pub use crate::config::Config;
+use crate::config::Config;
 use crate::connect::{ConnectOutcome, Connector, EstablishedConnection, Phases};
 use crate::dns::Dns;
 use crate::error::Error;
@@ -47,89 +25,43 @@ use crate::origin::Origin;
 use crate::pool::{Action, ConnectionId, Pool, RequestId};
 use crate::route::Route;
 
-/// What the client did so far.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Stats {
-    /// Connections that stood, TLS included.
-    pub connections: u64,
-    /// Of those, how many took up an earlier TLS session.
-    pub resumed: u64,
-    /// Origins that used a connection of another instead of one of their own.
-    pub shared: u64,
-    /// Requests handed to a connection; one that is sent again counts again.
-    pub requests: u64,
-    /// Heads of requests as HTTP/1.1 text, bytes.
-    pub request_header_bytes: u64,
-    /// The same as on the wire (SPDY: block bytes; h2: HEADERS and CONTINUATION payloads; h1: the text itself).
-    pub request_header_bytes_wire: u64,
-    /// Heads of responses as HTTP/1.1 text, bytes.
-    pub response_header_bytes: u64,
-    /// The same as on the wire.
-    pub response_header_bytes_wire: u64,
+pub(super) struct Inner {
+    pub(super) runtime: SharedRuntime,
+    pub(super) config: Arc<Config>,
+    pub(super) connector: Connector,
+    pub(super) state: Mutex<State>,
 }
 
-/// A push that no request claimed.
-#[derive(Debug)]
-pub struct UnclaimedPush {
-    /// Number of its connection, as in [`Timings`](crate::timing::Timings).
-    pub connection: usize,
-    /// The way it came.
-    pub route: Route,
-    /// The push.
-    pub push: Push,
-}
-
-/// Clone it freely; all clones share the connections.
-#[derive(Clone)]
-pub struct Client {
-    inner: Arc<Inner>,
-}
-
-impl std::fmt::Debug for Client {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Client")
-            .field("stats", &self.stats())
-            .finish_non_exhaustive()
-    }
-}
-
-struct Inner {
-    runtime: SharedRuntime,
-    config: Arc<Config>,
-    connector: Connector,
-    state: Mutex<State>,
-}
-
-struct State {
-    pool: Pool,
-    next_request: RequestId,
-    waiting: BTreeMap<RequestId, oneshot::Sender<Result<Lease, Error>>>,
-    live: BTreeMap<ConnectionId, LiveConnection>,
+pub(super) struct State {
+    pub(super) pool: Pool,
+    pub(super) next_request: RequestId,
+    pub(super) waiting: BTreeMap<RequestId, oneshot::Sender<Result<Lease, Error>>>,
+    pub(super) live: BTreeMap<ConnectionId, LiveConnection>,
     /// Header bytes of connections that are gone are in here.
-    stats: Stats,
-    is_closed: bool,
+    pub(super) stats: Stats,
+    pub(super) is_closed: bool,
 }
 
 /// A connection that stands.
-struct LiveConnection {
-    connection: Connection,
+pub(super) struct LiveConnection {
+    pub(super) connection: Connection,
     /// Whom it was opened for.
-    origin: Arc<Origin>,
-    route: Route,
-    certificates: Option<PeerCertificates>,
+    pub(super) origin: Arc<Origin>,
+    pub(super) route: Route,
+    pub(super) certificates: Option<PeerCertificates>,
     /// For the first exchange on it.
-    phases: Option<Phases>,
+    pub(super) phases: Option<Phases>,
 }
 
 /// A place on a connection. Dropped, it is free for the next.
 pub(crate) struct Lease {
-    inner: Arc<Inner>,
-    id: ConnectionId,
-    connection: Connection,
+    pub(super) inner: Arc<Inner>,
+    pub(super) id: ConnectionId,
+    pub(super) connection: Connection,
     /// Whom the connection was opened for.
-    opened_for: Arc<Origin>,
-    route: Route,
-    phases: Phases,
+    pub(super) opened_for: Arc<Origin>,
+    pub(super) route: Route,
+    pub(super) phases: Phases,
 }
 
 impl Drop for Lease {
@@ -152,17 +84,17 @@ impl Drop for Lease {
 }
 
 /// One thing to do once the state is unlocked again.
-enum Step {
+pub(super) enum Step {
     Connect(ConnectionId, Origin),
     Close(Connection),
     Give(Option<oneshot::Sender<Result<Lease, Error>>>, Lease),
 }
 
 /// A request in the queue. Dropped, it leaves it.
-struct QueuedRequest {
-    inner: Arc<Inner>,
-    id: RequestId,
-    lease: oneshot::Receiver<Result<Lease, Error>>,
+pub(super) struct QueuedRequest {
+    pub(super) inner: Arc<Inner>,
+    pub(super) id: RequestId,
+    pub(super) lease: oneshot::Receiver<Result<Lease, Error>>,
 }
 
 impl Drop for QueuedRequest {
@@ -176,172 +108,13 @@ impl Drop for QueuedRequest {
     }
 }
 
-impl Client {
-    /// A client on `runtime` whose bytes and names come from `network`.
-    #[must_use]
-    pub fn new(runtime: SharedRuntime, network: SharedNetwork, config: Config) -> Self {
-        let config = Arc::new(config);
-        let dns = Dns::new(
-            runtime.clone(),
-            network.clone(),
-            config.dns_ttl,
-            &config.resolve,
-            &config.aliases,
-        );
-        let connector = Connector {
-            runtime: runtime.clone(),
-            network,
-            dns,
-            config: config.clone(),
-        };
-        let pool = Pool::new(
-            &config.protocols,
-            config.http1_connections,
-            config.idle_timeout,
-        )
-        .with_plain_protocol(config.plain_protocol)
-        .with_host_protocols(config.host_protocols.clone());
-        let pool = match config.http1_idle_timeout {
-            Some(timeout) => pool
-                .with_http1_idle_timeout(timeout)
-                .with_sweep_interval(config.idle_timeout),
-            None => pool,
-        };
-        let state = State {
-            pool,
-            next_request: 0,
-            waiting: BTreeMap::new(),
-            live: BTreeMap::new(),
-            stats: Stats::default(),
-            is_closed: false,
-        };
-        let inner = Inner {
-            runtime,
-            config,
-            connector,
-            state: Mutex::new(state),
-        };
-        Self {
-            inner: Arc::new(inner),
-        }
-    }
-
-    /// Sends `request`, whose URI is absolute. The response's extensions hold its
-    /// [`Timings`](crate::timing::Timings) and its [`Route`].
-    ///
-    /// Requests that must wait (six connections busy, session still being set up, session full) go by
-    /// priority, then in the order of these calls: the queue is entered here, not at the first poll.
-    pub fn send(
-        &self,
-        request: Request<Body>,
-        priority: Priority,
-    ) -> BoxFuture<Result<Response<Body>, Error>> {
-        let origin = match Origin::of(request.uri()) {
-            Ok(origin) => origin,
-            Err(error) => return Box::pin(async { Err(error) }),
-        };
-        let queued = self.inner.enqueue(&origin, priority);
-        let inner = self.inner.clone();
-        Box::pin(async move { inner.exchange(origin, request, priority, queued?).await })
-    }
-
-    /// True if a request for `origin` waits for another's HTTP/1.1 exchange to end: the limit of connections is
-    /// reached.
-    #[must_use]
-    pub fn is_full(&self, origin: &Origin) -> bool {
-        self.inner.lock().pool.is_full(origin)
-    }
-
-    pub(crate) fn connector(&self) -> &Connector {
-        &self.inner.connector
-    }
-
-    /// What was done so far.
-    #[must_use]
-    pub fn stats(&self) -> Stats {
-        let state = self.inner.lock();
-        let live = state
-            .live
-            .values()
-            .map(|live| live.connection.header_bytes());
-        live.fold(state.stats, with_wire_bytes)
-    }
-
-    /// What was pushed, and no request has claimed so far, by connection and then in the order in which it
-    /// came; dropped, it is cancelled.
-    #[must_use]
-    pub fn take_pushes(&self) -> Vec<UnclaimedPush> {
-        let state = self.inner.lock();
-        let live: Vec<_> = state
-            .live
-            .iter()
-            .map(|(id, live)| (*id, live.route, live.connection.clone()))
-            .collect();
-        drop(state);
-        let mut all = Vec::new();
-        for (id, route, connection) in live {
-            all.extend(
-                connection
-                    .take_pushes()
-                    .into_iter()
-                    .map(|push| UnclaimedPush {
-                        connection: usize::try_from(id).unwrap_or(usize::MAX),
-                        route,
-                        push,
-                    }),
-            );
-        }
-        all
-    }
-
-    /// Ends every connection in order: requests in the queue fail, exchanges that are open end first.
-    pub async fn close(&self) {
-        let connections: Vec<Connection> = {
-            let mut state = self.inner.lock();
-            state.is_closed = true;
-            let lost = state.pool.clear();
-            let waiting: Vec<_> = lost
-                .iter()
-                .filter_map(|request| state.waiting.remove(request))
-                .collect();
-            let live = state
-                .live
-                .values()
-                .map(|live| live.connection.clone())
-                .collect();
-            drop(state);
-            for request in waiting {
-                let _ = request.send(Err(Error::Closed));
-            }
-            live
-        };
-        let ended: Vec<_> = connections.iter().map(Connection::closed).collect();
-        connections.iter().for_each(Connection::close);
-        drop(connections);
-        let all = Box::pin(async {
-            for connection in ended {
-                connection.await;
-            }
-        });
-        let runtime = &self.inner.runtime;
-        let deadline = runtime.sleep_until(runtime.now() + self.inner.config.close_timeout);
-        select(all, deadline).await;
-    }
-}
-
-fn with_wire_bytes(mut stats: Stats, bytes: HeaderBytes) -> Stats {
-    stats.request_header_bytes_wire += bytes.sent;
-    stats.response_header_bytes_wire += bytes.received;
-    stats
-}
-
 impl Inner {
-    fn lock(&self) -> MutexGuard<'_, State> {
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock()
     }
 
     /// Puts a request in the queue of `origin`.
-    fn enqueue(
+    pub(super) fn enqueue(
         self: &Arc<Self>,
         origin: &Origin,
         priority: Priority,
@@ -373,7 +146,7 @@ impl Inner {
 
     /// Carries out what the pool decided. The decisions are taken out under the very lock under which
     /// they were made: a connection that was chosen cannot be gone before its request has it.
-    fn apply_pool_actions(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
+    pub(super) fn apply_pool_actions(self: &Arc<Self>, mut state: MutexGuard<'_, State>) {
         let mut steps = Vec::new();
         while let Some(action) = state.pool.poll_action() {
             steps.push(match action {
@@ -411,7 +184,7 @@ impl Inner {
     }
 
     /// Connects in a task of its own: the request may get another connection first, or be dropped.
-    fn connect(self: &Arc<Self>, id: ConnectionId, origin: Origin) {
+    pub(super) fn connect(self: &Arc<Self>, id: ConnectionId, origin: Origin) {
         let (weak, connector) = (Arc::downgrade(self), self.connector.clone());
         self.runtime.spawn(Box::pin(async move {
             let mut may_share = connector.config.ip_pooling;
@@ -442,7 +215,11 @@ impl Inner {
     }
 
     /// A connection of another origin that `origin`, which lives at `addresses`, may use.
-    fn find_shareable(&self, origin: &Origin, addresses: &[IpAddr]) -> Option<ConnectionId> {
+    pub(super) fn find_shareable(
+        &self,
+        origin: &Origin,
+        addresses: &[IpAddr],
+    ) -> Option<ConnectionId> {
         let tls = self.config.tls.as_ref()?;
         let state = self.lock();
         let standing = state.pool.joinable(origin).filter_map(|id| {
@@ -460,7 +237,7 @@ impl Inner {
     }
 
     /// Gives up connecting `id` for a connection that stands; `false` if that is no longer possible.
-    fn join(self: &Arc<Self>, id: ConnectionId, other: ConnectionId) -> bool {
+    pub(super) fn join(self: &Arc<Self>, id: ConnectionId, other: ConnectionId) -> bool {
         let mut state = self.lock();
         let joined = state.pool.joined(self.runtime.now(), id, other);
         state.stats.shared += u64::from(joined);
@@ -468,7 +245,7 @@ impl Inner {
         joined
     }
 
-    fn handle_connected(
+    pub(super) fn handle_connected(
         self: &Arc<Self>,
         id: ConnectionId,
         origin: Origin,
@@ -513,7 +290,7 @@ impl Inner {
         }));
     }
 
-    fn handle_connect_failed(self: &Arc<Self>, id: ConnectionId, error: &Error) {
+    pub(super) fn handle_connect_failed(self: &Arc<Self>, id: ConnectionId, error: &Error) {
         let mut state = self.lock();
         let lost = state.pool.connect_failed(self.runtime.now(), id);
         let waiting: Vec<_> = lost
@@ -528,7 +305,7 @@ impl Inner {
     }
 
     /// An exchange is over and its connection goes on.
-    fn ended(self: &Arc<Self>, id: ConnectionId) {
+    pub(super) fn ended(self: &Arc<Self>, id: ConnectionId) {
         let mut state = self.lock();
         let now = self.runtime.now();
         let State { live, pool, .. } = &mut *state;
@@ -544,7 +321,7 @@ impl Inner {
     }
 
     /// A connection is gone.
-    fn handle_closed(self: &Arc<Self>, id: ConnectionId) {
+    pub(super) fn handle_closed(self: &Arc<Self>, id: ConnectionId) {
         let mut state = self.lock();
         state.pool.closed(self.runtime.now(), id);
         let gone = state.remove(id);
@@ -555,7 +332,7 @@ impl Inner {
 
 impl State {
     /// Tells the pool which connections of `origin` take nothing new, and how much the others take.
-    fn update_pool_limits(&mut self, now: spdy_clock::Instant, origin: &Origin) {
+    pub(super) fn update_pool_limits(&mut self, now: spdy_clock::Instant, origin: &Origin) {
         let ids: Vec<_> = self.pool.connections_of(origin).collect();
         for id in ids {
             let Some(live) = self.live.get(&id) else {
@@ -570,7 +347,7 @@ impl State {
     }
 
     /// Takes a connection out, keeping its counts.
-    fn remove(&mut self, id: ConnectionId) -> Option<LiveConnection> {
+    pub(super) fn remove(&mut self, id: ConnectionId) -> Option<LiveConnection> {
         let gone = self.live.remove(&id)?;
         self.stats = with_wire_bytes(self.stats, gone.connection.header_bytes());
         Some(gone)

@@ -8,9 +8,9 @@ use spdy_page::named::{in_css, in_html};
 use spdy_page::replica::{Kind, Replica};
 use url::Url;
 
-use crate::answer::StoredResponse;
 use crate::directory::Directory;
 use crate::push_plan::PushCandidate;
+use crate::stored_response::StoredResponse;
 
 /// Things that are kept of one page.
 const MAX_RESOURCES_PER_PAGE: usize = 256;

@@ -1,7 +1,7 @@
-//! Sends along with each page what it needs: the plan of `push_plan.rs`, carried out.
+//! Sends the resources of a page with it: carries out the plan of `push_plan.rs`.
 //!
 //! ```text
-//! request ----------> Visit (this session)     Learned (all networks)     Needs (the site)
+//! request ----------> SessionHistory           LearnedResources           PageResources
 //!    |                  |                        |                        |
 //! response 200 --note---+---- wishes ------------+------------------------'
 //!    |                             `--> plan --> Pusher::push, one by one --refused--+
@@ -22,18 +22,19 @@ use spdy::runtime::SharedRuntime;
 use spdy_net::handler::{Pusher, RequestInfo};
 use spdy_page::replica::Kind;
 
-use crate::answer::StoredResponse;
 use crate::associated_content::parse_associated_content;
-use crate::learned::{LearnedResources, LearningLimits, ResourceLoad};
+use crate::learned_resources::{LearnedResources, LearningLimits, ResourceLoad};
 use crate::link_header::parse_links;
-use crate::needs::{self, PageResources};
+use crate::page_resources;
+use crate::page_resources::PageResources;
 use crate::push_plan::{
     Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, Sources, link_value,
     plan,
 };
 use crate::respond::add_date;
+use crate::session_history::{DigestKey, SessionHistory};
 use crate::site::Site;
-use crate::visit::{DigestKey, SessionHistory};
+use crate::stored_response::StoredResponse;
 
 const ASSOCIATED_CONTENT: HeaderName = HeaderName::from_static("x-associated-content");
 const SUBRESOURCE: HeaderName = HeaderName::from_static("x-subresource");
@@ -215,7 +216,7 @@ impl SessionPusher {
         let is_exact = is_normal(&thing.to_string())
             && (thing.query().is_none() || self.site.directory().is_none());
         let answer = self.answer(thing).filter(|_| is_exact);
-        answer.is_some_and(|answer| needs::kind(answer) != Kind::Document)
+        answer.is_some_and(|answer| page_resources::kind(answer) != Kind::Document)
     }
 
     /// What is said that `page` needs: by the response, by the site, by the past.
@@ -265,7 +266,7 @@ impl SessionPusher {
     /// The kind of the site's own answer to a GET of `url`, if its content type states one. Clients are not trusted to know it.
     fn known_kind(&self, url: &str) -> Option<Kind> {
         let answer = self.answer(&url.parse().ok()?)?;
-        Some(needs::kind(answer)).filter(|kind| *kind != Kind::Other)
+        Some(page_resources::kind(answer)).filter(|kind| *kind != Kind::Other)
     }
 
     fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<PushCandidate>) -> Plan {
@@ -280,7 +281,7 @@ impl SessionPusher {
             match self.answer(uri) {
                 Some(answer) => CandidateState::Available {
                     bytes: answer.body.len(),
-                    kind: needs::kind(answer),
+                    kind: page_resources::kind(answer),
                 },
                 None => CandidateState::Unavailable,
             }

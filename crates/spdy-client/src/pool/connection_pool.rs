@@ -26,8 +26,7 @@ use spdy_frame::priority::Priority;
 use spdy_net::protocol::Protocol;
 
 use crate::origin::Origin;
-
-mod sweep;
+use crate::pool::idle_sweep::Sweep;
 
 /// Names a request; later ones are greater.
 pub type RequestId = u64;
@@ -60,7 +59,7 @@ pub enum Action {
 
 /// What an origin is known to speak.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-enum Multiplexing {
+pub(super) enum Multiplexing {
     /// The first connection will tell.
     Unknown,
     /// One exchange at a time.
@@ -80,18 +79,18 @@ impl From<Protocol> for Multiplexing {
 }
 
 #[derive(Debug)]
-struct OriginState {
-    multiplexing: Multiplexing,
+pub(super) struct OriginState {
+    pub(super) multiplexing: Multiplexing,
     /// Level, then order.
-    queue: BTreeSet<(u8, RequestId)>,
+    pub(super) queue: BTreeSet<(u8, RequestId)>,
     /// Its own, and those that it is a guest of.
-    connections: BTreeSet<ConnectionId>,
+    pub(super) connections: BTreeSet<ConnectionId>,
     /// It was turned away as a guest.
-    is_sharing_rejected: bool,
+    pub(super) is_sharing_rejected: bool,
 }
 
 #[derive(Debug)]
-enum State {
+pub(super) enum State {
     Connecting,
     Up {
         limit: usize,
@@ -107,28 +106,28 @@ enum State {
 }
 
 #[derive(Debug)]
-struct Connection {
-    origin: Origin,
+pub(super) struct Connection {
+    pub(super) origin: Origin,
     /// Origins that joined, in their order.
-    guests: Vec<Origin>,
-    state: State,
+    pub(super) guests: Vec<Origin>,
+    pub(super) state: State,
 }
 
 /// The requests and connections of one client.
 #[derive(Debug)]
 pub struct Pool {
-    protocols: Vec<Protocol>,
-    plain_protocol: Protocol,
-    host_protocols: BTreeMap<String, Protocol>,
-    http1_connections: usize,
-    idle_timeout: Duration,
-    http1_idle_timeout: Duration,
-    hosts: BTreeMap<Origin, OriginState>,
-    connections: BTreeMap<ConnectionId, Connection>,
-    queued: BTreeMap<RequestId, (Origin, u8)>,
-    next_connection: ConnectionId,
-    actions: VecDeque<Action>,
-    sweep: Option<sweep::Sweep>,
+    pub(super) protocols: Vec<Protocol>,
+    pub(super) plain_protocol: Protocol,
+    pub(super) host_protocols: BTreeMap<String, Protocol>,
+    pub(super) http1_connections: usize,
+    pub(super) idle_timeout: Duration,
+    pub(super) http1_idle_timeout: Duration,
+    pub(super) hosts: BTreeMap<Origin, OriginState>,
+    pub(super) connections: BTreeMap<ConnectionId, Connection>,
+    pub(super) queued: BTreeMap<RequestId, (Origin, u8)>,
+    pub(super) next_connection: ConnectionId,
+    pub(super) actions: VecDeque<Action>,
+    pub(super) sweep: Option<Sweep>,
 }
 
 impl Pool {
@@ -473,7 +472,7 @@ impl Pool {
         }
     }
 
-    fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
+    pub(super) fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let connection = self.connections.remove(&id)?;
         for origin in connection.guests.iter().chain([&connection.origin]) {
             if let Some(host) = self.hosts.get_mut(origin) {

@@ -27,9 +27,11 @@ use url::Url;
 
 use crate::account::Accounts;
 use crate::error::AcmeError;
-use crate::folder::StateDir;
-use crate::proofs::ChallengeMethod;
+use crate::settings::{authority_error, is_problem};
+use crate::state_dir::StateDir;
 use crate::transport::Transport;
+
+pub use crate::settings::AcmeSettings;
 
 /// For all of an order: an authority looks from several places, and waits for their names.
 pub const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
@@ -67,35 +69,6 @@ pub struct RenewalInfo {
     pub window: Range<SystemTime>,
     /// When to poll again.
     pub again: Duration,
-}
-
-/// Which authority, and our account there. The caller has read the authority's terms, and agreed.
-#[derive(Clone)]
-pub struct AcmeSettings {
-    /// URL of its directory (RFC 8555 §7.1.1).
-    pub directory: Url,
-    /// Contact addresses, as URLs (`mailto:`); sent only when the account is created.
-    pub contact: Vec<String>,
-    /// The account that we have with it otherwise, and its key (§7.3.4).
-    pub external_account: Option<(String, Vec<u8>)>,
-    /// What kind of certificate is wanted, where it has several.
-    pub profile: Option<String>,
-    /// How names are proven.
-    pub way: ChallengeMethod,
-}
-
-impl std::fmt::Debug for AcmeSettings {
-    /// Without the key of the account.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let account = self.external_account.as_ref().map(|(id, _)| id);
-        f.debug_struct("Settings")
-            .field("directory", &self.directory.as_str())
-            .field("contact", &self.contact)
-            .field("external_account", &account)
-            .field("profile", &self.profile)
-            .field("way", &self.way)
-            .finish()
-    }
 }
 
 /// An authority that speaks ACME.
@@ -248,7 +221,7 @@ impl Inner {
         if let Some(replaced) = held.and_then(|held| CertificateIdentifier::try_from(held).ok()) {
             match account.new_order(&wanted().replaces(replaced)).await {
                 // Some do not know of replacing, or not of this one. One that was rate limited would be so again.
-                Err(error) if !is(&error, "rateLimited") => {
+                Err(error) if !is_problem(&error, "rateLimited") => {
                     tracing::debug!(%error, "the order replaces nothing");
                 }
                 ordered => return ordered.map_err(said),
@@ -262,7 +235,7 @@ impl Inner {
         &self,
         order: &mut Order,
         names: &[String],
-    ) -> Result<Vec<crate::proofs::ActiveChallenge>, AcmeError> {
+    ) -> Result<Vec<crate::challenge::ActiveChallenge>, AcmeError> {
         let way = &self.settings.way;
         let mut shown = Vec::new();
         let mut authorizations = order.authorizations();
@@ -359,23 +332,6 @@ impl Inner {
     }
 }
 
-/// What the authority answered when `what` was wanted of it.
-pub(crate) fn authority_error(
-    settings: &AcmeSettings,
-    what: &'static str,
-    source: Error,
-) -> AcmeError {
-    let directory = settings.directory.to_string();
-    match is(&source, "accountDoesNotExist") {
-        true => AcmeError::Account { directory },
-        false => AcmeError::Authority {
-            directory,
-            what,
-            source,
-        },
-    }
-}
-
 /// A kind of challenge as authorities call it.
 fn challenge_name(kind: &ChallengeType) -> &str {
     match kind {
@@ -385,15 +341,6 @@ fn challenge_name(kind: &ChallengeType) -> &str {
         ChallengeType::Unknown(other) => other,
         _ => "another",
     }
-}
-
-/// Whether it is a problem of this kind (RFC 8555 §6.7).
-fn is(error: &Error, kind: &str) -> bool {
-    let Error::Api(problem) = error else {
-        return false;
-    };
-    let told = problem.r#type.as_deref().unwrap_or_default();
-    told.strip_prefix("urn:ietf:params:acme:error:") == Some(kind)
 }
 
 /// A key of its own for each certificate, and the request that it signs.

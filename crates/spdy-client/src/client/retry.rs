@@ -1,4 +1,4 @@
-//! One request on its way: sent, sent again where it may be, and its answer told from where it came.
+//! Sends one request, and decides whether it is sent again: on another connection, to the origin itself, or not at all.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,14 +13,15 @@ use spdy_frame::priority::Priority;
 use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
 use spdy_net::error::{ExchangeError, Retry};
 
-use super::{Inner, Lease, LiveConnection, QueuedRequest};
+use crate::client::connections::{Inner, Lease, LiveConnection, QueuedRequest};
+use crate::client::{Inner, Lease, LiveConnection, QueuedRequest};
 use crate::connect::Phases;
 use crate::error::{Error, TimeoutPhase};
 use crate::exchange::{BodyReplay, BodyTimeout, LeasedBody};
 use crate::origin::Origin;
 use crate::route::Route;
 use crate::timing::Timings;
-use crate::upload::UploadProgress;
+use crate::upload_progress::UploadProgress;
 
 /// So much before a server says it closes a connection it is not used any more.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);

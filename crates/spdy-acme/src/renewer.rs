@@ -17,11 +17,11 @@ use spdy_net::tls::certificates::Identity;
 use spdy_net::wall_clock::WallClock;
 use tokio::sync::Semaphore;
 
-use crate::authority::{Authority, OrderFailure};
+use crate::acme_client::{Authority, OrderFailure};
 use crate::certificates::{Certificates, LoadedCertificate};
-use crate::course::{NextAction, RenewalSchedule};
 use crate::error::AcmeError;
-use crate::folder::StateDir;
+use crate::renewal_schedule::{NextAction, RenewalSchedule};
+use crate::state_dir::StateDir;
 
 /// Orders that are open at the same time.
 const MAX_CONCURRENT_ORDERS: usize = 4;

@@ -19,7 +19,7 @@ use crate::resolver::cache::{Cache, CachedAnswer, NegativeAnswer};
 use crate::resolver::config::ResolverConfig;
 use crate::resolver::exchange::ask;
 use crate::resolver::reply::{Question, Reply};
-use crate::resolver::unwanted::{MismatchedReplies, SpoofBudget};
+use crate::resolver::spoof_budget::{MismatchedReplies, SpoofBudget};
 use crate::zones::SharedZones;
 
 /// A resolver, and the network it stands on. Clones share what they know.

@@ -5,7 +5,7 @@
 //! about to be used.
 //!
 //! ```text
-//!  address ──▶ canonical ──▶ in `deny`?  ──▶ in `allow`? ──▶ in a row of ranges.rs? ──▶ allowed
+//!  address ──▶ canonical ──▶ in `deny`?  ──▶ in `allow`? ──▶ in a row of special_ranges.rs? ──▶ allowed
 //!              v4-mapped         │ yes          │ yes            │ yes
 //!              is IPv4           ▼              ▼                ▼
 //!                              denied        allowed           denied
@@ -23,7 +23,7 @@ use ipnet::{IpNet, Ipv6Net};
 
 use crate::origin_host::{self, HostError};
 use crate::own_listeners::OwnListeners;
-use crate::ranges::Range;
+use crate::special_ranges::Range;
 
 /// Default ports of origins: HTTPS and HTTP.
 pub const DEFAULT_PORTS: [u16; 2] = [443, 80];
