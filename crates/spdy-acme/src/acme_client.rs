@@ -23,7 +23,6 @@ use spdy_net::network::SharedNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 use spdy_net::tls::certificates::{Identity, certificates_from_pem};
-use url::Url;
 
 use crate::account::Accounts;
 use crate::error::AcmeError;

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use spdy_clock::Instant;
 use spdy_frame::version::Version;
 
-use crate::capture::reader::Record;
+use crate::capture::Record;
 use crate::conversation::{Context, Conversation};
 use crate::direction::Direction;
 use crate::event::{DetectionMethod, Event, EventKind, SessionInfo};

@@ -30,9 +30,9 @@ use spdy_page::head;
 use spdy_page::replica::{Exchange, Replica};
 use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Sources};
-use spdy_server::site_pusher::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection, serve_quic};
 use spdy_server::site::Site;
+use spdy_server::site_pusher::{PushConfig, SitePusher};
 
 use crate::accelerator::choice::Accelerator;
 use crate::accelerator::site::OperatorConfig;

@@ -14,9 +14,9 @@ use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, KeyParts, Scope};
 use spdy_cache::policy::Policy;
+use spdy_cache::purge_tags::PurgeTag;
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
-use spdy_cache::purge_tags::PurgeTag;
 use spdy_proxy::cache::disk::store::DiskStore;
 
 const ROOM: u64 = 10 << 20;

@@ -10,8 +10,8 @@
 //! ```
 
 use bytes::{Buf, Bytes};
-use spdy_cache::shared_tier::PurgeTarget;
 use spdy_cache::purge_tags::PurgeTag;
+use spdy_cache::shared_tier::PurgeTarget;
 
 const VERSION: u8 = 1;
 const HEAD_BYTES: usize = 18;

@@ -14,9 +14,9 @@ use std::collections::VecDeque;
 
 use http::HeaderMap;
 use spdy_cache::key::Key;
-use spdy_cache::shared_tier::PurgeVersion;
 use spdy_cache::purge_tags;
 use spdy_cache::purge_tags::PurgeTag;
+use spdy_cache::shared_tier::PurgeVersion;
 
 use crate::purge_entry::{Entry, PurgeEvent};
 
@@ -150,8 +150,8 @@ impl<'a> PurgeSubject<'a> {
 #[cfg(test)]
 mod tests {
     use spdy_cache::key::KeyParts;
-    use spdy_cache::shared_tier::PurgeTarget;
     use spdy_cache::purge_tags::PurgeTag;
+    use spdy_cache::shared_tier::PurgeTarget;
 
     use super::*;
     use crate::purge_entry::Writer;

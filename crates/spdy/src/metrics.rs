@@ -12,23 +12,6 @@
 //!
 //! ```
 //! use spdy::metrics::Metrics;
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() {
-//! let metrics = Metrics::new();
-//! let builder = spdy::server::Builder::default().metrics(&metrics);
-//! # let (near, io) = tokio::io::duplex(4096);
-//! let (accept, connection) = builder.handshake(io, spdy::SharedRuntime::tokio());
-//!
-//! let servers = metrics.snapshot().server;
-//! let [(version, sessions), ..] = servers.sessions;
-//! assert_eq!((version, sessions.open, sessions.total), (spdy::Version::V31, 1, 1));
-//! assert_eq!(servers.exchanges.requests, 0);
-//! # drop((near, accept, connection));
-//! # }
-//! ```
-//!
-//! Limits that peers met are in [`Stats::limits`], by the names of [`Limit`](crate::Limit).
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -20,11 +20,11 @@ use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
 use spdy_page::freshness;
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
-use spdy_server::site_pusher::SitePusher;
 use spdy_server::serve::{
     AccessLogEntry, Log, ServeConfig, ServerOptions, serve_connection, serve_quic,
 };
 use spdy_server::site::Site;
+use spdy_server::site_pusher::SitePusher;
 
 use crate::commands::header_args::BlockArgs;
 use crate::commands::pages::open_replica;

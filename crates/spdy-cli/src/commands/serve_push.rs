@@ -6,9 +6,9 @@ use spdy::server::PushForm;
 use spdy_page::replica::Replica;
 use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::{Budget, Hints, Sources};
-use spdy_server::site_pusher::{PushConfig, SitePusher};
-use spdy_server::site::Site;
 use spdy_server::session_history::DigestKey;
+use spdy_server::site::Site;
+use spdy_server::site_pusher::{PushConfig, SitePusher};
 
 use crate::commands::Usage;
 

@@ -4,27 +4,22 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::{Arc, Weak};
 
-use futures_util::future::select;
-use http::{Request, Response};
 use parking_lot::{Mutex, MutexGuard};
-use spdy::body::Body;
-use spdy::client::Push;
-use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::Connection;
-use spdy_net::network::SharedNetwork;
-use spdy_net::shims::wire_observer::HeaderBytes;
 use spdy_net::tls::PeerCertificates;
 use tokio::sync::oneshot;
 
+use crate::client::stats::{Stats, with_wire_bytes};
 use crate::config::Config;
 use crate::connect::{ConnectOutcome, Connector, EstablishedConnection, Phases};
-use crate::dns::Dns;
 use crate::error::Error;
 use crate::origin::Origin;
 use crate::pool::{Action, ConnectionId, Pool, RequestId};
 use crate::route::Route;
 
+/// What all clones of the client share.
 pub(super) struct Inner {
     pub(super) runtime: SharedRuntime,
     pub(super) config: Arc<Config>,
@@ -32,6 +27,7 @@ pub(super) struct Inner {
     pub(super) state: Mutex<State>,
 }
 
+/// The state under the lock.
 pub(super) struct State {
     pub(super) pool: Pool,
     pub(super) next_request: RequestId,

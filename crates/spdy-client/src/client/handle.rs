@@ -1,50 +1,27 @@
 //! The client's handle: sends requests, and gives counters and unclaimed pushes.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 
 use futures_util::future::select;
 use http::{Request, Response};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use spdy::body::Body;
 use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_net::connection::Connection;
 use spdy_net::network::SharedNetwork;
-use spdy_net::shims::wire_observer::HeaderBytes;
-use spdy_net::tls::PeerCertificates;
-use tokio::sync::oneshot;
 
+use crate::client::connections::{Inner, State};
+use crate::client::stats::{Stats, with_wire_bytes};
 use crate::config::Config;
-use crate::connect::{ConnectOutcome, Connector, EstablishedConnection, Phases};
+use crate::connect::Connector;
 use crate::dns::Dns;
 use crate::error::Error;
 use crate::origin::Origin;
-use crate::pool::{Action, ConnectionId, Pool, RequestId};
+use crate::pool::Pool;
 use crate::route::Route;
-
-/// What the client did so far.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct Stats {
-    /// Connections that stood, TLS included.
-    pub connections: u64,
-    /// Of those, how many took up an earlier TLS session.
-    pub resumed: u64,
-    /// Origins that used a connection of another instead of one of their own.
-    pub shared: u64,
-    /// Requests handed to a connection; one that is sent again counts again.
-    pub requests: u64,
-    /// Heads of requests as HTTP/1.1 text, bytes.
-    pub request_header_bytes: u64,
-    /// The same as on the wire (SPDY: block bytes; h2: HEADERS and CONTINUATION payloads; h1: the text itself).
-    pub request_header_bytes_wire: u64,
-    /// Heads of responses as HTTP/1.1 text, bytes.
-    pub response_header_bytes: u64,
-    /// The same as on the wire.
-    pub response_header_bytes_wire: u64,
-}
 
 /// A push that no request claimed.
 #[derive(Debug)]
@@ -222,10 +199,4 @@ impl Client {
         let deadline = runtime.sleep_until(runtime.now() + self.inner.config.close_timeout);
         select(all, deadline).await;
     }
-}
-
-fn with_wire_bytes(mut stats: Stats, bytes: HeaderBytes) -> Stats {
-    stats.request_header_bytes_wire += bytes.sent;
-    stats.response_header_bytes_wire += bytes.received;
-    stats
 }

@@ -24,8 +24,10 @@
 mod connections;
 mod handle;
 mod retry;
+mod stats;
 
-pub use crate::client::handle::{Client, Stats, UnclaimedPush};
+pub use crate::client::handle::{Client, UnclaimedPush};
+pub use crate::client::stats::Stats;
 pub use crate::config::Config;
 
 pub(crate) use crate::client::connections::Lease;

@@ -8,8 +8,8 @@ use parking_lot::RwLock;
 use spdy_cache::body::{Body, BodyBuilder};
 use spdy_cache::key::Key;
 use spdy_cache::memory_store::{Object, PurgeMode, Store, StoreConfig, StoreCounters};
-use spdy_cache::stored::Stored;
 use spdy_cache::purge_tags::PurgeTag;
+use spdy_cache::stored::Stored;
 
 /// A store behind a lock: hits share it.
 #[derive(Debug)]

@@ -8,9 +8,9 @@ use http::{HeaderMap, Uri, response};
 use parking_lot::{Mutex, MutexGuard};
 use spdy_cache::invalidate::{invalidated_by, is_safe};
 use spdy_cache::key::{Key, KeyParts, Scope};
-use spdy_cache::shared_tier::{PurgeTarget, PurgeVersion};
 use spdy_cache::memory_store::PurgeMode;
 use spdy_cache::purge_tags::{PurgeTag, invalidated_groups};
+use spdy_cache::shared_tier::{PurgeTarget, PurgeVersion};
 use spdy_rewrite::reference::integrity;
 
 use crate::admin::handler;

@@ -14,8 +14,8 @@ use std::time::{Duration, SystemTime};
 use futures_util::future::{Either, select};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::key::Key;
-use spdy_cache::shared_tier::SharedTier;
 use spdy_cache::memory_store::Object;
+use spdy_cache::shared_tier::SharedTier;
 use spdy_cache::stored::Stored;
 
 use crate::cache::disk::store::DiskStore;

@@ -28,8 +28,8 @@ use spdy_server::push_plan::{
     Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, early_link_value,
     link_value, plan,
 };
-use spdy_server::site_pusher::is_normal;
 use spdy_server::session_history::{SessionHistory as MemoryStore, UrlDigest};
+use spdy_server::site_pusher::is_normal;
 
 use crate::cache::public_response::{self, PublicPage, is_html};
 use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};

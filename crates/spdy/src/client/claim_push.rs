@@ -23,7 +23,7 @@ use spdy_session::limit::Limit;
 use crate::client::push_parent::PushParent;
 use crate::error::Error;
 use crate::session::entry::{Entry, Inbound, Opening};
-use crate::session::shared::State;
+use crate::session::state::State;
 
 /// Request headers that make an answer differ from that to a plain GET.
 const CONDITIONS: [HeaderName; 6] = [

@@ -11,7 +11,8 @@ use spdy_session::session::Stats;
 
 use crate::error::Error;
 use crate::session::incoming::{Incoming, poll_next, refuse_all, try_next};
-use crate::session::shared::{Shared, State};
+use crate::session::shared::Shared;
+use crate::session::state::State;
 use crate::stream::{OpenOptions, Stream, open_raw};
 
 /// The streams that the peer opens, at most `max_concurrent_streams` of them waiting. Dropping it shuts

@@ -15,7 +15,8 @@ use crate::error::Error;
 use crate::server::responder::{Kind, Responder, ResponseBodyFuture};
 use crate::session::block_check;
 use crate::session::entry::Entry;
-use crate::session::shared::{Shared, State};
+use crate::session::shared::Shared;
+use crate::session::state::State;
 use crate::session::stream_ref::StreamRef;
 
 /// The stream that a request came on, found in the request's extensions: its number, its priority, and

@@ -19,7 +19,7 @@ use spdy_session::limit::Limit;
 use crate::client::push_parent::PushParent;
 use crate::error::Error;
 use crate::session::entry::{Entry, Inbound, OnMismatch, Opening};
-use crate::session::shared::State;
+use crate::session::state::State;
 
 /// Logs which limit ended a session. Peers that vanish exceed deadlines every day; any other limit matters
 /// to the operator of the server.

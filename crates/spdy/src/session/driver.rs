@@ -410,7 +410,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
 impl<T> Connection<T> {
     /// Passes an event to the machine, and dispatches its effects.
-    fn update(&mut self, happened: impl FnOnce(&mut crate::session::shared::State, Instant)) {
+    fn update(&mut self, happened: impl FnOnce(&mut crate::session::state::State, Instant)) {
         let (shared, woken) = (&self.shared, &mut self.woken);
         let now = shared.runtime.now();
         let awake = shared.look(|state| {

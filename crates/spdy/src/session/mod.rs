@@ -9,4 +9,5 @@ pub(crate) mod entry;
 pub(crate) mod incoming;
 pub(crate) mod run_watch;
 pub(crate) mod shared;
+pub(crate) mod state;
 pub(crate) mod stream_ref;

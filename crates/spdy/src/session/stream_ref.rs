@@ -10,7 +10,8 @@ use spdy_frame::stream_id::StreamId;
 
 use crate::error::Error;
 use crate::session::entry::{Entry, Inbound, register};
-use crate::session::shared::{Shared, State};
+use crate::session::shared::Shared;
+use crate::session::state::State;
 use crate::trace::{self, StreamEnd};
 
 /// One owner of a stream.

@@ -69,7 +69,6 @@
 //! ```
 
 mod accept;
-mod accept;
 mod builders;
 mod channel;
 mod close_last;
@@ -77,7 +76,6 @@ mod connect;
 mod error;
 mod head;
 mod refusal;
-mod rewind;
 mod rewind;
 mod switch;
 

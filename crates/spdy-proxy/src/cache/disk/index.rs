@@ -8,10 +8,10 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use spdy_cache::key::Key;
-use spdy_cache::shared_tier::PurgeTarget;
-use spdy_cache::stored::Stored;
 use spdy_cache::purge_tags;
 use spdy_cache::purge_tags::PurgeTag;
+use spdy_cache::shared_tier::PurgeTarget;
+use spdy_cache::stored::Stored;
 
 /// Purges that are remembered. A read or write from before all of them counts as purged.
 const MAX_RECENT_PURGES: usize = 256;

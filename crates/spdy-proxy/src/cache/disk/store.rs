@@ -32,8 +32,8 @@ use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::file_name;
 use spdy_cache::policy::Policy;
-use spdy_cache::stored::Stored;
 use spdy_cache::purge_tags::PurgeTag;
+use spdy_cache::stored::Stored;
 use tokio::sync::oneshot;
 
 use crate::cache::disk::counters::DiskCounters;
