@@ -17,9 +17,8 @@ use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::purge_entry::PurgeEvent;
 use crate::tier_state::TierState;
-use crate::write_queues;
 use crate::write_queues::{StoreJob, WriteQueues};
-use crate::{part_health, sync_task};
+use crate::{part_health, store, sync_task, write_task};
 
 /// How long a purge waits to be written before it fails.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);

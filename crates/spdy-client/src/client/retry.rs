@@ -14,7 +14,6 @@ use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
 use spdy_net::error::{ExchangeError, Retry};
 
 use crate::client::connections::{Inner, Lease, LiveConnection, QueuedRequest};
-use crate::client::{Inner, Lease, LiveConnection, QueuedRequest};
 use crate::connect::Phases;
 use crate::error::{Error, TimeoutPhase};
 use crate::exchange::{BodyReplay, BodyTimeout, LeasedBody};

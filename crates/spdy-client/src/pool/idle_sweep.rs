@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use crate::pool::{Action, Connection, Pool, State};
+use crate::pool::connection_pool::{Action, Connection, Pool, State};
 
 /// When all origins are looked at.
 #[derive(Debug)]

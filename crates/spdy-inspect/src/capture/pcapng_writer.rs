@@ -178,7 +178,7 @@ fn length(bytes: &[u8]) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::capture::reader::{Reader, Record};
+    use crate::capture::{Reader, Record};
     use crate::limits::Limits;
 
     #[test]

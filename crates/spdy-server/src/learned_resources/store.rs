@@ -20,7 +20,7 @@ const CONTROL_VIEWS: u64 = 8;
 pub struct LearnedResources {
     limits: LearningLimits,
     pub(super) pages: BTreeMap<String, Page>,
-    bytes: usize,
+    pub(super) bytes: usize,
     /// When networks viewed a page last, and which: its number.
     pub(super) latest: BTreeMap<Option<IpAddr>, (Instant, u64)>,
     next_number: u64,

@@ -7,6 +7,7 @@ use http::{HeaderMap, Method};
 use spdy_clock::Instant;
 use spdy_page::replica::Kind;
 
+use super::limits::MAX_RESOURCES;
 use super::{LearnedResources, LearningLimits, ResourceLoad};
 
 fn at(seconds: u64) -> Instant {
