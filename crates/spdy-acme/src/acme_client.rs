@@ -1,4 +1,4 @@
-//! The certificate authority, and an order from the account to the chain (RFC 8555 §7).
+//! The ACME client: an order, from the account to the certificate chain (RFC 8555 §7).
 //!
 //! ```text
 //!  account ──▶ order ──▶ each name: proven already, or its proof shown and the authority told to look

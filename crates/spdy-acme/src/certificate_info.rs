@@ -1,4 +1,4 @@
-//! The facts in a certificate: until when it is valid, and for which names.
+//! Reads a certificate: its validity and its names.
 
 use std::ops::Range;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};

@@ -1,4 +1,4 @@
-//! The proofs that are served while an order is open, so that the authority sees that a name leads here.
+//! Challenges (RFC 8555 §8): the proofs that are served while an order is open.
 //!
 //! | challenge | request of the authority | response |
 //! | --- | --- | --- |

@@ -1,4 +1,4 @@
-//! Which authority is asked, with which account; and its errors.
+//! The settings of an ACME authority and account, and the errors of its responses.
 
 use instant_acme::Error;
 use url::Url;

@@ -1,4 +1,4 @@
-//! What outlives the program: the account, and each certificate with its key.
+//! The state directory: the account, and each certificate with its key.
 //!
 //! ```text
 //!  FOLDER                                   for the owner alone (0700), and so everything in it (0600)

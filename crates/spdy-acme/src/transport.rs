@@ -1,4 +1,4 @@
-//! How an authority is reached: by our own client, over HTTP/2 or HTTP/1.1.
+//! Sends requests to the authority with this project's client, over HTTP/2 or HTTP/1.1.
 
 use std::future::Future;
 use std::pin::Pin;

@@ -1,4 +1,4 @@
-//! Another protocol than HTTP, asked for over HTTP/1.1 (RFC 9110 §7.8): on a connection of its own, which is in no pool.
+//! Upgrades a request to another protocol than HTTP (RFC 9110 §7.8), on a connection of its own outside the pool.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use spdy_net::network::BoxIo;
 use crate::client::Client;
 use crate::connect::Connector;
 use crate::error::{Error, TimeoutPhase};
-use crate::exchange::{BodyTimeout, LeasedBody};
+use crate::exchange_body::{BodyTimeout, LeasedBody};
 use crate::origin::Origin;
 
 /// What came of asking for another protocol.

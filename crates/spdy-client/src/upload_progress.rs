@@ -1,4 +1,4 @@
-//! A request's body on its way: handed over in pieces, so that it is known since when who stands still.
+//! Tracks the progress of a request's body, so that a timeout counts only while the origin does not read.
 //!
 //! ```text
 //!   unasked --the connection asks--> asked <---asks again---.

@@ -1,4 +1,4 @@
-//! Waiting, but not for ever.
+//! A future with a timeout, by the clock of a runtime.
 
 use std::time::Duration;
 

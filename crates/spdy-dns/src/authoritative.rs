@@ -1,4 +1,4 @@
-//! What is answered to a question: the whole of the authoritative server that is not sockets.
+//! Answers DNS queries for the configured zones. This is the authoritative server without its sockets.
 //!
 //! | asked | answered |
 //! | --- | --- |

@@ -1,4 +1,4 @@
-//! A network that leads to no address but those that origins may have.
+//! A network that connects only to addresses that origins may have.
 //!
 //! ```text
 //!  resolve  host ──▶ a name? ──▶ the resolver within ──▶ every answer allowed? ──▶ addresses

@@ -1,4 +1,4 @@
-//! A network that leads everywhere but back to ourselves: for a site's own origin, which may stand where no host of others may.
+//! A network that refuses our own addresses: for a site's own origin, which may be private but must not be this server.
 //!
 //! Its name is looked up as the network within does it (in the world by the system: hosts files, containers' names), whatever zone
 //! it is in. That a name leads here shows in the address that is about to be connected to, whichever aliases led there.

@@ -1,4 +1,4 @@
-//! A zone as it is configured: names with their addresses, and what is said about the zone itself.
+//! The configuration of a zone: names with their addresses, and the data of the zone itself.
 //!
 //! Names are written relative to the apex (`www`, `*.x`, `@` for the apex itself) or, with a dot at the end, whole
 //! (`www.site.test.`).

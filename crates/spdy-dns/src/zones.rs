@@ -1,4 +1,4 @@
-//! What is known of the configured names, and how a name is found in it (RFC 1034 §4.3.2, RFC 4592).
+//! The configured zones, and how a name is found in them (RFC 1034 §4.3.2, RFC 4592).
 //!
 //! ```text
 //!  www.site.test ──▶ the zone whose apex is the nearest name above, or none: not ours

@@ -1,4 +1,4 @@
-//! The names that SPDY gives to a message's first line, and the headers that must not travel.
+//! Names of the pseudo-headers of a first line, and headers that must not be forwarded.
 //!
 //! | | SPDY/2 | SPDY/3, 3.1 |
 //! | --- | --- | --- |

@@ -7,10 +7,10 @@
 //! session, no I/O: those are the crates `spdy` and `spdy-session`.
 
 mod block_writer;
+pub mod content_length;
 pub mod header_names;
 pub mod headers;
 pub mod http1_text;
-pub mod length;
 pub mod push;
 pub mod request;
 pub mod response;

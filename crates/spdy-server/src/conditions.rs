@@ -1,4 +1,4 @@
-//! Conditional requests (RFC 9110 §13): whether what the client has is still good.
+//! Conditional requests (RFC 9110 §13): decides whether a client's copy is still valid.
 
 use std::time::SystemTime;
 

@@ -1,4 +1,4 @@
-//! What the pages of a site need, known before anyone asks: from a recording's graph, or from the text of files.
+//! The resources of each page, found before any request: in the graph of a recording, or in the text of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-//! What one session has had so far: digests of URLs, so that nothing is pushed or hinted at twice.
+//! Digests of the URLs that one session has received, so that nothing is pushed or hinted twice.
 
 use std::hash::Hasher as _;
 

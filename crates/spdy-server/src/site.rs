@@ -1,4 +1,4 @@
-//! What is served: answers by host name, method and target, all in memory.
+//! A site in memory: finds a response by host name, method and target.
 //!
 //! A target is looked up as it was written, query and all: a recorded page is asked again for exactly
 //! what it asked for, and a near miss would hide that it did not. Where one target was recorded with

@@ -1,4 +1,4 @@
-//! One answer as it is kept: status, headers, body, and what conditions are judged by.
+//! A response in memory: status, headers, body, and the values that conditional requests are compared with.
 
 use std::time::SystemTime;
 

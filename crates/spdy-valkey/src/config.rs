@@ -1,4 +1,4 @@
-//! Which cluster, and how long anybody waits for it.
+//! The configuration of the tier: the nodes of the cluster, limits and timeouts.
 
 use std::fmt;
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! What is called how, and in which part of the cluster it is.
+//! The names of the keys in the cluster, and the part of the cluster that has each.
 //!
 //! ```text
 //!  spdy:{6f0c…}             hash     what is kept of one URL: name of each object ──▶ its mark and head

@@ -1,4 +1,4 @@
-//! URLs of which nothing may be found, until the cluster has let go of them.
+//! URLs whose objects are invalid until the cluster has deleted them.
 //!
 //! ```text
 //!  turn    1       2       3       4

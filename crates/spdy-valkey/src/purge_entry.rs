@@ -1,4 +1,4 @@
-//! How a purge is written for the others.
+//! Encodes and decodes a purge in the log.
 //!
 //! ```text
 //!   0   1  version, 1

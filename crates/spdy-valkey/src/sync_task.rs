@@ -7,8 +7,8 @@ use futures_util::future::join_all;
 use tokio::time::{Instant, sleep_until};
 
 use crate::client_renewal::ClientRenewal;
+use crate::cluster_store::Failure;
 use crate::part_health::PARTS;
-use crate::store::Failure;
 use crate::tier_state::TierState;
 
 /// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.

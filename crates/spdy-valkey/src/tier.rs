@@ -18,7 +18,7 @@ use crate::counters::Counters;
 use crate::purge_entry::PurgeEvent;
 use crate::tier_state::TierState;
 use crate::write_queues::{StoreJob, WriteQueues};
-use crate::{part_health, store, sync_task, write_task};
+use crate::{cluster_store, part_health, sync_task, write_task};
 
 /// How long a purge waits to be written before it fails.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
@@ -100,7 +100,7 @@ impl Config {
     /// [`ConfigError`].
     pub fn check(&self) -> Result<(), ConfigError> {
         self.names()?;
-        store::client(self).map(drop)
+        cluster_store::client(self).map(drop)
     }
 }
 

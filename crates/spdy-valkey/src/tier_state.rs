@@ -14,16 +14,16 @@ use spdy_cache::shared_tier::{PurgeListener, PurgeTarget, PurgeVersion};
 use spdy_cache::stored::Stored;
 use tokio::sync::{Notify, Semaphore, watch};
 
+use crate::cluster_store::{Failure, PAGE, Store};
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
 use crate::key_names::{IndexKey, KeyNames, part_of};
 use crate::node_check;
-use crate::outbox::Outbox;
 use crate::part_health::{HealthChange, PARTS, PartHealth};
 use crate::pending_deletes::{DeleteSeq, PendingDeletes};
 use crate::purge_entry::{Entry, PurgeEvent, Writer};
 use crate::purge_log::{LogRead, MARK_BYTES, PurgeCheck, PurgeLog, PurgeSubject};
-use crate::store::{Failure, PAGE, Store};
+use crate::purge_outbox::Outbox;
 use crate::write_queues::{StoreJob, WriteQueues};
 
 /// Requests that may wait for the tier; one more is a miss.

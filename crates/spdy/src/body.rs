@@ -10,7 +10,7 @@ use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, StreamBody};
-use spdy_http::length::LengthMismatch;
+use spdy_http::content_length::LengthMismatch;
 
 use crate::receive_body::ReceiveBody;
 

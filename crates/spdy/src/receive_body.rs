@@ -8,7 +8,7 @@ use http::HeaderMap;
 use http_body::Frame;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
-use spdy_http::length::LengthMismatch;
+use spdy_http::content_length::LengthMismatch;
 use spdy_http::trailers;
 use spdy_session::config::Role;
 

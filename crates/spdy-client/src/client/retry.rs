@@ -16,7 +16,7 @@ use spdy_net::error::{ExchangeError, Retry};
 use crate::client::connections::{Inner, Lease, LiveConnection, QueuedRequest};
 use crate::connect::Phases;
 use crate::error::{Error, TimeoutPhase};
-use crate::exchange::{BodyReplay, BodyTimeout, LeasedBody};
+use crate::exchange_body::{BodyReplay, BodyTimeout, LeasedBody};
 use crate::origin::Origin;
 use crate::route::Route;
 use crate::timing::Timings;

@@ -1,4 +1,4 @@
-//! From a host to its addresses.
+//! Resolves a host to its addresses.
 
 use std::collections::BTreeSet;
 use std::io;

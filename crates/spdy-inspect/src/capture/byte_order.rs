@@ -1,4 +1,4 @@
-//! The byte order of a capture: that of the machine that wrote it, which the first bytes tell.
+//! The byte order of a capture file: that of the machine that wrote it, shown by the first bytes.
 
 /// Which byte of a number comes first.
 #[derive(Clone, Copy, Debug, Default)]

@@ -1,4 +1,4 @@
-//! Capture files, whatever pieces they arrive in: pcap and pcapng, told apart by their first four bytes.
+//! Reads capture files from pieces of any size: pcap and pcapng, distinguished by their first four bytes.
 //!
 //! ```text
 //! d4c3b2a1 a1b2c3d4   pcap, microseconds        0a0d0d0a   pcapng

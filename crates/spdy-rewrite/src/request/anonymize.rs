@@ -1,4 +1,4 @@
-//! A request for a moved resource: checked as it came, and rewritten for the host that has it.
+//! Builds the upstream request for a proxied resource, without what identifies the client.
 //!
 //! Of the client's request only these go upstream: the accepted formats and codings, the languages or the class of the browser if the
 //! host's entry states so, and the loop check. So the answer is the same for all clients, and may be stored.

@@ -1,4 +1,4 @@
-//! A redirect of a moved host: followed here, handed to the browser, or refused.
+//! Redirects of proxied hosts: followed here, passed to the browser, or refused.
 //!
 //! If the rules cover the next hop, the browser does not see it. Otherwise the browser may go there by itself, as it would have without
 //! us, but only if it states that a page loads the resource: for any other client that would be an open redirect under the site's name.

@@ -1,4 +1,4 @@
-//! The head of an answer whose body is rewritten: invalid fields are removed, and its ETag is its own.
+//! The head of a rewritten response: headers that are no longer valid are removed, and the ETag is a new one.
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;

@@ -1,4 +1,4 @@
-//! The answer of a moved host: whether it may be served under the site's name, and what of its head.
+//! Sanitizes a third party's response: may it be served under the site's name, and with which headers?
 //!
 //! A third party must not speak in the site's name: no cookies, no policies, no links, no reports. So the fields
 //! that pass are listed, not those that do not: a field that is invented tomorrow does no harm.

@@ -1,4 +1,4 @@
-//! What an operator writes about one site: the form that [`Rules`](crate::rules::Rules) are compiled from.
+//! The configuration of one site, from which [`Rules`](crate::rules::Rules) are compiled.
 
 use serde::{Deserialize, Serialize};
 

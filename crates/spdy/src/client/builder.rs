@@ -6,13 +6,13 @@ use spdy_frame::version::Version;
 use spdy_session::config::{Config, PushPolicy, Role};
 use tokio::io::{AsyncRead, AsyncWrite};
 
-use crate::client::unclaimed_pushes::PushLimits;
 use crate::client::{IncomingStreams, Pushes, Session};
 use crate::metrics::Metrics;
 use crate::runtime::SharedRuntime;
 use crate::session::builder_options::session_options;
 use crate::session::driver::Connection;
 use crate::session::shared::{SessionOptions, Shared};
+use crate::session::unclaimed_pushes::PushLimits;
 
 /// A SPDY/3.1 session over `io` on tokio's runtime, with the defaults of [`Builder`].
 ///

@@ -20,9 +20,9 @@ use spdy_frame::version::Version;
 use spdy_http::push::decode_response;
 use spdy_session::limit::Limit;
 
-use crate::client::push_parent::PushParent;
 use crate::error::Error;
 use crate::session::entry::{Entry, Inbound, Opening};
+use crate::session::push_parent::PushParent;
 use crate::session::state::State;
 
 /// Request headers that make an answer differ from that to a plain GET.

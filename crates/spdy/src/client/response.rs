@@ -8,7 +8,7 @@ use http::{Method, Request, Response, StatusCode, request};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
-use spdy_http::length::LengthCheck;
+use spdy_http::content_length::LengthCheck;
 use spdy_http::response::{self, BadResponse};
 
 use crate::body::Body;

@@ -20,16 +20,16 @@ use spdy_session::session::{Stats, StreamOptions};
 use crate::body::{Body, BoxError};
 use crate::client::claim_push::may_claim;
 use crate::client::push::Push;
-use crate::client::push_parent::PushParent;
 use crate::client::response::ResponseFuture;
-use crate::client::unclaimed_pushes::PushStats;
 use crate::error::Error;
 use crate::send_body::SendBody;
 use crate::session::block_check;
 use crate::session::entry::Entry;
+use crate::session::push_parent::PushParent;
 use crate::session::shared::Shared;
 use crate::session::state::State;
 use crate::session::stream_ref::StreamRef;
+use crate::session::unclaimed_pushes::PushStats;
 use crate::stream::{OpenOptions, Stream, open_raw};
 use crate::trace;
 

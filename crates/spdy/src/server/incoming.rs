@@ -2,7 +2,7 @@
 
 use http::{Method, Request, Response};
 use spdy_frame::status::RstStatus;
-use spdy_http::length::LengthCheck;
+use spdy_http::content_length::LengthCheck;
 use spdy_http::request::{self, BadRequest};
 use spdy_http::response;
 use spdy_session::config::Role;

@@ -9,16 +9,16 @@ use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
-use spdy_http::length::LengthCheck;
+use spdy_http::content_length::LengthCheck;
 use spdy_http::push::{Promise, decode_promise, is_same_origin};
 use spdy_session::config::{PushPolicy, Role};
 use spdy_session::error::{OpenError, SessionError};
 use spdy_session::event::{Event, ResetCause};
 use spdy_session::limit::Limit;
 
-use crate::client::push_parent::PushParent;
 use crate::error::Error;
 use crate::session::entry::{Entry, Inbound, OnMismatch, Opening};
+use crate::session::push_parent::PushParent;
 use crate::session::state::State;
 
 /// Logs which limit ended a session. Peers that vanish exceed deadlines every day; any other limit matters

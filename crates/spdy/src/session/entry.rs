@@ -8,10 +8,10 @@ use bytes::{Bytes, BytesMut};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
-use spdy_http::length::{LengthCheck, LengthMismatch};
+use spdy_http::content_length::{LengthCheck, LengthMismatch};
 
-use crate::client::push_parent::PushParent;
 use crate::error::Error;
+use crate::session::push_parent::PushParent;
 use crate::trace::StreamSpan;
 
 /// What came for a stream, in the order of the wire.

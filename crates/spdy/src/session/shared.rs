@@ -28,12 +28,12 @@ use spdy_session::session::Session as Machine;
 use tokio::sync::oneshot;
 use tracing::Span;
 
-use crate::client::unclaimed_pushes::{PushLimits, UnclaimedPushes};
 use crate::error::Error;
 use crate::metrics::{Exchanges, Metrics, SessionSample, SessionSource};
 use crate::runtime::SharedRuntime;
 use crate::session::run_watch::{RUN_WITHIN, RunWatch};
 use crate::session::state::State;
+use crate::session::unclaimed_pushes::{PushLimits, UnclaimedPushes};
 use crate::trace;
 
 /// One session, as all of its handles see it.

@@ -16,10 +16,10 @@ use spdy_session::error::OpenError;
 use spdy_session::session::{Session as Machine, StreamOptions};
 use tokio::sync::oneshot;
 
-use crate::client::unclaimed_pushes::UnclaimedPushes;
 use crate::error::Error;
 use crate::metrics::{Exchanges, Meter};
 use crate::session::entry::Entry;
+use crate::session::unclaimed_pushes::UnclaimedPushes;
 
 /// Hashes stream ids: they rise by two, so a multiplication spreads them well enough. A peer that
 /// picks ids to collide gains nothing: it may have `max_concurrent_streams` of them.

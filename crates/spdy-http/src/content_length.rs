@@ -1,4 +1,4 @@
-//! Whether as much DATA comes as content-length says.
+//! Checks that the length of DATA equals content-length.
 //!
 //! FIN alone ends a body; the header is a promise that is checked beside it. What follows from a broken
 //! one is the caller's: a server answers 400, a client delivers what came and says so.

@@ -1,4 +1,4 @@
-//! What belongs to one exchange: its place on a connection, a body that gives the place back, and the request's for another try.
+//! Bodies of an exchange: a response body that frees the connection at its end, and a request body that can be sent again.
 
 use std::pin::Pin;
 use std::sync::Arc;
