@@ -7,7 +7,7 @@
 //! ```
 //!
 //! A connection knows its own capacity and its own end. Which request goes on which connection is the
-//! pool's business (`spdy-client/src/pool.rs`).
+//! pool's business (`spdy-client/src/pool/`).
 
 use std::sync::Arc;
 use std::time::Duration;
