@@ -10,7 +10,7 @@
 //! full         a resource that at least half of the free votes name stays; of the others, see `Page::weakest` (page.rs)
 //! ```
 //!
-//! A client is not trusted: all that it can do is to cast the one vote of its network ([`network_of`]), however many
+//! A client is not trusted: all that it can do is to cast the one vote of its network ([`network_of`](spdy_net::admission::network_of)), however many
 //! connections and views it makes. The caller decides what may be learned at all and what of it is ever sent: only what the
 //! page names, or what anyone may have. A page keeps the votes of the last `networks_per_page` networks, so that what
 //! changes is learned again. Of every eight views one gets no learned hints or pushes; these give free votes, and what a

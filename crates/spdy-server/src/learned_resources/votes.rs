@@ -8,7 +8,7 @@ use spdy_page::replica::Kind;
 use crate::learned_resources::limits::LearningLimits;
 use crate::learned_resources::resource_load::ResourceLoad;
 
-/// The kinds that a request can state ([`kind_of_destination`]).
+/// The kinds that a request can state (`resource_load.rs`).
 pub(super) const KINDS: [Kind; 5] = [
     Kind::Stylesheet,
     Kind::Script,

@@ -30,7 +30,7 @@ impl Session {
     }
 
     /// At `now` the transport had taken all output of [`poll_transmit`](Self::poll_transmit). With
-    /// [`detect_session_window`](Config::detect_session_window) a driver must call this, as otherwise the session waits for ever for a
+    /// [`detect_session_window`](crate::config::Config::detect_session_window) a driver must call this, as otherwise the session waits for ever for a
     /// peer that answers no PING.
     pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
