@@ -11,8 +11,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use instant_acme::ChallengeType;
 use parking_lot::RwLock;
 use rcgen::{CertificateParams, CustomExtension, DistinguishedName, KeyPair};
@@ -138,7 +137,7 @@ impl ChallengeMethod {
             Self::Dns(zones) => {
                 let (owner, text) = (
                     format!("_acme-challenge.{name}"),
-                    URL_SAFE_NO_PAD.encode(digest),
+                    BASE64URL_NOPAD.encode(&digest),
                 );
                 let added = zones.change(|zones| zones.add_text(&owner, &text));
                 added.map_err(|source| AcmeError::TxtRecord {

@@ -10,7 +10,6 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use base64::Engine as _;
 use jiff::Timestamp;
 use serde::de::DeserializeOwned;
 use url::Url;
@@ -481,7 +480,7 @@ fn text(entry: &Entry, notes: &mut ImportNotes) -> Option<Vec<u8>> {
     let text = content.text.some()?;
     let bytes = if content.encoding.0.eq_ignore_ascii_case("base64") {
         let clean: String = text.chars().filter(|c| !c.is_ascii_whitespace()).collect();
-        base64::engine::general_purpose::STANDARD.decode(clean).ok()
+        data_encoding::BASE64.decode(clean.as_bytes()).ok()
     } else {
         Some(in_charset(text, &content.mime_type.0))
     };

@@ -12,8 +12,7 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use jiff::{SignedDuration, Timestamp};
 use serde_json::{Value, json};
 
@@ -209,7 +208,7 @@ fn content(exchange: &Exchange, head: Option<&Head<'_>>, mime: &str) -> Value {
     match String::from_utf8(decoded) {
         Ok(text) => content["text"] = text.into(),
         Err(bytes) => {
-            content["text"] = STANDARD.encode(bytes.as_bytes()).into();
+            content["text"] = BASE64.encode(bytes.as_bytes()).into();
             content["encoding"] = "base64".into();
         }
     }

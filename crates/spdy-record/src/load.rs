@@ -2,8 +2,7 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use spdy_page::devtools::Observations;
@@ -154,7 +153,10 @@ impl<'a> Load<'a> {
         match taken.await {
             Ok(taken) => {
                 let text = taken["data"].as_str().unwrap_or_default();
-                self.loaded.screenshot = STANDARD.decode(text).ok().filter(|png| !png.is_empty());
+                self.loaded.screenshot = BASE64
+                    .decode(text.as_bytes())
+                    .ok()
+                    .filter(|png| !png.is_empty());
             }
             Err(fault @ (RecordError::Refused { .. } | RecordError::Timeout { .. })) => {
                 tracing::warn!(%fault, "no screenshot");

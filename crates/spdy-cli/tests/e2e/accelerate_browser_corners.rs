@@ -1,8 +1,7 @@
 //! Pages whose policies or frames make moving hard, in Chromium: what works in them straight from their origins works through
 //! `spdy accelerate`, and what does not, does not.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -46,7 +45,7 @@ fn fill_template(text: &str, places: &OriginAddresses) -> String {
 
 fn hash(text: &str, places: &OriginAddresses) -> String {
     let digest = Sha256::digest(fill_template(text, places));
-    format!("'sha256-{}'", STANDARD.encode(digest))
+    format!("'sha256-{}'", BASE64.encode(&digest))
 }
 
 /// Policy in the head, policy in a `meta`, and the body of a page.

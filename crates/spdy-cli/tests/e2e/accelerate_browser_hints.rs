@@ -1,7 +1,6 @@
 //! Chromium loads each early hint once, in the mode that the page uses.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -34,7 +33,7 @@ fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
              <script type=module src=\"{cdn}/main.mjs\"></script>\
              <script crossorigin src=\"{cdn}/shared.js\"></script><script src=\"{cdn}/classic.js\"></script>\
              <script crossorigin integrity=\"sha256-{}\" src=\"{cdn}/pinned.js\"></script>",
-            STANDARD.encode(Sha256::digest(SCRIPT))
+            BASE64.encode(&Sha256::digest(SCRIPT))
         );
         let head = "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n";
         return whole(head, page.as_bytes());

@@ -9,8 +9,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 
 use super::event::{Constants, Event, Id, Params};
 
@@ -400,5 +399,5 @@ fn list(params: &Params<'_>) -> Vec<String> {
 }
 
 fn bytes(params: &Params<'_>) -> Option<Vec<u8>> {
-    STANDARD.decode(params.bytes.text()?).ok()
+    BASE64.decode(params.bytes.text()?.as_bytes()).ok()
 }

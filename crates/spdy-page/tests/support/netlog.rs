@@ -1,7 +1,6 @@
 //! A writer of NetLogs: the events that Chromium writes of a request, and no others.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde_json::{Value, json};
 
 const BEGIN: u8 = 1;
@@ -83,7 +82,7 @@ impl NetLog {
     }
 
     pub(crate) fn bytes(&mut self, kind: &str, id: u64, bytes: &[u8]) {
-        self.event(kind, NONE, id, &json!({"bytes": STANDARD.encode(bytes)}));
+        self.event(kind, NONE, id, &json!({"bytes": BASE64.encode(bytes)}));
     }
 
     /// A request that begins: the page itself, or something for it.

@@ -1,7 +1,6 @@
 //! `vectors/moved-urls/abuse.txt`, read; the capabilities in it are made here, without the crate's help.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -23,7 +22,7 @@ pub(crate) fn capability(
     }
     let mut mac = Hmac::<Sha256>::new_from_slice(&[fill; 32]).unwrap();
     mac.update(&message);
-    let code = URL_SAFE_NO_PAD.encode(&mac.finalize().into_bytes()[..18]);
+    let code = BASE64URL_NOPAD.encode(&mac.finalize().into_bytes()[..18]);
     format!("{}{kid}{code}", if target.is_some() { 'u' } else { 'k' })
 }
 

@@ -5,8 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::Context;
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use spdy::runtime::SharedRuntime;
 use spdy_acme::authority::{AcmeClient as Authority, AcmeSettings};
 use spdy_acme::certificates::{Certificates, ExternalCertificate};
@@ -152,7 +151,7 @@ impl AuthorityCredentials {
         };
         let account = acme.external_account.as_ref().map(|account| {
             let (text, path) = (read(&account.key_file)?, account.key_file.display());
-            let key = URL_SAFE_NO_PAD.decode(text.trim_ascii());
+            let key = BASE64URL_NOPAD.decode(text.trim_ascii());
             let key = key.map_err(|error| Usage(format!("{path}: want base64url: {error}")))?;
             anyhow::Ok((account.id.clone(), key))
         });

@@ -5,7 +5,6 @@ use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
-use base64::Engine as _;
 use serde_json::{Value, json};
 use tungstenite::{Message, WebSocket};
 
@@ -222,8 +221,8 @@ impl Chromium {
                     let body = self.call("Network.getResponseBody", &json!({"requestId": id}));
                     let text = body["body"].as_str().unwrap_or_default();
                     Ok(match body["base64Encoded"].as_bool() {
-                        Some(true) => base64::engine::general_purpose::STANDARD
-                            .decode(text)
+                        Some(true) => data_encoding::BASE64
+                            .decode(text.as_bytes())
                             .expect("base64"),
                         _ => text.as_bytes().to_vec(),
                     })
@@ -280,7 +279,7 @@ impl Chromium {
         let capture = json!({"captureBeyondViewport": true});
         let picture = self.call("Page.captureScreenshot", &capture);
         let data = picture["data"].as_str().expect("base64");
-        let bytes = base64::engine::general_purpose::STANDARD.decode(data);
+        let bytes = data_encoding::BASE64.decode(data.as_bytes());
         let path = Path::new(&folder).join(format!("{name}.png"));
         std::fs::write(path, bytes.expect("base64")).expect("the folder can be written to");
     }

@@ -1,7 +1,6 @@
 //! A page of four domains, and the origins that have it: sheets, scripts, fonts, pictures and a frame, under three policies.
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use sha2::{Digest as _, Sha256, Sha384};
 
 use super::origins::{OriginAddresses, OriginRequest, Origins, Step, whole};
@@ -37,12 +36,12 @@ fn fill_template(text: &str, places: &OriginAddresses) -> String {
 
 /// The bytes as integrity and policies tell of them.
 pub(crate) fn sha384(bytes: &[u8]) -> String {
-    format!("sha384-{}", STANDARD.encode(Sha384::digest(bytes)))
+    format!("sha384-{}", BASE64.encode(&Sha384::digest(bytes)))
 }
 
 /// The same by the shorter hash.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
-    format!("sha256-{}", STANDARD.encode(Sha256::digest(bytes)))
+    format!("sha256-{}", BASE64.encode(&Sha256::digest(bytes)))
 }
 
 /// It names another host, so its bytes change when it is moved.
