@@ -42,7 +42,6 @@ fn zones() -> &'static Zones {
             apex: "a.test".to_owned(),
             name_servers: vec!["ns.a.test".to_owned()],
             contact: None,
-            serial: 1,
             ttl: 60,
             negative_ttl: 30,
             names: vec![

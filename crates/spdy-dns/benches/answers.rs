@@ -29,7 +29,6 @@ fn zones() -> Zones {
         apex: "site.test".to_owned(),
         name_servers: vec!["ns.other.test".to_owned()],
         contact: None,
-        serial: 1,
         ttl: 60,
         negative_ttl: 30,
         names: vec![name("@"), name("www"), name("*.x")],

@@ -22,10 +22,6 @@ pub struct ZoneConfig {
     /// The mail address of the zone's administrator; `hostmaster@` the apex if none is given.
     #[serde(default)]
     pub contact: Option<String>,
-    /// Serial number, counted up when the zone changes (RFC 1035 §3.3.13). There are no zone transfers: it only informs
-    /// people.
-    #[serde(default = "default_serial")]
-    pub serial: u32,
     /// Seconds for which answers are believed, unless a name has its own. Default 60: addresses may have to move.
     #[serde(default = "default_ttl")]
     pub ttl: u32,
@@ -73,10 +69,6 @@ pub struct HttpsConfig {
     /// The port, if not that of the URL.
     #[serde(default)]
     pub port: Option<u16>,
-}
-
-fn default_serial() -> u32 {
-    1
 }
 
 fn default_ttl() -> u32 {

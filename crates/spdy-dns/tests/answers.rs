@@ -61,7 +61,7 @@ fn names_have_the_records_that_were_configured() {
         (
             "site.test",
             RecordType::SOA,
-            &["site.test. 60 IN SOA ns1.site.test. dns\\.admin.site.test. 7 7200 900 1209600 30"],
+            &["site.test. 60 IN SOA ns1.site.test. dns\\.admin.site.test. 1 7200 900 1209600 30"],
         ),
         (
             "www.site.test",

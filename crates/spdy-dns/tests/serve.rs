@@ -312,7 +312,7 @@ async fn dig_kdig_and_drill_parse_the_answers() {
             ),
             (
                 "+noall +answer site.test SOA",
-                &["dns\\.admin.site.test. 7 7200 900 1209600 30"],
+                &["dns\\.admin.site.test. 1 7200 900 1209600 30"],
             ),
             (
                 "+noall +answer site.test NS",

@@ -97,7 +97,6 @@ fn lookup(seed: u64) -> (Vec<IpAddr>, Instant) {
             apex: "origin.test".to_owned(),
             name_servers: vec!["ns.nowhere.test".to_owned()],
             contact: None,
-            serial: 1,
             ttl: 60,
             negative_ttl: 30,
             names: vec![NameConfig {

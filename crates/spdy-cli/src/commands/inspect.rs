@@ -5,8 +5,6 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use clap::ValueEnum;
-use spdy_frame::version::Version;
 use spdy_inspect::capture::{CaptureError, Reader};
 use spdy_inspect::inspector::{Inspector, Options};
 use spdy_inspect::limits::Limits;
@@ -47,10 +45,6 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE", requires = "client")]
     server: Option<PathBuf>,
 
-    /// Read frames as this version; else ALPN, Upgrade and the frames tell
-    #[arg(long = "version", value_name = "VERSION")]
-    spdy_version: Option<SpdyVersion>,
-
     /// Show the first 256 bytes of each DATA frame
     #[arg(long)]
     data: bool,
@@ -62,19 +56,6 @@ pub(crate) struct Args {
     /// One JSON object a line: each frame, and each session at its end
     #[arg(long)]
     json: bool,
-}
-
-#[derive(Clone, Copy, Debug, ValueEnum)]
-enum SpdyVersion {
-    /// SPDY/2
-    #[value(name = "2")]
-    V2,
-    /// SPDY/3
-    #[value(name = "3")]
-    V3,
-    /// SPDY/3.1
-    #[value(name = "3.1")]
-    V31,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -92,11 +73,6 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     };
     let mut options = Options {
         limits: limits.clone(),
-        version: args.spdy_version.map(|version| match version {
-            SpdyVersion::V2 => Version::V2,
-            SpdyVersion::V3 => Version::V3,
-            SpdyVersion::V31 => Version::V31,
-        }),
         ..Options::default()
     };
     if let Some(path) = &args.keylog {

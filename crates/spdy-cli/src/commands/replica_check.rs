@@ -15,10 +15,6 @@ pub(crate) struct Args {
     #[arg(value_name = "REPLICA")]
     replica: String,
 
-    /// End with 1 at warnings too: where a load will differ from what was recorded
-    #[arg(long)]
-    strict: bool,
-
     /// Print one JSON object a finding
     #[arg(long)]
     json: bool,
@@ -63,12 +59,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             ))?;
         }
     }
-    let least = if args.strict {
-        Severity::Warning
-    } else {
-        Severity::Error
-    };
-    let bad = findings.iter().any(|finding| finding.severity >= least);
+    let bad = findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Error);
     if !args.json {
         let exchanges = opened.replica.exchanges.len();
         let verdict = if bad {

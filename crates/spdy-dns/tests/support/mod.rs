@@ -36,7 +36,6 @@ pub(crate) fn site() -> ZoneConfig {
         apex: "site.test".to_owned(),
         name_servers: vec!["ns1.site.test".to_owned(), "ns2.other.test".to_owned()],
         contact: Some("dns.admin@site.test".to_owned()),
-        serial: 7,
         ttl: 60,
         negative_ttl: 30,
         names: vec![

@@ -104,8 +104,6 @@ pub struct DnsConfig {
 pub struct TimingConfig {
     /// A file whose first line is a token of 16 characters or more: clients that send it in the field `Spdy-Timing` get the header.
     pub token_file: Option<PathBuf>,
-    /// Every client gets it: for laboratories.
-    pub everyone: bool,
 }
 
 /// The operator's listener: purges, reports of pages and metrics.

@@ -54,9 +54,6 @@ pub struct SharedConfig {
     /// How long a request waits for it before it continues without it. Default 100.
     #[serde(default = "SharedConfig::default_timeout_ms")]
     pub timeout_ms: u64,
-    /// The interval of checks for purges by other machines, and for nodes that are gone or back. Default 1000.
-    #[serde(default = "SharedConfig::default_poll_ms")]
-    pub poll_ms: u64,
 }
 
 impl SharedConfig {
@@ -74,10 +71,6 @@ impl SharedConfig {
 
     fn default_timeout_ms() -> u64 {
         100
-    }
-
-    fn default_poll_ms() -> u64 {
-        1000
     }
 
     /// A fault in it: the key, what is valid, and the value.
@@ -100,7 +93,6 @@ impl SharedConfig {
             ("cache.shared.object_kib", self.object_kib),
             ("cache.shared.ttl_s", self.ttl_s),
             ("cache.shared.timeout_ms", self.timeout_ms),
-            ("cache.shared.poll_ms", self.poll_ms),
         ] {
             if number == 0 {
                 return Some((what, "1 or more", number.to_string()));

@@ -27,6 +27,9 @@ use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::{Printer, WARN};
 
+/// Resources in the report of those that stay.
+const SHOWN_RESOURCES: usize = 20;
+
 /// What `spdy accelerate audit` is asked.
 #[derive(Debug, clap::Args)]
 // The audit chooses the accelerator of each load itself.
@@ -44,10 +47,6 @@ pub(crate) struct Args {
 
     #[command(flatten)]
     conditions: ConditionArgs,
-
-    /// Resources that are shown of those that stay
-    #[arg(short, long, value_name = "N", default_value_t = 20)]
-    most: usize,
 
     /// Print everything as one JSON object
     #[arg(long)]
@@ -115,7 +114,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             upstream: needs,
         })?;
     } else {
-        let text = audit_view::render(&audit, page.source, args.most, &needs);
+        let text = audit_view::render(&audit, page.source, SHOWN_RESOURCES, &needs);
         printer.line(text)?;
     }
     for failure in &audit.failures {

@@ -123,7 +123,6 @@ pub(super) fn timing(config: &TimingConfig) -> anyhow::Result<Timing> {
     let token = config.token_file.as_deref().map(token).transpose()?;
     Ok(Timing {
         token: token.as_deref().map(Token::new),
-        all_clients: config.everyone,
     })
 }
 

@@ -19,6 +19,8 @@ use crate::commands::Usage;
 
 /// How long the program waits for the tier before it takes requests, and before it ends.
 const TIER_TIMEOUT: Duration = Duration::from_secs(1);
+/// Interval of checks for purges by other machines, and for nodes that are gone or back.
+const POLL_INTERVAL: Duration = Duration::from_secs(1);
 /// Interval between writes of the position in the purge log.
 const MARK_INTERVAL: Duration = Duration::from_secs(10);
 
@@ -97,7 +99,7 @@ pub(super) fn tier(config: &Config) -> anyhow::Result<Option<TierConfig>> {
         max_object_bytes: shared.object_kib << 10,
         lifetime: Duration::from_secs(shared.ttl_s),
         timeout: Duration::from_millis(shared.timeout_ms),
-        poll: Duration::from_millis(shared.poll_ms),
+        poll: POLL_INTERVAL,
     };
     tier.check().map_err(|error| usage_error(&error))?;
     Ok(Some(tier))

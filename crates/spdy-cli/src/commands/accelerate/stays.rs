@@ -173,7 +173,7 @@ mod tests {
                 &["admin.address"],
             ),
             ("[upstream]\nretries = 2", &[]),
-            ("[timing]\neveryone = true", &[]),
+            ("[timing]\ntoken_file = '/t'", &[]),
             ("[websocket]\nopen = 1", &[]),
         ] {
             assert_eq!(others(&before, &config(text)), want, "{text}");

@@ -32,6 +32,9 @@ use crate::help::examples;
 use crate::printer::{DIM, Printer, WARN};
 use crate::table::{Cell, Table};
 
+/// Longest time until a page is quiet.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
+
 /// What `spdy lab browse` is asked.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
@@ -73,10 +76,6 @@ pub(crate) struct Args {
     /// The browser, if not Chromium or Chrome as PATH has it
     #[arg(long, value_name = "PATH")]
     browser: Option<PathBuf>,
-
-    /// Longest time until the page is quiet, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    timeout: u64,
 
     /// Write what the first load of all recorded as a replica: the page as this browser asks for it, with its 404s
     #[arg(long, value_name = "FILE")]
@@ -198,7 +197,7 @@ impl Args {
         let stage = Replay::new(replica, protocol).context("the page cannot be served")?;
         let visitor = BrowserLoader {
             browser: self.browser.clone(),
-            timeout: Duration::from_secs(self.timeout),
+            timeout: LOAD_TIMEOUT,
             keep_files: self.keep_runs.is_some(),
         };
         let mut visits = Vec::new();

@@ -13,6 +13,9 @@ use crate::help::examples;
 use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN};
 use crate::table::{Cell, Table, visible};
 
+/// Cells in the table of those that differ, those that differ most first.
+const SHOWN_CELLS: usize = 20;
+
 /// What `spdy lab compare` is asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -35,10 +38,6 @@ pub(super) struct Args {
     /// Fail if a cell takes more than this more
     #[arg(short, long, value_name = "PERCENT", value_parser = percent)]
     budget: Option<f64>,
-
-    /// Cells that are shown of those that differ, those that differ most first
-    #[arg(long, value_name = "N", default_value_t = 20)]
-    most: usize,
 
     /// Print everything as one JSON object
     #[arg(long)]
@@ -119,9 +118,12 @@ fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::
     let far = |cell: &CellComparison| cell.comparison.ratio.value.ln().abs();
     differ.sort_by(|a, b| far(b).partial_cmp(&far(a)).unwrap_or(Ordering::Equal));
     if !differ.is_empty() {
-        printer.line(table(&differ[..differ.len().min(args.most)], args.measure))?;
+        printer.line(table(
+            &differ[..differ.len().min(SHOWN_CELLS)],
+            args.measure,
+        ))?;
     }
-    if let left @ 1.. = differ.len().saturating_sub(args.most) {
+    if let left @ 1.. = differ.len().saturating_sub(SHOWN_CELLS) {
         printer.line(format_args!("{DIM}and {left} more that differ{DIM:#}"))?;
     }
     let margin = args.margin * 100.0;
