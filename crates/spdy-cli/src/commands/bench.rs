@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use http::Uri;
+use spdy_frame::compress::Compression;
 use spdy_load::plan::{Expect, Length, Plan};
 use spdy_load::process::Processes;
 use spdy_load::run::Progress;
@@ -17,12 +18,19 @@ use spdy_net::tls::{ClientTls, TlsOptions};
 use crate::commands::bench_view::{self, ProgressPrinter};
 use crate::commands::count::at_least_one;
 use crate::commands::fetch::parse_seconds;
-use crate::commands::header_args::HeaderArgs;
+use crate::commands::header_args::BlockArgs;
 use crate::commands::request_args::RequestArgs;
 use crate::commands::signals::StopSignals;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
 use crate::printer::Printer;
+
+/// For a connection, TLS included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, HTTP/2).
+const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
+/// Receive window of a session, bytes (SPDY/3.1, HTTP/2).
+const SESSION_WINDOW_BYTES: u32 = 10 * 1024 * 1024;
 
 /// What `spdy bench` is asked.
 #[derive(Debug, clap::Args)]
@@ -130,20 +138,8 @@ struct ConnectionArgs {
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
 
-    /// Seconds for a connection
-    #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
-    connect_timeout: Duration,
-
     #[command(flatten)]
-    headers: HeaderArgs,
-
-    /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, h2)
-    #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u32).range(65_536..=0x7fff_ffff))]
-    window: u32,
-
-    /// Receive window of a session, bytes (SPDY/3.1, h2)
-    #[arg(long, value_name = "BYTES", default_value_t = 10_485_760, value_parser = clap::value_parser!(u32).range(65_536..=0x7fff_ffff))]
-    session_window: u32,
+    blocks: BlockArgs,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -237,15 +233,15 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
             .threads
             .map_or(sessions.min(cores), NonZeroUsize::get),
         timeout: args.expect.timeout,
-        connect_timeout: args.connection.connect_timeout,
+        connect_timeout: CONNECT_TIMEOUT,
         expect: Expect {
             status: args.expect.expect_status,
             body_bytes: args.expect.expect_bytes,
         },
-        stream_window_bytes: args.connection.window,
-        session_window_bytes: args.connection.session_window,
-        compression: args.connection.headers.compression,
-        compression_window_bits: args.connection.headers.blocks.header_window,
+        stream_window_bytes: STREAM_WINDOW_BYTES,
+        session_window_bytes: SESSION_WINDOW_BYTES,
+        compression: Compression::CrimeSafe,
+        compression_window_bits: args.connection.blocks.header_window,
         target,
     })
 }

@@ -1,7 +1,7 @@
 //! `spdy fetch`: URLs to bodies, several over one session, and a look at the frames on the way.
 
 use std::net::IpAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,21 +10,20 @@ use spdy::client::PushLimits;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_client::client::{Client, Config};
 use spdy_client::origin::Origin;
-use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
 use spdy_net::network::SystemNetwork;
 use spdy_net::protocol::Protocol;
 use spdy_net::tap::Tap;
 use spdy_net::tls::pins::Pin;
 use spdy_net::tls::verify::{Roots, Trust};
-use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions, TlsVersion};
+use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
 
 use crate::commands::fetch_push;
 use crate::commands::fetch_transfer::{
     BufferedBytes, Destination, FetchRequest, FetchResult, Transfer,
 };
 use crate::commands::fetch_view::FramePrinter;
-use crate::commands::header_args::HeaderArgs;
+use crate::commands::header_args::BlockArgs;
 use crate::commands::request_args::RequestArgs;
 use crate::commands::{Outcome, Usage};
 use crate::help::examples;
@@ -73,10 +72,6 @@ struct TargetArgs {
     #[arg(short = 'I', long, conflicts_with_all = ["method", "data"])]
     head: bool,
 
-    /// Priority of the requests, 0 (most urgent) to 7
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u8).range(0..=7))]
-    priority: u8,
-
     /// Follow redirects; another origin gets no header that may hold a secret
     #[arg(short = 'L', long)]
     location: bool,
@@ -91,14 +86,10 @@ struct TargetArgs {
 #[command(next_help_heading = "Output")]
 struct OutputArgs {
     /// Write the body of the one URL to this file
-    #[arg(short, long, value_name = "FILE", conflicts_with_all = ["remote_name", "output_dir"])]
+    #[arg(short, long, value_name = "FILE", conflicts_with = "output_dir")]
     output: Option<PathBuf>,
 
-    /// Write each body to a file named as the end of its URL
-    #[arg(short = 'O', long)]
-    remote_name: bool,
-
-    /// The same, in this folder
+    /// Write each body to a file named as the end of its URL, in this folder
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 
@@ -122,14 +113,6 @@ struct TrustArgs {
     /// Believe any certificate; pins are still checked
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
-
-    /// Lowest version of TLS: 1.2 or 1.3
-    #[arg(long, value_name = "VERSION", default_value = "1.2")]
-    tls_min: TlsVersion,
-
-    /// Highest version of TLS
-    #[arg(long, value_name = "VERSION", default_value = "1.3")]
-    tls_max: TlsVersion,
 }
 
 /// How the way there is found and for how long it is tried.
@@ -140,20 +123,12 @@ struct ConnectionArgs {
     #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = parse_resolve)]
     resolve: Vec<(String, u16, IpAddr)>,
 
-    /// Seconds for a connection, from name to TLS
-    #[arg(long, value_name = "SECONDS", default_value = "30", value_parser = parse_seconds)]
-    connect_timeout: Duration,
-
     /// Seconds for each URL in all [default: no limit, but 60 without a byte]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     max_time: Option<Duration>,
 
-    /// How often a request is sent again when that is safe
-    #[arg(long, value_name = "N", default_value_t = 2)]
-    retry: u32,
-
     #[command(flatten)]
-    headers: HeaderArgs,
+    blocks: BlockArgs,
 
     /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
     #[arg(long)]
@@ -175,10 +150,6 @@ struct ConnectionArgs {
     /// Read capitals in SPDY's header names as small letters: for servers that write them (MockWebServer), whose answers are reset else
     #[arg(long)]
     fold_names: bool,
-
-    /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, h2)
-    #[arg(long, value_name = "BYTES", default_value_t = 1_048_576, value_parser = clap::value_parser!(u32).range(65_536..=0x7fff_ffff))]
-    window: u32,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
@@ -250,10 +221,9 @@ fn accepts_pushes(args: &Args) -> bool {
 /// What each URL is to bring, all checked before the first is asked for.
 fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<FetchRequest>> {
     if args.output.output.is_some() && args.urls.len() > 1 {
-        return Err(Usage(
-            "--output is for one URL; want --output-dir or -O for several".to_owned(),
-        )
-        .into());
+        return Err(
+            Usage("--output is for one URL; want --output-dir for several".to_owned()).into(),
+        );
     }
     let asked = &args.order.request;
     let body = asked.body()?;
@@ -283,7 +253,6 @@ fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<Fetc
                 method: method.clone(),
                 headers: headers.clone(),
                 body: body.clone(),
-                priority: Priority::new(args.order.priority),
                 redirects: if args.order.location {
                     args.order.max_redirects
                 } else {
@@ -298,18 +267,13 @@ fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<Fetc
 
 /// The file named as the end of `url`, if such are wanted.
 fn named_file(args: &Args, names: &mut FileNames, url: &Uri) -> Option<PathBuf> {
-    match &args.output.output_dir {
-        Some(folder) => Some(folder.join(names.of(url))),
-        None if args.output.remote_name => Some(names.of(url).into()),
-        None => None,
-    }
+    let folder = args.output.output_dir.as_deref()?;
+    Some(folder.join(names.of(url)))
 }
 
 /// The same for a push, whose name the server chose: no file that is there, and none that is hidden.
 fn named_file_of_push(args: &Args, names: &mut FileNames, url: &Uri) -> Option<PathBuf> {
-    let output = &args.output;
-    let folder = output.output_dir.as_deref();
-    let folder = folder.or(output.remote_name.then_some(Path::new("")))?;
+    let folder = args.output.output_dir.as_deref()?;
     let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
     Some(folder.join(names.of_push(url, is_there)))
 }
@@ -366,18 +330,13 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         || args.order.location
     {
         false => None,
-        true => {
-            let (min, max) = (args.trust.tls_min, args.trust.tls_max);
-            Some(ClientTls::new(
-                &trust,
-                &TlsOptions {
-                    min,
-                    max,
-                    key_log: KeyLogTarget::Environment,
-                    ..TlsOptions::default()
-                },
-            )?)
-        }
+        true => Some(ClientTls::new(
+            &trust,
+            &TlsOptions {
+                key_log: KeyLogTarget::Environment,
+                ..TlsOptions::default()
+            },
+        )?),
     };
     let resolve = args.connection.resolve.iter().cloned();
     Ok(Config {
@@ -388,17 +347,13 @@ fn config(args: &Args, tap: Option<Arc<dyn Tap>>) -> anyhow::Result<Config> {
         plain_protocol: args.protocol.unwrap_or(Protocol::Http1),
         tls,
         connection: ClientOptions {
-            compression: args.connection.headers.compression,
-            compression_window_bits: args.connection.headers.blocks.header_window,
+            compression_window_bits: args.connection.blocks.header_window,
             flow_control: !args.connection.no_flow_control,
             lowercase_names: args.connection.fold_names,
-            stream_window_bytes: args.connection.window,
             pushes: accepts_pushes(args).then(PushLimits::default),
             tap,
             ..ClientOptions::default()
         },
-        connect_timeout: Some(args.connection.connect_timeout),
-        retries: args.connection.retry,
         resolve: resolve
             .map(|(host, port, address)| (host, Some(port), address))
             .collect(),

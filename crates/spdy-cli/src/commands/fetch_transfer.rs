@@ -43,7 +43,6 @@ pub(crate) struct FetchRequest {
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    pub(crate) priority: Priority,
     /// Redirects that may be followed.
     pub(crate) redirects: usize,
     /// The head of the response is a result too.
@@ -130,7 +129,7 @@ impl StdoutSink {
         if too_much && !self.has_turn.load(Ordering::Relaxed) {
             self.waiting.0.fetch_sub(piece.len(), Ordering::Relaxed);
             return Err(format!(
-                "more than {MAX_WAITING_BYTES} bytes wait for their turn on stdout; want -O or --output-dir"
+                "more than {MAX_WAITING_BYTES} bytes wait for their turn on stdout; want --output-dir"
             ));
         }
         let _ = self.pieces.send(piece); // the receiver may be gone
@@ -156,7 +155,7 @@ impl Transfer {
         };
         // Sent here, not in the task, so that requests go in the order of the arguments.
         let began = runtime.now();
-        let first = client.send(order.request(), order.priority);
+        let first = client.send(order.request(), Priority::HIGHEST);
         let (client, runtime) = (client.clone(), runtime.clone());
         let fetched = tokio::spawn(async move {
             let mut fetched = FetchResult {
@@ -217,7 +216,7 @@ async fn fetch(
         drop(response);
         order = next;
         fetched.final_url = Some(order.url.to_string());
-        let sent = client.send(order.request(), order.priority).await;
+        let sent = client.send(order.request(), Priority::HIGHEST).await;
         response = sent.map_err(|error| error.to_string())?;
     }
     let (head, body) = response.into_parts();

@@ -10,17 +10,6 @@ pub(crate) struct BlockArgs {
     pub(crate) header_window: Option<u8>,
 }
 
-/// How blocks are compressed.
-#[derive(Debug, clap::Args)]
-pub(crate) struct HeaderArgs {
-    /// How SPDY compresses headers: masked (only values of headers that hold no secret are matched in part), or a level of plain zlib, 0 to 9
-    #[arg(long, value_name = "HOW", default_value = "masked", value_parser = parse_compression)]
-    pub(crate) compression: Compression,
-
-    #[command(flatten)]
-    pub(crate) blocks: BlockArgs,
-}
-
 /// Reads `masked` or a level.
 pub(crate) fn parse_compression(text: &str) -> Result<Compression, String> {
     match (text, text.parse()) {
