@@ -41,7 +41,7 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
     let mut faults = Vec::new();
     for _ in 0..ATTEMPTS {
         let mut command = spdy(&["lab", "shape", "--json", "--server", &server]);
-        command.args(["--down", "2mbit", "--up", "384kbit", "--rtt", "30ms", "--"]);
+        command.args(["--network", "down=2mbit,up=384kbit,rtt=30ms", "--"]);
         command.args([program, "fetch", "-q", "http://203.0.113.9/file"]);
         let output = run_expecting(0, &mut command);
         assert!(output.stdout == body, "{} bytes came", output.stdout.len());
@@ -150,10 +150,7 @@ fn impossible_settings_are_reported_with_a_reason() {
         let output = run_expecting(code, spdy(&["lab", "shape"]).args(words));
         String::from_utf8_lossy(&output.stderr).into_owned()
     };
-    let rate = said(
-        2,
-        &["--down", "2", "--up", "1mbit", "--rtt", "1ms", "--", "true"],
-    );
+    let rate = said(2, &["--network", "down=2,up=1mbit,rtt=1ms", "--", "true"]);
     assert!(
         rate.contains("down=2") && rate.contains("as 2mbit"),
         "{rate}"
