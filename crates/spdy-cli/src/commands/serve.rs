@@ -16,7 +16,7 @@ use spdy_net::listen::sockets::Sockets;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{Identity, KeyKind, LocalCa};
-use spdy_net::tls::{ServerTls, TlsOptions, TlsVersion};
+use spdy_net::tls::{ServerTls, TlsOptions};
 use spdy_page::freshness;
 use spdy_page::open::ImportOptions;
 use spdy_server::directory::{Directory, DirectoryLimits};
@@ -60,10 +60,6 @@ pub(crate) struct Args {
         default_value = "spdy/3.1,spdy/3,spdy/2,h2,http/1.1"
     )]
     protocols: Vec<Protocol>,
-
-    /// Answer for this recorded host when asked by address or as localhost [default: the page's own host]
-    #[arg(long, value_name = "NAME")]
-    host: Option<String>,
 
     /// Give each recorded host an address of its own, from the one after the listening address on
     #[arg(long)]
@@ -125,33 +121,6 @@ struct CertificateArgs {
     /// Write the certificate of the local authority here, for --cacert of a client or a browser to trust. Its key is kept beside it (ca.pem: ca.key.pem), so that it is the same after the next start
     #[arg(long, value_name = "FILE", conflicts_with = "cert")]
     write_ca: Option<PathBuf>,
-
-    /// Key of the certificate made on the spot
-    #[arg(
-        long,
-        value_name = "KIND",
-        default_value = "ecdsa",
-        conflicts_with = "cert"
-    )]
-    key_kind: KeyKindArg,
-
-    /// Lowest version of TLS: 1.2 or 1.3
-    #[arg(long, value_name = "VERSION", default_value = "1.2")]
-    tls_min: TlsVersion,
-
-    /// Highest version of TLS
-    #[arg(long, value_name = "VERSION", default_value = "1.3")]
-    tls_max: TlsVersion,
-}
-
-#[derive(Clone, Copy, Debug, clap::ValueEnum)]
-enum KeyKindArg {
-    /// ECDSA over P-256
-    Ecdsa,
-    /// RSA, 2048 bits
-    Rsa,
-    /// Ed25519; browsers refuse it
-    Ed25519,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
@@ -202,8 +171,8 @@ fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     let path = Path::new(&args.source);
     if path.is_dir() {
         let of_heads = args.literal_heads || args.as_of_now || args.max_age.is_some();
-        if args.host.is_some() || args.per_host || of_heads {
-            let why = "a folder has neither hosts nor heads: --host, --per-host, --literal-heads, --as-of-now and --max-age are for recorded pages";
+        if args.per_host || of_heads {
+            let why = "a folder has neither hosts nor heads: --per-host, --literal-heads, --as-of-now and --max-age are for recorded pages";
             return Err(Usage(why.to_owned()).into());
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
@@ -232,21 +201,7 @@ fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
         true => Site::of_replica_with_literal_heads(&replica),
         false => Site::of_replica(&replica),
     };
-    let host = match &args.host {
-        Some(host) => {
-            let served = site
-                .hosts()
-                .iter()
-                .any(|(name, _)| name.eq_ignore_ascii_case(host));
-            if !served {
-                let names: Vec<_> = site.hosts().into_iter().map(|(name, _)| name).collect();
-                let why = format!("no host is called {host}; there are {}", names.join(", "));
-                return Err(Usage(why).into());
-            }
-            Some(host.to_ascii_lowercase())
-        }
-        None => replica.document().url.host_str().map(str::to_owned),
-    };
+    let host = replica.document().url.host_str().map(str::to_owned);
     let site = match &host {
         Some(host) => site.with_default_host(host),
         None => site,
@@ -403,11 +358,7 @@ fn server_tls(
     let identity = match (&choice.cert, &choice.key) {
         (Some(cert), Some(key)) => Identity::from_files(cert, key)?,
         _ => {
-            let kind = match choice.key_kind {
-                KeyKindArg::Ecdsa => KeyKind::EcdsaP256,
-                KeyKindArg::Rsa => KeyKind::Rsa2048,
-                KeyKindArg::Ed25519 => KeyKind::Ed25519,
-            };
+            let kind = KeyKind::EcdsaP256;
             let ca = match &choice.write_ca {
                 Some(path) => {
                     let ca = LocalCa::load_or_create(path, kind)?;
@@ -433,12 +384,7 @@ fn server_tls(
                 .context("cannot make a certificate")?
         }
     };
-    let options = TlsOptions {
-        min: choice.tls_min,
-        max: choice.tls_max,
-        ..TlsOptions::default()
-    };
-    let tls = ServerTls::new(&identity, &args.protocols, &options)?;
+    let tls = ServerTls::new(&identity, &args.protocols, &TlsOptions::default())?;
     Ok(tls.with_dynamic_record_size())
 }
 
