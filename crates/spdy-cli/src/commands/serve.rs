@@ -28,7 +28,7 @@ use spdy_server::site::Site;
 
 use crate::commands::header_args::BlockArgs;
 use crate::commands::pages::open_replica;
-use crate::commands::serve_limits::ServerLimitArgs;
+use crate::commands::serve_limits::{self, ServerLimitArgs};
 use crate::commands::serve_listen::{self, BoundListener, ListenerInfo, bind, parse_address};
 use crate::commands::serve_push::PushArgs;
 use crate::commands::signals::StopSignals;
@@ -235,10 +235,12 @@ async fn serve(
     };
     let counted = metrics.is_some().then(Metrics::new);
     let hits = LimitHits::default();
+    let limits = args.limits.config();
     let of_connections = ServerOptions {
         push_form: args.push.form(),
         compression_window_bits: args.blocks.header_window,
-        ..args.limits.of_connections(counted.clone(), hits.clone())
+        flow_control: !args.limits.no_flow_control,
+        ..serve_limits::connection_options(&limits, counted.clone(), hits.clone())
     };
     let runtime = SharedRuntime::new(TokioRuntime::start());
     if let Some(tls) = tls
@@ -262,7 +264,7 @@ async fn serve(
     )?;
 
     let stop = Latch::new();
-    let listen_options = args.limits.of_listeners(hits.clone());
+    let listen_options = serve_limits::listen_options(&limits, hits.clone());
     let config = ServeConfig {
         protocols: Protocol::over_tcp(&args.protocols),
         options: of_connections,

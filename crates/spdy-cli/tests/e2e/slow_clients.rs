@@ -1,6 +1,5 @@
 //! Clients that never finish what they send. `scripts/slow-clients` shows the same with slowhttptest, in numbers.
 
-use std::ffi::OsStr;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::time::Duration;
@@ -71,12 +70,11 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
 fn full_connection_slots_are_logged_and_waiting_clients_served() {
     let origin = EchoOrigin::start("no-store", Duration::ZERO);
     let config = format!(
-        "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[[site]]\nnames = ['site.test']\norigin = 'http://{}'\n",
+        "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[limits]\nmax_connections = {PLACES}\n\
+         [[site]]\nnames = ['site.test']\norigin = 'http://{}'\n",
         origin.address
     );
-    let script = format!("exec \"$@\" --max-connections {PLACES}");
-    let wrapper = ["sh", "-c", &script, "sh"].map(OsStr::new);
-    let accelerator = Accelerator::start_under(&wrapper, &config);
+    let accelerator = Accelerator::start(&config);
     let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
     let mut slow: Vec<_> = (0..PLACES)
         .map(|_| {

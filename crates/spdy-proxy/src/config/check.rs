@@ -20,7 +20,7 @@ impl Config {
             .or_else(|| self.check_lab())
             .or_else(|| self.check_previous_secret())
             .or_else(|| self.upstream.fault())
-            .or_else(|| with_display_value(self.limits.fault().map(|(what, want)| (what, want, 0))))
+            .or_else(|| with_display_value(self.limits.fault()))
             .or_else(|| with_display_value(self.websocket.fault()))
             .or_else(|| self.check_shared_cache())
             .or_else(|| self.check_sites())

@@ -47,7 +47,7 @@ use crate::commands::accelerate::serving::ServerTasks;
 use crate::commands::accelerate::shared::SharedTier;
 use crate::commands::accelerate::succession::{self, Predecessor, Succession};
 use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup, shared};
-use crate::commands::serve_limits::ServerLimitArgs;
+use crate::commands::serve_limits;
 use crate::commands::serve_listen::{self, parse_address};
 use crate::commands::serve_push::digest_key;
 use crate::commands::telemetry::{self, Telemetry};
@@ -93,9 +93,6 @@ pub(crate) struct Args {
     /// Tell where it listens as one line of JSON on stdout; with --check, sites and names
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    limits: ServerLimitArgs,
 }
 
 /// What else is asked of an accelerator than to run.
@@ -173,7 +170,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
     #[cfg(unix)]
     open_files::raise_limit(
-        args.limits.or(&plan.config.limits).max_connections(),
+        plan.config.limits.max_connections,
         plan.config.websocket.open,
         printer,
     );
@@ -276,7 +273,7 @@ async fn accelerate(
     let shown = ServedCertificates::of(plan.certificates, &sites, &authority)?;
     let identities = shown.identities()?;
     let tls = setup::tls(&identities, &protocols)?;
-    let options = options(args, config, &counted, &hits);
+    let options = options(config, &counted, &hits);
     if predecessor.is_none() {
         serve_listen::listen_for_quic(&mut doors.clients, &tls, &options, &runtime)?;
     }
@@ -345,7 +342,7 @@ async fn accelerate(
     let limits = ListenOptions {
         trusted_proxies: in_front.clone(),
         drain_timed_out: served.cut_off.clone(),
-        ..args.limits.or(&config.limits).of_listeners(hits)
+        ..serve_limits::listen_options(&config.limits, hits)
     };
     let datagrams = predecessor.map(Predecessor::left);
     let serving = ServerTasks::start(doors, &served, operator.clone(), &limits, datagrams);
@@ -376,11 +373,10 @@ async fn accelerate(
 }
 
 /// Options of each connection. `counted` counts sessions, `hits` counts limits that clients reach.
-fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
-    let limits = args.limits.or(&config.limits);
+fn options(config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
     ServerOptions {
         http2_push: config.learn.push,
-        ..limits.of_connections(Some(counted.clone()), hits.clone())
+        ..serve_limits::connection_options(&config.limits, Some(counted.clone()), hits.clone())
     }
 }
 

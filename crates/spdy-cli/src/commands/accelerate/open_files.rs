@@ -27,7 +27,7 @@ pub(super) fn raise_limit(connections: u32, sockets: usize, printer: &Printer) {
     if let Some(limit) = limit.filter(|limit| *limit < wanted) {
         printer.note(format_args!(
             "{BAD}no more than {limit} files may be open{BAD:#}: {connections} connections and {sockets} WebSockets to origins want {wanted}; \
-             raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower --max-connections (`max_connections` of `[limits]`)"
+             raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower `max_connections` of `[limits]`"
         ));
     }
 }

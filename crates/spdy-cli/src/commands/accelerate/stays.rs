@@ -73,10 +73,13 @@ fn of_limits(limits: &ClientLimitsConfig) -> Vec<KeyValue> {
         max_connections,
         connections_per_address,
         connection_rate,
+        abuses_per_address,
         max_streams,
         idle_timeout_s,
+        keepalive_s,
         min_rate,
         drain_timeout_s,
+        max_head_bytes,
     } = limits;
     vec![
         ("limits.max_connections", said(max_connections)),
@@ -85,10 +88,13 @@ fn of_limits(limits: &ClientLimitsConfig) -> Vec<KeyValue> {
             said(connections_per_address),
         ),
         ("limits.connection_rate", said(connection_rate)),
+        ("limits.abuses_per_address", said(abuses_per_address)),
         ("limits.max_streams", said(max_streams)),
         ("limits.idle_timeout_s", said(idle_timeout_s)),
+        ("limits.keepalive_s", said(keepalive_s)),
         ("limits.min_rate", said(min_rate)),
         ("limits.drain_timeout_s", said(drain_timeout_s)),
+        ("limits.max_head_bytes", said(max_head_bytes)),
     ]
 }
 

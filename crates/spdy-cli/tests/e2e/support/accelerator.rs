@@ -36,8 +36,8 @@ impl Accelerator {
     /// The same, with `socket` handed over as systemd does it. Its end waits for exchanges as long as a test does.
     pub(crate) fn start_on(socket: &TcpListener, config: &str) -> Self {
         let socket = socket.try_clone().expect("a descriptor is to be had");
-        let script =
-            "exec 3<&0 0</dev/null; LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\" --drain-timeout 60";
+        let script = "exec 3<&0 0</dev/null; SPDY_ACCELERATE__LIMITS__DRAIN_TIMEOUT_S=60 \
+                      LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
         let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
         Self::start_with(&wrapper, OwnedFd::from(socket).into(), config)
     }
