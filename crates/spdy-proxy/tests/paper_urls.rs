@@ -1,4 +1,4 @@
-//! The laboratory's switch for URLs as in the paper: what pages name then, and what a site can have no more.
+//! URLs as in the paper, for experiments: what pages name then, and what a site can have no more.
 
 mod support;
 
@@ -8,7 +8,7 @@ use http::StatusCode;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::Sites;
-use support::{Origin, accelerator_of, answer, get, pages};
+use support::{Origin, accelerator_of, accelerator_with_literal_urls, answer, get, pages};
 
 const HTML: (&str, &str) = ("content-type", "text/html");
 const PNG: (&str, &str) = ("content-type", "image/png");
@@ -33,24 +33,24 @@ fn origins() -> (Origin, Origin) {
     (own, other)
 }
 
-fn configured(switch: &str, own: &Origin, other: &Origin) -> String {
+fn configured(own: &Origin, other: &Origin) -> String {
     let (origin, port) = (own.address, other.address.port());
     format!(
-        "[lab]\n{switch}\n[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
+        "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
          [upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
          [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image']\n"
     )
 }
 
-fn before(switch: &str, own: &Origin, other: &Origin) -> Arc<Proxy> {
-    accelerator_of(&configured(switch, own, other))
+fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {
+    accelerator_with_literal_urls(&configured(own, other))
 }
 
 #[tokio::test]
 async fn paper_url_is_used_in_page_and_served() {
     let (own, other) = origins();
-    let proxy = before("paper_urls = true", &own, &other);
+    let proxy = before(&own, &other);
     let page = get(&proxy, "/", &[]).await;
     assert_eq!(page.text(), "<img src=\"/cdn.test/a.png?b\">");
     let picture = get(&proxy, "/cdn.test/a.png?b", &IMAGE).await;
@@ -75,7 +75,7 @@ async fn paper_url_is_used_in_page_and_served() {
 #[tokio::test]
 async fn site_path_equal_to_a_listed_host_is_unreachable() {
     let (own, other) = origins();
-    let proxy = before("paper_urls = true", &own, &other);
+    let proxy = before(&own, &other);
     let hidden = get(&proxy, "/cdn.test/own.png", &IMAGE).await;
     assert_eq!(hidden.status, StatusCode::NOT_FOUND, "the host has none");
     assert_eq!(own.times("/cdn.test/own.png"), 0);
@@ -89,38 +89,25 @@ async fn site_path_equal_to_a_listed_host_is_unreachable() {
 async fn without_the_switch_paper_path_is_a_site_path() {
     let (own, other) = origins();
     let port = other.address.port();
-    for switch in ["", "paper_urls = false"] {
-        let proxy = before(switch, &own, &other);
-        let page = get(&proxy, "/", &[]).await;
-        assert_eq!(
-            page.text(),
-            format!("<img src=\"/.spdy/1/-/p/cdn.test~{port}/a.png?b\">")
-        );
-        let picture = get(&proxy, "/cdn.test/a.png?b", &IMAGE).await;
-        assert_eq!(picture.text(), "the site's own");
-    }
+    let proxy = accelerator_of(&configured(&own, &other));
+    let page = get(&proxy, "/", &[]).await;
+    assert_eq!(
+        page.text(),
+        format!("<img src=\"/.spdy/1/-/p/cdn.test~{port}/a.png?b\">")
+    );
+    let picture = get(&proxy, "/cdn.test/a.png?b", &IMAGE).await;
+    assert_eq!(picture.text(), "the site's own");
 }
 
 #[tokio::test]
-async fn paper_urls_are_rejected_off_loopback_and_with_discovery() {
+async fn paper_urls_are_rejected_with_discovery() {
     let (own, other) = origins();
-    let on = configured("paper_urls = true", &own, &other);
-    for listener in [
-        "[listen]\ntls = ['192.0.2.1:443']\n",
-        "[listen]\ntls = []\nplain = ['127.0.0.1:80', '0.0.0.0:80']\n",
-        "[listen]\npublic_addresses = ['192.0.2.1']\n",
-        "[admin]\naddress = '[2001:db8::1]:9180'\ntoken_file = '/token'\n[listen]\n",
-    ] {
-        let text = on.replace("[listen]\ntls = []\nplain = ['127.0.0.1:80']\n", listener);
-        let config = Config::parse(&text);
-        let allowed =
-            config.and_then(|config| config.check_bound_addresses(config.listen_addresses()));
-        let error = allowed.expect_err(listener).to_string();
-        assert!(error.starts_with("lab.paper_urls: want "), "{error}");
-    }
-    let text = format!("{on}[site.rewrite]\ndiscover = true\n");
-    let config = Config::parse(&text);
-    let error = Sites::compile(&config.expect("good TOML"), &support::keys());
+    let text = format!(
+        "{}[site.rewrite]\ndiscover = true\n",
+        configured(&own, &other)
+    );
+    let config = Config::parse(&text).expect("good TOML");
+    let error = Sites::compile_with_literal_urls(&config, &support::keys());
     let error = error
         .expect_err("nothing says who may be asked")
         .to_string();

@@ -76,10 +76,6 @@ pub(crate) struct Args {
     #[arg(long)]
     fold: bool,
 
-    /// Let the accelerator write URLs of what it moves as its paper does, /HOST/PATH
-    #[arg(long)]
-    paper_urls: bool,
-
     #[command(flatten)]
     choices: PageLoadArgs,
 }
@@ -170,12 +166,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     }
     let shards = NonZeroU32::new(args.shard).expect("clap lets none below 1 through");
     let hosts = HostLayout::of(args.fold, shards).map_err(Usage)?;
-    let mut options = args.choices.options()?;
-    options.paper_urls = args.paper_urls;
-    if options.paper_urls && options.accelerator == Accelerator::Off {
-        let what = "--paper-urls: want --accelerator cold or warm, for nothing else moves URLs";
-        return Err(Usage(what.to_owned()).into());
-    }
+    let options = args.choices.options()?;
     if hosts == HostLayout::Folded && options.accelerator != Accelerator::Off {
         let what = "--fold and --accelerator: both have what is of other hosts below /.spdy/1/ of the page's own";
         return Err(Usage(what.to_owned()).into());

@@ -119,20 +119,6 @@ fn an_invalid_configuration_is_reported_with_its_key() {
             "websocket.idle_timeout_s: want 1 to 86400",
         ),
         (&format!("[websocket]\nopen = 0\n{site}"), "websocket.open"),
-        (
-            &format!("[lab]\npaper_urls = true\n[listen]\ntls = ['[::]:443']\n{site}"),
-            "lab.paper_urls: want listeners on loopback alone, for its URLs are those of a laboratory, got [::]:443",
-        ),
-        (
-            &format!("[lab]\npaper_urls = true\n[listen]\nplain = ['192.0.2.1:80']\n{site}"),
-            "got 192.0.2.1:80",
-        ),
-        (
-            &format!(
-                "[lab]\npaper_urls = true\n[listen]\npublic_addresses = ['192.0.2.1']\n{site}"
-            ),
-            "want no listen.public_addresses",
-        ),
         (&format!("[tls]\ncertificate = 'a.pem'\n{site}"), "tls"),
         (
             &format!("[dns]\nlisten = ['127.0.0.1:53']\n{site}"),

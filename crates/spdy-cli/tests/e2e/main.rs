@@ -35,7 +35,6 @@ mod accelerate_open_files;
 #[cfg(unix)]
 mod accelerate_origins;
 #[cfg(unix)]
-mod accelerate_paper_urls;
 mod accelerate_protocols;
 mod accelerate_restart;
 mod accelerate_schema;

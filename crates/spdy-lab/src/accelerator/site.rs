@@ -10,7 +10,6 @@ use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config::cache::CacheConfig;
-use spdy_proxy::config::lab::LabConfig;
 use spdy_proxy::config::listen::ListenConfig;
 use spdy_proxy::config::site::SiteConfig;
 use spdy_proxy::sites::site_table::Sites;
@@ -114,11 +113,15 @@ pub(super) fn sites(
             disk_mib: None,
             rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),
         }],
-        lab: LabConfig { paper_urls },
         ..Config::default()
     };
     let key = Key::new(KEY_NAME, SECRET).map_err(|error| error.to_string())?;
-    Sites::compile(&config, &Keys::new(key, None)).map_err(|error| error.to_string())
+    let keys = Keys::new(key, None);
+    let sites = match paper_urls {
+        true => Sites::compile_with_literal_urls(&config, &keys),
+        false => Sites::compile(&config, &keys),
+    };
+    sites.map_err(|error| error.to_string())
 }
 
 /// Every host that is not the site's, with all kinds of resources: over both schemes, since what `//host/` means hangs on the page's,

@@ -75,7 +75,7 @@ impl Factor {
                 is_direct && !is_spdy && spoken != Protocol::Http2,
                 "DATA frames are of SPDY and h2",
             ),
-            Self::Prefetch => (is_direct, "there is no accelerator"),
+            Self::Prefetch | Self::Urls => (is_direct, "there is no accelerator"),
             Self::Network
             | Self::Rate
             | Self::Down

@@ -100,6 +100,8 @@ pub enum Factor {
     Backhaul,
     /// Whether the accelerator fetches what pages name before it is asked for.
     Prefetch,
+    /// How the accelerator writes the URLs of what it moves.
+    Urls,
     /// By which clock it is loaded.
     Clock,
 }
@@ -119,7 +121,7 @@ enum FactorKind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 41] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -159,6 +161,7 @@ impl Factor {
         Self::Accelerator,
         Self::Backhaul,
         Self::Prefetch,
+        Self::Urls,
         Self::Clock,
     ];
 
@@ -205,6 +208,7 @@ impl Factor {
             Self::Accelerator => "accelerator",
             Self::Backhaul => "backhaul",
             Self::Prefetch => "prefetch",
+            Self::Urls => "urls",
             Self::Clock => "clock",
         }
     }
@@ -256,6 +260,7 @@ impl Factor {
             | Self::Accelerator
             | Self::Backhaul
             | Self::Prefetch
+            | Self::Urls
             | Self::Clock => FactorKind::Choice,
         }
     }
@@ -374,6 +379,13 @@ impl Factor {
                 options.backhaul = profile.path.rtt;
             }
             Self::Prefetch => options.prefetch = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Urls => {
+                options.paper_urls = match level {
+                    "ours" => false,
+                    "paper" => true,
+                    _ => return Err(want("ours or paper")),
+                }
+            }
             // Of the page or of the cell, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
@@ -491,6 +503,7 @@ mod tests {
             ("accelerator", "warm"),
             ("backhaul", "20ms"),
             ("prefetch", "no"),
+            ("urls", "paper"),
             ("clock", "real"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();

@@ -17,7 +17,6 @@ impl Config {
             .or_else(|| self.cache.fault())
             .or_else(|| self.check_secret_file())
             .or_else(|| with_display_value(self.learn.fault()))
-            .or_else(|| self.check_lab())
             .or_else(|| self.check_previous_secret())
             .or_else(|| self.upstream.fault())
             .or_else(|| with_display_value(self.limits.fault()))
@@ -80,13 +79,6 @@ impl Config {
         // Names are made with it, and stand in certificates and in DNS.
         let want = "a secret_file beside it, so that names stay what they are";
         Some(("site.rewrite.names_under", want, format!("{zone:?}")))
-    }
-
-    fn check_lab(&self) -> Option<InvalidValue> {
-        let elsewhere = self.listen.public_addresses.first();
-        let is_found = self.lab.paper_urls && elsewhere.is_some();
-        let want = "no listen.public_addresses, for its URLs are those of a laboratory";
-        is_found.then(|| ("lab.paper_urls", want, format!("{elsewhere:?}")))
     }
 
     fn check_previous_secret(&self) -> Option<InvalidValue> {

@@ -4,7 +4,6 @@ pub mod acme;
 pub mod cache;
 pub(crate) mod check;
 pub mod env;
-pub mod lab;
 pub mod learn;
 pub mod limits;
 pub mod listen;

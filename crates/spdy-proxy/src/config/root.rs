@@ -22,7 +22,6 @@ use url::Url;
 
 use crate::config::cache::CacheConfig;
 use crate::config::env;
-use crate::config::lab::LabConfig;
 use crate::config::learn::LearnConfig;
 use crate::config::limits::ClientLimitsConfig;
 use crate::config::listen::{ListenConfig, TlsConfig};
@@ -79,9 +78,6 @@ pub struct Config {
     pub timing: TimingConfig,
     /// Where spans of requests are sent (OpenTelemetry); `None`: there are none.
     pub telemetry: Option<TelemetryConfig>,
-    /// Settings for laboratories only.
-    #[serde(default)]
-    pub lab: LabConfig,
 }
 
 /// Names that are answered here, and the servers for other names.
@@ -227,30 +223,5 @@ impl Config {
             })
         });
         spoken.collect()
-    }
-
-    /// Checks that the enabled features may be used with the listening addresses `listening`.
-    ///
-    /// # Errors
-    ///
-    /// `ConfigError::AttributeValue`: the first address that is not allowed.
-    pub fn check_bound_addresses(
-        &self,
-        listening: impl IntoIterator<Item = SocketAddr>,
-    ) -> Result<(), ConfigError> {
-        match self.lab.fault(listening) {
-            None => Ok(()),
-            Some((what, want, got)) => {
-                let (what, got) = (what.to_owned(), got.to_string());
-                Err(ConfigError::InvalidValue { what, want, got })
-            }
-        }
-    }
-
-    /// Where it is to be listened.
-    pub fn listen_addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        let clients = self.listen.tls().iter().chain(&self.listen.plain);
-        let operator = self.admin.iter().map(|admin| &admin.address);
-        clients.chain(operator).chain(&self.dns.listen).copied()
     }
 }

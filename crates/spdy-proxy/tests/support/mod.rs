@@ -23,7 +23,7 @@ use spdy_net::serve::ServerOptions;
 use spdy_net::wall_clock::WallClock;
 use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::sites::site_table::Sites;
+use spdy_proxy::sites::site_table::{SiteError, Sites};
 use spdy_proxy::upstream::client::Upstream;
 use spdy_rewrite::rules::capability::Keys;
 use tokio::sync::Semaphore;
@@ -160,8 +160,19 @@ pub(crate) fn keys() -> Keys {
 
 /// The accelerator that `text` configures.
 pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
+    accelerator_with(text, Sites::compile)
+}
+
+/// The same, with moved URLs as in the paper.
+pub(crate) fn accelerator_with_literal_urls(text: &str) -> Arc<Proxy> {
+    accelerator_with(text, Sites::compile_with_literal_urls)
+}
+
+type Compile = fn(&Config, &Keys) -> Result<Sites, SiteError>;
+
+fn accelerator_with(text: &str, compile: Compile) -> Arc<Proxy> {
     let runtime = runtime();
-    let (config, sites, upstream) = made(text, &runtime);
+    let (config, sites, upstream) = made(text, compile, &runtime);
     Proxy::new(
         sites,
         upstream,
@@ -174,13 +185,13 @@ pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
 
 /// `proxy` goes on as `text` configures it.
 pub(crate) fn read_again(proxy: &Arc<Proxy>, text: &str) {
-    let (_, sites, upstream) = made(text, &runtime());
+    let (_, sites, upstream) = made(text, Sites::compile, &runtime());
     proxy.replace(sites, upstream);
 }
 
-fn made(text: &str, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
+fn made(text: &str, compile: Compile, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
     let config = Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let sites = Sites::compile(&config, &keys()).expect("good sites");
+    let sites = compile(&config, &keys()).expect("good sites");
     let network: SharedNetwork = Arc::new(SystemNetwork);
     let rules = AddressRules {
         allow: config

@@ -106,8 +106,6 @@ impl Reloader<'_> {
     fn prepare(&self, acme: &Acme) -> anyhow::Result<ReloadPlan> {
         let said = command::read(self.args)?;
         let config = stays::keep_listeners(self.config, &said);
-        // What it says of listeners may be otherwise than they are.
-        config.check_bound_addresses(self.listening.iter().copied())?;
         let sites = setup::compile(&config, self.chance)?;
         let (files, stale) = acme.files.reread_for(&config)?;
         let uncovered = certificates::uncovered(&files, &sites);

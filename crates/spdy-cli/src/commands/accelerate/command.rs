@@ -245,8 +245,6 @@ pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
     if args.write_ca.is_some() {
         config.tls.write_authority.clone_from(&args.write_ca);
     }
-    let allowed = config.check_bound_addresses(config.listen_addresses());
-    allowed.map_err(|error| Usage(error.to_string()))?;
     Ok(config)
 }
 
