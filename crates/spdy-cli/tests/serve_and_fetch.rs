@@ -430,29 +430,6 @@ fn a_recorded_page_answers_by_host_and_by_address() {
 }
 
 #[test]
-fn a_recorded_page_answers_with_literal_heads_where_they_are_asked_for() {
-    let portal = spdy_page::builtin::portal();
-    let page = portal.document();
-    let wanted = [&page.response_head[..], &page.body].concat();
-    let first = |more: &[&str]| {
-        let served = ServeProcess::start(|_| "portal".to_owned(), more);
-        let mut socket = TcpStream::connect(("127.0.0.1", served.plain)).unwrap();
-        let asked = "GET / HTTP/1.1\r\nHost: www.portal.test\r\n\r\n";
-        socket.write_all(asked.as_bytes()).unwrap();
-        socket.shutdown(std::net::Shutdown::Write).unwrap();
-        let mut came = Vec::new();
-        socket.read_to_end(&mut came).unwrap();
-        came
-    };
-    assert!(first(&["--literal-heads"]) == wanted);
-    assert!(first(&[]) != wanted, "names go out in small letters");
-
-    let folder = output(Command::new(PROGRAM).args(["serve", ".", "--literal-heads"]));
-    assert_eq!(folder.status.code(), Some(2));
-    assert!(text(&folder.stderr).contains("a folder has neither hosts nor heads"));
-}
-
-#[test]
 fn a_closed_stdout_is_no_error() {
     let served = ServeProcess::folder(&[]);
     let mut child = Command::new(PROGRAM)

@@ -84,9 +84,6 @@ pub struct ServerOptions {
     pub push_form: PushForm,
     /// Whether handlers find a [`Pusher`](crate::handler::Pusher) over HTTP/2. (Over SPDY there always is one.)
     pub http2_push: bool,
-    /// Whether HTTP/1.1 honours a [`LiteralHead`](crate::shims::literal_head::LiteralHead): it then also decides over the
-    /// connection, and is written as it is, whatever it says.
-    pub literal_heads: bool,
     /// How often clients met these limits is counted here.
     pub hits: LimitHits,
     /// This one connection's client came over TLS, which ended in front: as `Caller` has it. Default `false`.
@@ -118,7 +115,6 @@ impl Default for ServerOptions {
             quic: QuicOptions::default(),
             push_form: PushForm::default(),
             http2_push: false,
-            literal_heads: false,
             hits: LimitHits::default(),
             is_tls: false,
             slot: ConnectionSlot::default(),

@@ -5,9 +5,8 @@ use std::time::SystemTime;
 use bytes::Bytes;
 use http::header::{self, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
-use spdy_net::shims::literal_head::{BodyEnd, LiteralHead};
 use spdy_page::head::Head;
-use spdy_page::parts::{ContentRange, Parts};
+use spdy_page::parts::Parts;
 use spdy_page::replica::Exchange;
 
 /// Headers that belong to one connection of the past, or that the server counts for itself.
@@ -37,10 +36,6 @@ pub struct StoredResponse {
     pub body: Bytes,
     /// `Last-Modified`, read.
     pub(crate) modified: Option<SystemTime>,
-    /// The head as it was recorded, where it shall go out so.
-    pub(crate) literal: Option<LiteralHead>,
-    /// The same of the recorded answer that said that this one still stands.
-    pub(crate) not_modified: Option<LiteralHead>,
     /// Set if it was recorded as an answer to a Range request (206).
     pub(crate) recorded_part: Option<RecordedPart>,
 }
@@ -48,22 +43,8 @@ pub struct StoredResponse {
 /// An answer that was recorded as 206.
 #[derive(Clone, Debug)]
 pub(crate) enum RecordedPart {
-    /// All bytes are known: it is served as any other file.
-    Whole {
-        /// The recorded range.
-        range: ContentRange,
-        /// The recorded head, for a response with just that range.
-        literal: Option<LiteralHead>,
-    },
     /// Only these bytes are known.
-    Some {
-        /// The bytes.
-        parts: Parts,
-        /// The recorded range of the first answer.
-        range: ContentRange,
-        /// The head of the first answer, for a response with just that range.
-        literal: Option<LiteralHead>,
-    },
+    Some(Parts),
     /// Its Content-Range cannot be read (several ranges, for example): it is replayed to every request with a Range.
     Unreadable,
 }
@@ -87,8 +68,6 @@ impl StoredResponse {
             headers,
             body,
             modified,
-            literal: None,
-            not_modified: None,
             recorded_part: None,
         }
     }
@@ -122,25 +101,16 @@ impl StoredResponse {
         };
         let mut answer = Self::new(status, headers, body);
         if status == StatusCode::PARTIAL_CONTENT && exchange.method == Method::GET {
-            let parts = ContentRange::of(exchange).zip(Parts::of(exchange));
-            answer.recorded_part = Some(match parts {
-                Some((range, parts)) => RecordedPart::Some {
-                    parts,
-                    range,
-                    literal: None,
-                },
-                None => RecordedPart::Unreadable,
-            });
+            let parts = Parts::of(exchange);
+            answer.recorded_part = Some(parts.map_or(RecordedPart::Unreadable, RecordedPart::Some));
         }
         Some(answer)
     }
 
     /// Takes what `other` knows of the same representation, if both were recorded as 206.
     pub(crate) fn merge_parts(&mut self, other: &Self) {
-        if let (
-            Some(RecordedPart::Some { parts, .. }),
-            Some(RecordedPart::Some { parts: more, .. }),
-        ) = (&mut self.recorded_part, &other.recorded_part)
+        if let (Some(RecordedPart::Some(parts)), Some(RecordedPart::Some(more))) =
+            (&mut self.recorded_part, &other.recorded_part)
         {
             parts.add(more);
         }
@@ -148,16 +118,11 @@ impl StoredResponse {
 
     /// After the last exchange: a 206 that holds all bytes becomes an answer of its own right, 200.
     pub(crate) fn complete(&mut self) {
-        let Some(RecordedPart::Some { parts, range, .. }) = &mut self.recorded_part else {
+        let Some(RecordedPart::Some(parts)) = &mut self.recorded_part else {
             return;
         };
         parts.merge();
-        let range = *range;
-        let literal = self.literal.take();
         let Some(whole) = parts.whole().cloned() else {
-            if let Some(RecordedPart::Some { literal: kept, .. }) = &mut self.recorded_part {
-                *kept = literal;
-            }
             return;
         };
         self.status = StatusCode::OK;
@@ -165,61 +130,8 @@ impl StoredResponse {
         let length = HeaderValue::from(whole.len());
         self.headers.insert(header::CONTENT_LENGTH, length);
         self.body = whole;
-        self.recorded_part = Some(RecordedPart::Whole { range, literal });
+        self.recorded_part = None;
     }
-
-    /// Whether a recorded head goes out as it is for some request.
-    pub(crate) fn has_literal_head(&self) -> bool {
-        let of_part = match &self.recorded_part {
-            Some(RecordedPart::Whole { literal, .. } | RecordedPart::Some { literal, .. }) => {
-                literal.is_some()
-            }
-            Some(RecordedPart::Unreadable) | None => false,
-        };
-        of_part || self.literal.is_some()
-    }
-
-    /// The recorded head of a 206 with the bytes `from..until` and no others.
-    pub(crate) fn literal_part(&self, from: usize, until: usize) -> Option<&LiteralHead> {
-        let (RecordedPart::Whole { range, literal } | RecordedPart::Some { range, literal, .. }) =
-            self.recorded_part.as_ref()?
-        else {
-            return None;
-        };
-        let is_same = (range.first, range.last + 1) == (from as u64, until as u64);
-        literal.as_ref().filter(|_| is_same)
-    }
-
-    /// Takes the literal head of `other`, if that is a "not modified" which can speak of this answer.
-    pub(crate) fn adopt_not_modified(&mut self, other: &Self) {
-        let tag = other.headers.get(header::ETAG);
-        let is_of_this = tag.is_none() || tag == self.headers.get(header::ETAG);
-        if other.status == StatusCode::NOT_MODIFIED && is_of_this && self.not_modified.is_none() {
-            self.not_modified.clone_from(&other.literal);
-        }
-    }
-}
-
-/// The recorded head of `exchange`, if it can go out over HTTP/1.1 as it is.
-///
-/// One that came over another protocol cannot: it was written down as HTTP/1.1, but never framed a body. One that
-/// announces more bytes than were recorded can if the page did not get it whole either.
-pub(crate) fn literal_head(exchange: &Exchange) -> Option<LiteralHead> {
-    let protocol = exchange.observed.protocol.as_deref();
-    if !protocol.is_none_or(|protocol| protocol.starts_with("http/1")) {
-        return None;
-    }
-    let head = LiteralHead::new(exchange.response_head.clone());
-    let head = head.inspect_err(
-        |bad| tracing::debug!(url = %exchange.url, %bad, "this head goes out by its fields"),
-    );
-    let len = exchange.body.len() as u64;
-    let is_whole = |head: &LiteralHead| match head.body_end() {
-        BodyEnd::Length(announced) => len == announced || exchange.observed.refused.is_some(),
-        _ => true,
-    };
-    head.ok()
-        .filter(|head| head.allows_body_len(len) && is_whole(head))
 }
 
 /// Names that a Connection header declares its own (RFC 9110 §7.6.1).

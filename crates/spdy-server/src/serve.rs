@@ -126,11 +126,9 @@ pub async fn serve_connection(
     config: ServeConfig,
     runtime: SharedRuntime,
 ) -> Conduct {
-    let literal_heads = site.has_literal_heads();
     let handler = Arc::new(handler(site, &config, &runtime));
     let options = ServerOptions {
         http2_push: config.pusher.is_some(),
-        literal_heads,
         ..config.options
     };
     let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &options);

@@ -2,7 +2,6 @@
 
 use bytes::Bytes;
 use http::{Request, Response};
-use spdy_net::shims::literal_head::LiteralHead;
 use spdy_page::head::synthesize;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::respond::{Limits, respond};
@@ -148,29 +147,4 @@ fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
     assert_eq!(ask(&site, known).status(), 304);
     let post = ask(&site, Request::post("http://a.test/post"));
     assert_eq!(post.status(), 206, "what a POST gets has no parts");
-}
-
-#[test]
-fn a_206_keeps_its_literal_head_for_the_range_that_was_recorded() {
-    let site = Site::of_replica_with_literal_heads(&replica());
-    let literal = |path: &str, range: &str| {
-        let request = Request::get(format!("http://a.test{path}")).header("range", range);
-        ask(&site, request)
-            .extensions()
-            .get::<LiteralHead>()
-            .is_some()
-    };
-    assert!(literal("/whole", "bytes=0-"));
-    assert!(literal("/some", "bytes=0-2"));
-    assert!(literal("/odd", "bytes=0-"));
-    for (path, range) in [
-        ("/whole", "bytes=1-"),
-        ("/whole", "lines=1-2"),
-        ("/joined", "bytes=0-"),
-        ("/some", "bytes=0-1"),
-        ("/some", "bytes=6-8"),
-        ("/cut", "bytes=0-9"),
-    ] {
-        assert!(!literal(path, range), "{path} {range}");
-    }
 }

@@ -65,16 +65,12 @@ pub(crate) struct Args {
     #[arg(long)]
     per_host: bool,
 
-    /// Over HTTP/1.1 give each recorded head byte for byte, status line and order of fields included; its Connection then decides over the connection [default: the same fields, written anew]
-    #[arg(long)]
-    literal_heads: bool,
-
     /// Serve a recorded page as if it had been recorded now: dates in its heads are moved alike, so that what was fresh to a cache then is fresh
-    #[arg(long, conflicts_with = "literal_heads")]
+    #[arg(long)]
     as_of_now: bool,
 
     /// Let caches keep for this long what says nothing of that itself; seconds
-    #[arg(long, value_name = "SECONDS", conflicts_with = "literal_heads")]
+    #[arg(long, value_name = "SECONDS")]
     max_age: Option<u32>,
 
     /// Let each answer take this long at least, as one that has to be made does; milliseconds, at most a minute
@@ -129,7 +125,6 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve public/ --plain 127.0.0.1:0 --protocols spdy/3.1 --json"
     "spdy serve portal --push graph --protocols spdy/3.1 --verbose"
     "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
-    "spdy serve page.warc.gz --protocols http/1.1 --literal-heads"
     "spdy serve portal --protocols h3,h2,http/1.1 --tls 127.0.0.1:8443"
     "spdy serve portal --as-of-now --max-age 3600 --think 150    origins to a cache, which take their time"
     "spdy serve portal --metrics 127.0.0.1:9100"
@@ -170,9 +165,9 @@ struct ServedSite {
 fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     let path = Path::new(&args.source);
     if path.is_dir() {
-        let of_heads = args.literal_heads || args.as_of_now || args.max_age.is_some();
+        let of_heads = args.as_of_now || args.max_age.is_some();
         if args.per_host || of_heads {
-            let why = "a folder has neither hosts nor heads: --per-host, --literal-heads, --as-of-now and --max-age are for recorded pages";
+            let why = "a folder has neither hosts nor heads: --per-host, --as-of-now and --max-age are for recorded pages";
             return Err(Usage(why.to_owned()).into());
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
@@ -197,10 +192,7 @@ fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     if let Some(seconds) = args.max_age {
         freshness::set_default_lifetime(&mut replica, seconds);
     }
-    let site = match args.literal_heads {
-        true => Site::of_replica_with_literal_heads(&replica),
-        false => Site::of_replica(&replica),
-    };
+    let site = Site::of_replica(&replica);
     let host = replica.document().url.host_str().map(str::to_owned);
     let site = match &host {
         Some(host) => site.with_default_host(host),
@@ -430,12 +422,6 @@ fn announce(
         None => printer.note(format_args!(
             "serving {targets} files of {source} under any host name"
         )),
-    }
-    if args.literal_heads {
-        let (answers, literal) = site.heads();
-        printer.note(format_args!(
-            "over HTTP/1.1 {literal} of {answers} heads go out as they were recorded"
-        ));
     }
     if let Some(address) = metrics {
         let path = serve_metrics::PATH;

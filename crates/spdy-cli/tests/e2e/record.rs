@@ -64,7 +64,6 @@ fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
     assert_is_what_was_sent(&replica, &origin.sent());
     assert_failures_reported(&told, &replica);
     assert_is_served(&file, &replica);
-    assert_is_served_literally(&file, &origin.sent());
 }
 
 /// Heads and bodies, both ways, by SHA-256; nothing more and nothing less.
@@ -179,45 +178,6 @@ fn assert_failures_reported(told: &Value, replica: &Replica) {
     assert!(remarks.contains("trailer fields"), "{remarks}");
 }
 
-/// Every request once more as the browser sent it, to `spdy serve --literal-heads`: head and body are the origin's own.
-fn assert_is_served_literally(file: &Path, sent: &[SentExchange]) {
-    let served = ServeProcess::start(file, &["--protocols", "http/1.1", "--literal-heads"]);
-    for sent in sent {
-        let url: url::Url = sent.url.parse().expect("it was asked for");
-        let wire = [&sent.request_head[..], &sent.request_body].concat();
-        let answer = exchange_with(&served, &url, &wire);
-        let (head, body) = answer.split_at(head_len(&answer).expect("it has a head"));
-        let is_chunked = Head::parse(head).is_some_and(|head| head.is_chunked());
-        let body = match is_chunked {
-            true => without_chunks(body),
-            false => body.to_vec(),
-        };
-        let what = format!("{} {}", sent.method, sent.url);
-        for (part, served, sent) in [("head", head, &sent.head), ("body", &body, &sent.body)] {
-            let text = String::from_utf8_lossy(served);
-            assert_eq!(sha256(served), sha256(sent), "{what}: {part}: {text:?}");
-        }
-    }
-}
-
-/// The data of `chunks`, which are all there is and have neither extensions nor trailers.
-fn without_chunks(mut chunks: &[u8]) -> Vec<u8> {
-    let mut data = Vec::new();
-    loop {
-        let line = chunks.iter().position(|&byte| byte == b'\r');
-        let (size, rest) = chunks.split_at(line.expect("a chunk has a size"));
-        let size = std::str::from_utf8(size).expect("it is text");
-        let size = usize::from_str_radix(size, 16).expect("it is a number alone");
-        let (chunk, rest) = rest[2..].split_at(size);
-        data.extend_from_slice(chunk);
-        chunks = rest.strip_prefix(b"\r\n").expect("a chunk ends its line");
-        if size == 0 {
-            assert!(chunks.is_empty(), "more after the last chunk: {chunks:?}");
-            return data;
-        }
-    }
-}
-
 /// Every answer once more, from `spdy serve`: the same body, and the same fields but for those of a connection.
 fn assert_is_served(file: &Path, replica: &Replica) {
     let served = ServeProcess::start(file, &["--protocols", "http/1.1"]);
@@ -271,7 +231,7 @@ fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
     fields
 }
 
-/// The recorded request, sent again: the literal head, but that the connection ends.
+/// The recorded request, sent again: its recorded head, but that the connection ends.
 fn ask(served: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
     let mut lines = vec![
         format!("{} {} HTTP/1.1", exchange.method, target(&exchange.url)),

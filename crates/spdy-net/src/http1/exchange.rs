@@ -1,8 +1,7 @@
 //! HTTP/1.1 on both sides, by hyper (RFC 9112).
 //!
 //! hyper keeps the state of the connection; here its clock is the run's, heads are counted as they
-//! pass, and a request that it never took can be told from one that was lost. Heads that are
-//! to go out byte for byte pass beneath it (`shims/literal_responses.rs`).
+//! pass, and a request that it never took can be told from one that was lost.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -35,7 +34,6 @@ use crate::refusal::{Flaw, Refusal};
 use crate::serve::{ServeContext, over};
 use crate::shims::head_size;
 use crate::shims::head_timeout::{HeadTimeoutIo, TimedExchange};
-use crate::shims::literal_responses::LiteralResponses;
 use crate::shims::wire_observer::{HeaderByteCounters, HeaderBytes, Http1HeadCounter, ObservedIo};
 use crate::tap::ConnectionTap;
 use crate::timing::progress_timeout::{is_progress_timeout, with_write_timeout};
@@ -284,11 +282,6 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         runtime,
         stop,
     } = terms;
-    let literal = options.literal_heads.then(LiteralResponses::default);
-    let io = match &literal {
-        Some(literal) => literal.wrap(io),
-        None => io,
-    };
     let (io, clock) = HeadTimeoutIo::new(io, runtime.clone(), options);
     let seat = options.slot.clone();
     let max_head_bytes = options.max_head_bytes;
@@ -300,8 +293,6 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         let handler = handler.clone();
         let offer = next.offer(&mut request);
         let timed = clock.request();
-        let literal = literal.clone();
-        let literal = literal.map(|to| (to, request.method().clone(), request.version()));
         async move {
             let (version, headers) = (request.version(), request.headers());
             let refused = |flaw| refused(&*handler, &request, flaw);
@@ -328,10 +319,6 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
             if version == Version::HTTP_10 && has_no_length(response.headers(), response.body()) {
                 *response.version_mut() = Version::HTTP_10;
             }
-            let response = match literal {
-                Some((to, method, version)) => to.plan(&method, version, response),
-                None => response,
-            };
             let response = response.map(|body| timed.response(body));
             Ok::<_, Infallible>(exchange.with(response))
         }

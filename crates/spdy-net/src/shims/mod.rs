@@ -2,8 +2,6 @@
 
 pub(crate) mod head_size;
 pub(crate) mod head_timeout;
-pub mod literal_head;
-pub(crate) mod literal_responses;
 pub(crate) mod window_tracker;
 pub mod wire_observer;
 pub(crate) mod write_coalescer;
