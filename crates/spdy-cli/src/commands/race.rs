@@ -1,13 +1,11 @@
 //! `spdy race`: the same pages over the same networks by every protocol, in virtual time.
 
-use std::num::NonZeroU32;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spdy_lab::accelerator::choice::Accelerator;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
-use spdy_lab::hosts::{HostLayout, MAX_SHARDS};
+use spdy_lab::hosts::HostLayout;
 use spdy_lab::measure::Load;
 use spdy_lab::options::RaceProtocol;
 use spdy_lab::race::{Race, RaceNetwork};
@@ -16,7 +14,7 @@ use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 
-use crate::commands::load_choices::PageLoadArgs;
+use crate::commands::load_choices::{PageLoadArgs, RaceChoiceArgs};
 use crate::commands::pages::open_replica;
 use crate::commands::{Outcome, Usage, doctor_table, race_table};
 use crate::help::examples;
@@ -65,16 +63,11 @@ pub(crate) struct Args {
 
     /// Say after the table what would help each page most over each network, by the protocol that was fastest there: as many changes as this, each found by
     /// loading the page with it
-    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u32).range(1..=100), conflicts_with_all = ["fold", "shard"])]
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u32).range(1..=100))]
     doctor: Option<u32>,
 
-    /// Spread what each page has on its own host over N hosts of one address, itself among them
-    #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u32).range(1..=i64::from(MAX_SHARDS)))]
-    shard: u32,
-
-    /// Let each page's own host serve what other hosts do
-    #[arg(long)]
-    fold: bool,
+    #[command(flatten)]
+    common: RaceChoiceArgs,
 
     #[command(flatten)]
     choices: PageLoadArgs,
@@ -87,10 +80,10 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy race"
     "spdy race portal --network 3g --network satellite --runs 5"
     "spdy race page.har --network \"down=2mbit,up=384kbit,rtt=100ms,loss=0.01\" --report page.html"
-    "spdy race flags --protocols http,spdy --tls 1.2 --tcp 2013 --json"
+    "spdy race flags --protocols http,spdy --set tls=1.2 --set tcp=2013 --json"
     "spdy race portal --network lte --protocols h2,h3"
     "spdy race portal --network 3g --doctor            and what would help"
-    "spdy race portal --protocols https,spdy --deploy first-party --cache warm:1h"
+    "spdy race portal --protocols https,spdy --deploy first-party --set cache=warm:1h"
 };
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -147,6 +140,12 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
         args.replicas.clone()
     };
     retain_first(&mut names);
+    let (options, hosts) = args.choices.race(&args.common)?;
+    if args.doctor.is_some() && hosts != HostLayout::Recorded {
+        let what =
+            "--doctor with fold or shard: it examines a page on its own hosts; give one of them";
+        return Err(Usage(what.to_owned()).into());
+    }
     let networks = networks(&args.networks)?;
     let mut replicas = Vec::with_capacity(names.len());
     for name in &names {
@@ -163,13 +162,6 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
             replica.name.clone_from(name);
         }
         replicas.push(replica);
-    }
-    let shards = NonZeroU32::new(args.shard).expect("clap lets none below 1 through");
-    let hosts = HostLayout::of(args.fold, shards).map_err(Usage)?;
-    let options = args.choices.options()?;
-    if hosts == HostLayout::Folded && options.accelerator != Accelerator::Off {
-        let what = "--fold and --accelerator: both have what is of other hosts below /.spdy/1/ of the page's own";
-        return Err(Usage(what.to_owned()).into());
     }
     let mut protocols = args.protocols.clone();
     retain_first(&mut protocols);

@@ -91,8 +91,8 @@ fn audit_errors_state_the_expected_input() {
     fs::write(&file, site).expect("the folder can be written to");
     for (wrong, told) in [
         (&["nowhere"][..], "nowhere"),
-        (&["portal", "--accelerator", "warm"], "--accelerator"),
-        (&["portal", "--cache", "warm"], "--cache"),
+        (&["portal", "--set", "accelerator=warm"], "accelerator"),
+        (&["portal", "--set", "cache=warm"], "cache"),
         (
             &["http://127.0.0.1:1/"],
             "want a URL with a name, which an accelerator answers for, not 127.0.0.1",

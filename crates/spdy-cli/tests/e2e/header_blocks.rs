@@ -108,6 +108,7 @@ fn a_load_and_a_race_have_a_window_too() {
         first["request_header_bytes_wire"].as_u64().expect("bytes")
     };
     // Its requests are short: less window costs none of them anything, but what is near is written in fewer bits.
-    let [most, least] = ["15", "11"].map(|bits| by_race(&["--header-window", bits]));
+    let [most, least] =
+        ["header_window=15", "header_window=11"].map(|level| by_race(&["--set", level]));
     assert_ne!(most, least);
 }

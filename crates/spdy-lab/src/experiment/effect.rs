@@ -64,7 +64,7 @@ impl Factor {
                 is_direct && !spoken.is_multiplexed(),
                 "HTTP/1.1 has no streams",
             ),
-            Self::Compression => (!is_spdy, "it is how SPDY compresses heads"),
+            Self::Compression | Self::HeaderWindow => (!is_spdy, "it is how SPDY compresses heads"),
             Self::IpPooling => (
                 !spoken.is_multiplexed() || !protocol.is_secure(),
                 "only sessions in TLS are shared",

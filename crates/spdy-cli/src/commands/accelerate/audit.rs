@@ -32,9 +32,7 @@ const SHOWN_RESOURCES: usize = 20;
 
 /// What `spdy accelerate audit` is asked.
 #[derive(Debug, clap::Args)]
-// The audit chooses the accelerator of each load itself.
-#[command(mut_arg("accelerator", |arg| arg.hide(true)), mut_arg("cache", |arg| arg.hide(true)))]
-// And what it saves differs by network more than what a change of the page does.
+// What it saves differs by network more than what a change of the page does.
 #[command(mut_arg("networks", |arg| arg.default_value("dsl,3g,lte,fibre")))]
 pub(crate) struct Args {
     /// The page: a URL, a shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
@@ -81,7 +79,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let options = args.choices.options()?;
     if options.accelerator != Accelerator::Off || options.cache != Cache::Cold {
         let why = "an audit loads a page without the accelerator and through one that is cold and warm, with an empty cache: \
-                   --accelerator and --cache are not for it";
+                   accelerator and cache are not for it";
         return Err(Usage(why.to_owned()).into());
     }
     let config = args.config.as_deref().map(command::read_config);
