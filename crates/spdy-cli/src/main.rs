@@ -11,6 +11,8 @@ mod cli;
 mod commands;
 mod help;
 mod printer;
+#[cfg(all(test, target_os = "linux"))]
+mod reference;
 mod table;
 
 use std::process::ExitCode;

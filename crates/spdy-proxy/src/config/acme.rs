@@ -13,30 +13,31 @@ use crate::sites::alias_dns_records::is_in_zone;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcmeConfig {
-    /// The authority's directory. Default Let's Encrypt's; to try things out, its staging has one at
+    /// URL of the authority's directory. Let's Encrypt has another for tests:
     /// `https://acme-staging-v02.api.letsencrypt.org/directory`.
     #[serde(default = "AcmeConfig::default_directory")]
     pub directory: Url,
-    /// A folder of its own for the account, the keys and the certificates.
+    /// A folder for the account, keys and certificates, of this machine alone.
     pub folder: PathBuf,
-    /// `true`: the authority's terms of service were read, and are agreed to.
+    /// Must be `true`: the authority's terms of service were read and are agreed to. Default `false`.
     #[serde(default)]
     pub terms_of_service_agreed: bool,
-    /// How it is proven that the names lead here. Default `tls-alpn-01`.
+    /// How the names are proven to lead here. Default `tls-alpn-01`.
     #[serde(default)]
     pub challenge: Challenge,
-    /// Mail addresses at which the authority may contact the operator; sent when the account is created. Default none.
+    /// Mail addresses for the authority, sent when the account is created.
     #[serde(default)]
     pub contact: Vec<String>,
-    /// The kind of certificate, where the authority has several. Default its own choice.
+    /// The kind of certificate, where the authority has several. Default the authority's choice.
     pub profile: Option<String>,
-    /// The CA that signed the certificate of the authority's own server, PEM. Default those of the web.
+    /// PEM of the authority that signs the ACME server's own certificate. Default the public authorities.
     pub authority: Option<PathBuf>,
-    /// A certificate is renewed when this percentage of its validity is left, or earlier if the authority requests it (RFC 9773). Default
-    /// 33.
+    /// A certificate is renewed when this percentage of its validity is left, or earlier if the authority requests it (RFC
+    /// 9773). Range: 1 to 99. Default 33.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 99)))]
     #[serde(default = "AcmeConfig::default_renew_percent")]
     pub renew_percent: u8,
-    /// The account's external binding, if the authority requires one.
+    /// The account at the authority, if it requires an external account binding (RFC 8555 §7.3.4). Optional.
     pub external_account: Option<ExternalAccount>,
 }
 
@@ -44,14 +45,14 @@ pub struct AcmeConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Challenge {
-    /// The authority comes to port 443, which leads to an address of `listen.tls` (RFC 8737).
+    /// The authority connects to port 443, which leads to an address of `listen.tls` (RFC 8737).
     #[default]
     #[serde(rename = "tls-alpn-01")]
     TlsAlpn01,
-    /// It comes to port 80, which leads to an address of `listen.plain` (RFC 8555 §8.3).
+    /// It connects to port 80, which leads to an address of `listen.plain` (RFC 8555 §8.3).
     #[serde(rename = "http-01")]
     Http01,
-    /// It looks up a TXT record in a zone that is served here (RFC 8555 §8.4).
+    /// It looks up a TXT record in a zone of `[dns]` (RFC 8555 §8.4).
     #[serde(rename = "dns-01")]
     Dns01,
 }
@@ -61,7 +62,7 @@ pub enum Challenge {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExternalAccount {
-    /// What the authority calls it.
+    /// The authority's name for the account.
     pub id: String,
     /// A file with its key, in base64url.
     pub key_file: PathBuf,

@@ -9,8 +9,8 @@ use serde::Deserialize;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LabConfig {
-    /// Moved URLs are written as in the paper that this follows, `/HOST/PATH`, for listed hosts alone. Only where all that listens does so
-    /// on loopback. Default no.
+    /// Whether proxied URLs are written as `/HOST/PATH`, as in a paper, for listed hosts only. All listeners must be on
+    /// loopback. Default `false`.
     pub paper_urls: bool,
 }
 

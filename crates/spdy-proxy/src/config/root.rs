@@ -32,7 +32,7 @@ use crate::config::telemetry::TelemetryConfig;
 use crate::config::upstream::UpstreamConfig;
 use crate::config::websocket::WebSocketConfig;
 
-/// All of it.
+/// The configuration of the accelerator.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -41,7 +41,7 @@ use crate::config::websocket::WebSocketConfig;
     schemars(title = "Configuration of spdy accelerate")
 )]
 pub struct Config {
-    /// Where clients are let in.
+    /// Where clients connect.
     #[serde(default)]
     pub listen: ListenConfig,
     /// The accelerator's certificates.
@@ -50,36 +50,38 @@ pub struct Config {
     /// Limits for clients.
     #[serde(default)]
     pub limits: ClientLimitsConfig,
-    /// What is accelerated; at least one.
+    /// The sites, at least one.
     #[serde(default)]
     pub site: Vec<SiteConfig>,
-    /// What is stored.
+    /// What is stored, and for which clients.
     #[serde(default)]
     pub cache: CacheConfig,
-    /// How origins are contacted.
+    /// How origins are contacted, how long they may take, and which addresses they may have.
     #[serde(default)]
     pub upstream: UpstreamConfig,
-    /// How many WebSockets to the sites' own origins may be open.
+    /// WebSockets to the sites' own origins.
     #[serde(default)]
     pub websocket: WebSocketConfig,
     /// Resources that are sent with pages, or prefetched.
     #[serde(default)]
     pub learn: LearnConfig,
-    /// Names that are answered here, and the servers for other names.
+    /// The built-in name server, and the servers that look up other names.
     #[serde(default)]
     pub dns: DnsConfig,
-    /// A file with the secret that capabilities are made with. Without one they are good until the program ends.
+    /// A file with the secret that makes capabilities and names: 32 bytes or more, the same on every machine of the site.
+    /// Without it, capabilities are valid until the program ends.
     pub secret_file: Option<PathBuf>,
-    /// A file with the secret before that one: capabilities that were made with it are still good. Default none.
+    /// A file with the previous secret. Capabilities made with it are still accepted. Needs `secret_file`.
     pub former_secret_file: Option<PathBuf>,
-    /// The operator's listener; `None`: there is none.
+    /// The operator's listener: purges, reports of pages and metrics. Optional: without this table there is none.
     pub admin: Option<AdminConfig>,
-    /// Which clients see where the time of an answer went.
+    /// Which clients get `Server-Timing`: whether the cache had the response, where the time went, and how far the origin is.
     #[serde(default)]
     pub timing: TimingConfig,
-    /// Where spans of requests are sent (OpenTelemetry); `None`: there are none.
+    /// Spans of requests, sent to a collector by OTLP over HTTP. Optional: without this table no span is made. Environment
+    /// variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) set what the table leaves out.
     pub telemetry: Option<TelemetryConfig>,
-    /// Settings for laboratories only.
+    /// Switches for experiments on one machine.
     #[serde(default)]
     pub lab: LabConfig,
 }
@@ -89,11 +91,11 @@ pub struct Config {
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DnsConfig {
-    /// Where questions are answered, over UDP and TCP. Default nowhere.
+    /// Addresses of the name server, for UDP and TCP.
     pub listen: Vec<SocketAddr>,
-    /// The zones. Their names are never origins.
+    /// A zone. Its names are never origins.
     pub zone: Vec<spdy_dns::zone_config::ZoneConfig>,
-    /// Recursive servers for the names of other hosts. Default the system's.
+    /// Recursive servers that look up third-party hosts. Default the system's.
     pub servers: Vec<SocketAddr>,
 }
 
@@ -102,7 +104,8 @@ pub struct DnsConfig {
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimingConfig {
-    /// A file whose first line is a token of 16 characters or more: clients that send it in the field `Spdy-Timing` get the header.
+    /// A file whose first line is a token of 16 characters or more. A request with this token in the field `Spdy-Timing` gets
+    /// `Server-Timing`.
     pub token_file: Option<PathBuf>,
     /// Every client gets it: for laboratories.
     pub everyone: bool,
@@ -113,12 +116,12 @@ pub struct TimingConfig {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdminConfig {
-    /// Where it listens. Keep it on loopback.
+    /// Address of the listener. Keep it on loopback.
     pub address: SocketAddr,
     /// A file with the token for purges and reports, in one line.
     pub token_file: PathBuf,
-    /// Names by which it may be addressed, besides IP addresses and `localhost`: a request for any other host gets 421, so that no
-    /// web page can read it by a name of its own (DNS rebinding). Default none.
+    /// Accepted host names, beside IP addresses and `localhost`. A request for any other host gets 421, so that no web page
+    /// can read the listener under its own name (DNS rebinding).
     #[serde(default)]
     pub names: Vec<String>,
 }
