@@ -17,6 +17,7 @@
 //! out, and time is an argument. [`resolver`], [`guarded_network`] and [`outward_network`], by which a site's own origin is asked, have their sockets of a
 //! [`Network`](spdy_net::network::Network) and their time of a [`Runtime`](spdy::runtime::Runtime), so that they run in
 //! virtual time too.
+#![doc = include_str!("../GUIDE.md")]
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod answers;

@@ -14,6 +14,7 @@
 //! [`dictionary`], and a branch each in SETTINGS, GOAWAY, SYN_STREAM (width of the priority),
 //! SYN_REPLY and HEADERS (two unused bytes), RST_STREAM (fewer codes) and the header block (width of
 //! its integers).
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod block_rules;
 pub mod compress;

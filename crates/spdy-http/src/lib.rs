@@ -5,6 +5,7 @@
 //! [`push`] what a pushed stream is for, [`trailers`] what comes behind a head, [`urgency`] what an answer deserves, [`length`] checks
 //! content-length, and [`http1_text`] says how long a head would have been in HTTP/1.1. No stream, no
 //! session, no I/O: those are the crates `spdy` and `spdy-session`.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod block_writer;
 pub mod headers;

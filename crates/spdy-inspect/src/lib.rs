@@ -14,6 +14,7 @@
 //!
 //! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
 //! grow has a name in [`limits`].
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 mod byte_order;
 pub mod capture;

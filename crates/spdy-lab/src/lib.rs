@@ -8,6 +8,7 @@
 //! [`calibrate`] holds virtual time against the kernel's TCP, and [`live`] does the same load in real time.
 //!
 //! `docs/explanation/virtual-time.md` explains how we measure.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod accelerator;
 pub mod audit;

@@ -16,6 +16,7 @@
 //! the machine is left to the server. Two ways to ask (`pace.rs`): the closed loop keeps so many requests in
 //! flight; the open loop begins them at a rate, whatever the server does, and counts latency from the
 //! intended beginning, so that a server that stalls cannot hide it (*coordinated omission*).
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod error;
 mod fault;

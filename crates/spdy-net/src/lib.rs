@@ -20,6 +20,7 @@
 //!
 //! Time and tasks come from [`spdy::runtime::Runtime`] alone, so that all of this runs in virtual
 //! time too; only [`network::SystemNetwork`] and [`listen`] are of the operating system.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod admission;
 pub mod connection;

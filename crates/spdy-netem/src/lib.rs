@@ -21,6 +21,7 @@
 //! that [`Tcp::poll_transmit`] gives to [`Path::offer`], hands it to the other end at the instant of
 //! the verdict, and wakes an end at its [`Tcp::poll_timeout`]. Names for whole networks are in
 //! [`profile`].
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod link;
 pub mod loss;

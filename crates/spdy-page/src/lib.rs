@@ -18,6 +18,7 @@
 //!
 //! Nothing here touches a socket or a clock; the one function that reads a file is
 //! [`open::open`]. `docs/reference/replica-format.md` defines the format.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod archive;
 pub mod body_start;

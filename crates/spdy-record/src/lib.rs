@@ -13,6 +13,7 @@
 //!
 //! The one crate that starts a browser. What its logs mean, `spdy-page` knows, which does no I/O.
 //! `docs/reference/recorded-data.md` lists what is stored and what is not.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod error;
 pub mod fingerprint;

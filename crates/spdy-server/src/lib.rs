@@ -10,6 +10,7 @@
 //!                  ^ Link (link_header.rs), X-Associated-Content (associated_content.rs),
 //!                    the site's own text or recording (needs.rs), what others asked for (learned.rs)
 //! ```
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod alt_svc;
 pub mod answer;

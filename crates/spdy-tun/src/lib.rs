@@ -16,6 +16,7 @@
 //! counts. [`capture`] stores its packets on request.
 //!
 //! Linux alone. `docs/explanation/real-time-links.md` explains which addresses are reachable, and the traps.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod capture;
 pub mod emulator;
