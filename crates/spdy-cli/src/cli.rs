@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// Stand in front of a site, and serve its pages and what they need from elsewhere over one session
     ///
     /// A caching reverse proxy: hosts that the configuration lists are moved under the site's own name, so that a page needs
-    /// one connection. SIGHUP reads the configuration anew, for requests that come from then on. A variable SPDY_ACCELERATE__KEY, or
+    /// one connection. SIGHUP reads the configuration again, for requests that come from then on. A variable SPDY_ACCELERATE__KEY, or
     /// SPDY_ACCELERATE__TABLE__KEY, stands in place of that key of the configuration.
     #[command(after_help = accelerate::EXAMPLES)]
     Accelerate(accelerate::Args),

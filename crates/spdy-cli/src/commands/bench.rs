@@ -113,7 +113,7 @@ struct ServerArgs {
     #[arg(long, value_name = "PID", conflicts_with = "process")]
     pid: Option<u32>,
 
-    /// Likewise of all processes of this name
+    /// The same for all processes of this name
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
 }

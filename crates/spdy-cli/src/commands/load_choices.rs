@@ -22,7 +22,7 @@ use crate::commands::header_args::{BlockArgs, parse_compression};
 #[command(next_help_heading = "Choices of a load")]
 pub(crate) struct PageLoadArgs {
     /// Where the other choices start from: today's systems, or Lulic's laboratory of 2013 (its 46 streams at once are
-    /// no setting of his, but fitted to his results)
+    /// not from the paper, but fitted to its results)
     #[arg(long, value_name = "NAME", default_value = "today", value_parser = Options::PRESETS)]
     preset: String,
 
@@ -106,7 +106,7 @@ pub(crate) struct PageLoadArgs {
     )]
     accelerator: Accelerator,
 
-    /// Round trip behind the access link, paid by whoever asks an origin, client or accelerator [default: none]
+    /// Round trip behind the access link, paid by each client or accelerator at its origins [default: none]
     #[arg(long, value_name = "TIME", value_parser = parse_backhaul)]
     backhaul: Option<Duration>,
 

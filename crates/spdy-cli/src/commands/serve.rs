@@ -69,7 +69,7 @@ pub(crate) struct Args {
     #[arg(long)]
     per_host: bool,
 
-    /// Over HTTP/1.1 give each recorded head byte for byte, status line and order of fields included; its Connection then decides over the connection [default: the same fields, written anew]
+    /// Over HTTP/1.1 give each recorded head byte for byte, status line and order of fields included; its Connection then decides over the connection [default: the same fields, written again]
     #[arg(long)]
     literal_heads: bool,
 

@@ -22,7 +22,7 @@ const DRAIN_TIMEOUT_S: u64 = 5;
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct ServerLimitArgs {
-    /// Connections open at once, whoever opened them and wherever [default: 16384]
+    /// Connections open at once, over all clients and listeners [default: 16384]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: Option<u32>,
 

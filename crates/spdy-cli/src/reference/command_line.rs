@@ -7,8 +7,13 @@ use super::markdown::{cell, code_cell, escape, table};
 use super::pages::Page;
 use crate::cli::Cli;
 
-/// Commands with too many subcommands for one page: the page of each subcommand. Those that are not listed are on the command's own page.
-const OTHER_PAGES: [(&str, &str, &[&str]); 2] = [
+/// Pages of subcommands that have no room on their command's own page: file, title, subcommands.
+const OTHER_PAGES: [(&str, &str, &[&str]); 4] = [
+    (
+        "accelerate-audit",
+        "spdy accelerate: audit",
+        &["accelerate audit"],
+    ),
     (
         "lab-results",
         "spdy lab: results",
@@ -18,10 +23,12 @@ const OTHER_PAGES: [(&str, &str, &[&str]); 2] = [
             "lab view",
             "lab compare",
             "lab reproduce",
-            "lab merge",
-            "lab import",
-            "lab export",
         ],
+    ),
+    (
+        "lab-stores",
+        "spdy lab: stores",
+        &["lab merge", "lab import", "lab export"],
     ),
     (
         "lab-real-time",
@@ -195,9 +202,12 @@ fn options(command: &Command, is_wanted: impl Fn(&Arg) -> bool) -> String {
             let (text, default) = text_and_default(arg);
             [code_cell(&spelling(arg)), default, text]
         });
-        let name = heading.unwrap_or("option").to_lowercase();
-        let head = [name.as_str(), "default", "meaning"];
-        tables.push(table(head, &rows.collect::<Vec<_>>()));
+        let head = ["option", "default", "meaning"];
+        let options = table(head, &rows.collect::<Vec<_>>());
+        tables.push(match heading {
+            Some(heading) => format!("{heading}:\n\n{options}"),
+            None => options,
+        });
     }
     tables.join("\n")
 }
@@ -275,9 +285,19 @@ fn examples_and_exit_codes(command: &Command) -> (String, String) {
     let end = end.expect("every help ends with examples");
     let (examples, codes) = end.split_once("Exit codes:\n").expect("and exit codes");
     let examples = examples.trim_start_matches("Examples:\n");
-    let lines = |text: &str| -> String {
+    let lines = |text: &str, line: fn(&str) -> String| -> String {
         let lines = text.lines().filter(|line| !line.trim().is_empty());
-        lines.map(|line| format!("{}\n", line.trim())).collect()
+        lines
+            .map(|text| format!("{}\n", line(text.trim())))
+            .collect()
     };
-    (lines(examples), lines(codes))
+    (lines(examples, example), lines(codes, str::to_owned))
+}
+
+/// A line of the examples, with what it says of itself as a comment of the shell.
+fn example(line: &str) -> String {
+    match line.split_once("    ") {
+        Some((command, comment)) => format!("{command}    # {}", comment.trim_start()),
+        None => line.to_owned(),
+    }
 }

@@ -4,12 +4,12 @@
 //! and the range, for readers of rustdoc, in sentences of their own: "Range: 1 to 10. Default 5." They go to columns of the table. Where
 //! the schema has a default or a range, the two must agree.
 
-use serde_json::Value;
-
-use super::markdown::{cell, escape, table};
-use super::pages::Page;
 use schemars::schema_for;
+use serde_json::Value;
 use spdy_proxy::config::Config;
+
+use super::markdown::{cell, escape, table as markdown_table};
+use super::pages::Page;
 
 /// The pages: file, title, what is on it, and the tables, by the first key of their path.
 const PAGES: [(&str, &str, &str, &[&str]); 7] = [
@@ -204,7 +204,7 @@ pub(super) fn pages() -> Vec<Page> {
     if let Some(table) = tables.iter().find(shown) {
         panic!("[{}] is on no page: add it to PAGES", table.path);
     }
-    overview.push_str(&super::markdown::table(["table", "content"], &rows));
+    overview.push_str(&markdown_table(["table", "content"], &rows));
     pages.push(Page::new("README.md", &overview));
     pages
 }
@@ -314,7 +314,7 @@ impl<'a> Schema<'a> {
                     [format!("`{value}`"), cell(&meaning.unwrap_or_default())]
                 });
                 let rows: Vec<_> = rows.collect();
-                section.push_str(&super::markdown::table(["value", "meaning"], &rows));
+                section.push_str(&markdown_table(["value", "meaning"], &rows));
             }
         }
         section
@@ -368,7 +368,7 @@ impl<'a> Schema<'a> {
                 cell(&description),
             ]);
         }
-        super::markdown::table(["key", "type", "default", "meaning"], &rows)
+        markdown_table(["key", "type", "default", "meaning"], &rows)
     }
 
     /// The default for the column, which is the schema's if it has one.
@@ -419,7 +419,7 @@ impl<'a> Schema<'a> {
         let values = self.values(of);
         if let Some(item) = of.get("items") {
             return match values.is_empty() {
-                true => format!("list of {}s", self.kind(item, "")),
+                true => format!("list of {}", plural(&self.kind(item, ""))),
                 false => "list of values".to_owned(),
             };
         }
@@ -427,7 +427,7 @@ impl<'a> Schema<'a> {
             return "value".to_owned();
         }
         if let Some(item) = of.get("additionalProperties").filter(|it| it.is_object()) {
-            return format!("table of {}s", self.kind(item, ""));
+            return format!("table of {}", plural(&self.kind(item, "")));
         }
         match (&of["type"], of["format"].as_str()) {
             (_, Some("uri")) => "URL".to_owned(),
@@ -446,6 +446,13 @@ impl<'a> Schema<'a> {
             }
         }
     }
+}
+
+/// The plural of a type, without its range.
+fn plural(kind: &str) -> String {
+    let kind = kind.split(',').next().unwrap_or_default();
+    let end = if kind.ends_with('s') { "es" } else { "s" };
+    format!("{kind}{end}")
 }
 
 /// The unit of a number by the name of its key, and its range.

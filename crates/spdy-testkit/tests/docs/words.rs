@@ -14,22 +14,25 @@ const MAX_README: usize = 900;
 const MAX_CRATE_README: usize = 300;
 /// Words of a sentence, on average over a page.
 const MAX_SENTENCE: f64 = 20.0;
-/// Characters of a line of the changelog.
-const MAX_CHANGE: usize = 200;
+/// Characters of a line of the changelog, without the targets of its links.
+const MAX_CHANGE: usize = 180;
 
 /// Words that address programs as people, and words of older English.
 const UNUSED: [&str; 10] = [
     "nobody", "whoever", "he", "his", "him", "anew", "likewise", "wherever", "thereof", "somebody",
 ];
 
+/// Its lists of figures are made by `spdy lab reproduce`, and are no sentences.
+const FIGURES: &str = "docs/measurements/claims.md";
 /// Questions and answers from before a change of names, in the names of that time.
 const QUOTED: &str = "docs/measurements/guess-the-file.md";
 
 fn all_pages() -> Vec<PathBuf> {
     let readmes = published_crates().into_iter();
-    let readmes = readmes.map(|folder| folder.join("README.md"));
+    let readmes =
+        readmes.flat_map(|folder| ["README.md", "GUIDE.md"].map(|name| folder.join(name)));
     let mut all: Vec<_> = pages().into_iter().chain(readmes).collect();
-    all.retain(|page| name_of(page) != QUOTED);
+    all.retain(|page| page.exists() && name_of(page) != QUOTED);
     all
 }
 
@@ -86,14 +89,14 @@ fn sentences_are_counted_without_code_tables_and_headings() {
 #[test]
 fn the_sentences_of_a_page_have_at_most_20_words_on_average() {
     let mut long = Vec::new();
-    for page in all_pages() {
-        let sentences = sentences(&read(&page));
+    for page in all_pages().iter().filter(|page| name_of(page) != FIGURES) {
+        let sentences = sentences(&read(page));
         let (count, words) = (sentences.len(), sentences.iter().sum::<usize>());
         // Counts of a page are far below 2^52.
         #[expect(clippy::cast_precision_loss)]
         let average = words as f64 / count.max(1) as f64;
         if average > MAX_SENTENCE {
-            let page = name_of(&page);
+            let page = name_of(page);
             long.push(format!("{page}: {average:.1} words in {count} sentences"));
         }
     }
@@ -155,8 +158,13 @@ fn a_change_in_the_changelog_is_one_short_line() {
             !line.starts_with(' '),
             "CHANGELOG.md:{number}: a second line"
         );
-        let plain: String = paragraphs(line).concat();
-        let length = plain.chars().count();
+        let events = Parser::new(line);
+        let length: usize = events
+            .map(|event| match event {
+                Event::Text(text) | Event::Code(text) => text.chars().count(),
+                _ => 0,
+            })
+            .sum();
         assert!(
             length <= MAX_CHANGE,
             "CHANGELOG.md:{number}: {length} characters"

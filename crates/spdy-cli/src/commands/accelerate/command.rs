@@ -74,7 +74,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     tls: Vec<SocketAddr>,
 
-    /// Take plain connections here, likewise
+    /// Take plain connections here, in the same way
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Vec<SocketAddr>,
 

@@ -12,7 +12,7 @@ use crate::printer::Printer;
 /// What `spdy lab import` is asked.
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// His database
+    /// The paper's database
     #[arg(value_name = "RESULTS.db")]
     results: PathBuf,
 

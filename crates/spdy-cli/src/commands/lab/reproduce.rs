@@ -22,7 +22,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
 
-    /// Loads of a page wherever chance plays
+    /// Loads of a page where results depend on chance
     #[arg(short, long, value_name = "N", default_value_t = ClaimRunner::RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
 

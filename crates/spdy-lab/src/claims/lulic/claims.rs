@@ -13,8 +13,8 @@ use crate::claims::bench::PageSet;
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend, Unit};
 
 const GRID: &str = "7 bandwidths, 6 delays; 7 runs are one here, without chance; 46 streams, 640 B an image and 305 ms for the \
-                    browser are fitted to his data";
-const STAND_IN: &str = "7 bandwidths, 6 delays; his copy of the page is gone: ours has HTTP's bytes and round trips, and its \
+                    browser are fitted to the paper's data";
+const STAND_IN: &str = "7 bandwidths, 6 delays; the paper's copy of the page is gone: ours has HTTP's bytes and round trips, and its \
                         structure is made up";
 const SLOPE: &str =
     "10,240 kbit/s, delays 50 to 250 ms: load over the true round trip, four delays";

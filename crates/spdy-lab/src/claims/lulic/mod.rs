@@ -1,10 +1,10 @@
 //! Lulic 2013: a page of 196 flags, and copies of three pages of the time, through a dummynet gateway.
 //!
 //! ```text
-//! claims.rs     what he said, claim by claim
+//! claims.rs     the claims of the paper
 //! kind.rs       what claims of one kind have in common
-//! setting.rs    his laboratory: pages, the two ways that are compared, and what else may explain a difference
-//! grid.rs       his cells, 7 bandwidths by 6 delays, and what is measured over them
+//! setting.rs    its laboratory: pages, the two ways that are compared, and what else may explain a difference
+//! grid.rs       its cells, 7 bandwidths by 6 delays, and what is measured over them
 //! ```
 
 mod claims;
