@@ -11,8 +11,6 @@ mod cli;
 mod commands;
 mod help;
 mod printer;
-#[cfg(all(test, target_os = "linux"))]
-mod reference;
 mod table;
 
 use std::process::ExitCode;
@@ -56,3 +54,6 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod reference;

@@ -129,9 +129,9 @@ pub struct HostConfig {
     /// modules stay at the host.
     #[serde(default)]
     pub shared: bool,
-    /// Whether pages need the host only for proxied resources, so that preconnects to it are removed. Default learned from
-    /// the last rewrite of a page. Before the first, it is true if all paths and all kinds are proxied and the host is not
-    /// shared.
+    /// Whether pages need the host only for proxied resources, so that preconnects to it are removed. Before the first
+    /// rewrite of a page it is true if all paths and all kinds are proxied and the host is not shared. Default learned from
+    /// the last rewrite of a page.
     #[serde(default)]
     pub whole: Option<bool>,
     /// Whether its responses depend on `Accept-Language`, which is then passed on.
