@@ -92,8 +92,6 @@ fn the_sentences_of_a_page_have_at_most_20_words_on_average() {
     for page in all_pages().iter().filter(|page| name_of(page) != FIGURES) {
         let sentences = sentences(&read(page));
         let (count, words) = (sentences.len(), sentences.iter().sum::<usize>());
-        // Counts of a page are far below 2^52.
-        #[expect(clippy::cast_precision_loss)]
         let average = words as f64 / count.max(1) as f64;
         if average > MAX_SENTENCE {
             let page = name_of(page);
