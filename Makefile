@@ -3,12 +3,13 @@
 
 CARGO ?= cargo
 
-.PHONY: help demo accelerate test bench fuzz clean
+.PHONY: help demo accelerate test reference bench fuzz clean
 
 help:
 	@echo "make demo   build, race the shipped pages, write demo/race.html"
 	@echo "make accelerate  build, load a page in Chromium with and without the accelerator, write demo/accelerated.svg"
 	@echo "make test   everything that must hold: format, lints, tests against real peers, documentation"
+	@echo "make reference  write the reference of the command line and of the configuration from the code"
 	@echo "make fuzz   an hour of fuzzing for every door that bytes come in by (SECONDS=60 for a minute)"
 	@echo "make bench  how fast the parts are, what a page load costs, and a race against other servers"
 	@echo "make clean  remove what the others made"
@@ -35,6 +36,10 @@ test:
 	ulimit -Sn 16384 || true; scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
 	SEED=1 scripts/fuzz 15
+
+# The pages that `make test` compares with the code.
+reference:
+	UPDATE_DOCS=1 $(CARGO) test --locked -p spdy-cli --bin spdy $(FEATURES) reference::
 
 SECONDS ?= 3600
 fuzz:

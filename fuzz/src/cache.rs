@@ -11,7 +11,6 @@ use std::time::{Duration, SystemTime};
 use http::{
     HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, request, response,
 };
-use spdy_cache::answer::{Payload, answer};
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::invalidate::invalidated_by;
@@ -19,6 +18,7 @@ use spdy_cache::key::{Key, KeyParts};
 use spdy_cache::lookup::{Failure, Lookup, lookup, may_join_fetch, may_serve_on_error};
 use spdy_cache::object_file::{Encoder, OpenObject};
 use spdy_cache::policy::{Policy, SetCookie};
+use spdy_cache::response::{Payload, answer};
 use spdy_cache::storable::may_store;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::{Conditional, merge};

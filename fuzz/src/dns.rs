@@ -1,4 +1,4 @@
-//! The doors of `spdy-dns`: what anybody sends to its port 53 (`answers.rs`).
+//! The doors of `spdy-dns`: what anybody sends to its port 53 (`authoritative.rs`).
 //!
 //! - No answer is larger than its transport allows, and what has no records is no larger than the question.
 //! - An answer can be read, bears the question's id, and is not answered itself.
@@ -7,7 +7,7 @@
 use std::sync::OnceLock;
 
 use hickory_proto::op::Message;
-use spdy_dns::answers::{Answer, MAX_UDP, Transport, answer, answer_truncated};
+use spdy_dns::authoritative::{Answer, MAX_UDP, Transport, answer, answer_truncated};
 use spdy_dns::zone_config::{HttpsConfig, NameConfig, ZoneConfig};
 use spdy_dns::zones::Zones;
 
@@ -42,7 +42,6 @@ fn zones() -> &'static Zones {
             apex: "a.test".to_owned(),
             name_servers: vec!["ns.a.test".to_owned()],
             contact: None,
-            serial: 1,
             ttl: 60,
             negative_ttl: 30,
             names: vec![

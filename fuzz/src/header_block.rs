@@ -1,4 +1,4 @@
-//! The door of header blocks (`spdy-frame/src/inflate.rs`, `header_block.rs`), and our own encoders against it.
+//! The door of header blocks (`spdy-frame/src/compression/inflate.rs`, `header_block.rs`), and our own encoders against it.
 //!
 //! ```text
 //! wire     | length:16 | block ... | length:16 | block ... |

@@ -6,7 +6,7 @@
 //! - A request or a response that is taken is written as fields that are taken as the same.
 
 use bytes::Bytes;
-use spdy_net::http3::door::{self, DecodedStream, Field};
+use spdy_net::http3::fuzz_api::{self, DecodedStream, Field};
 
 use crate::choices::Choices;
 use crate::memory;
@@ -60,12 +60,12 @@ fn stream(way: StreamKind, limit: usize, choices: &mut Choices<'_>, wire: &[u8])
     assert_eq!(read(way, &pieces, limit), whole, "cut into {pieces:x?}");
     let most = match way {
         StreamKind::Exchange => limit,
-        _ => door::MAX_CONTROL_FRAME_BYTES as usize,
+        _ => fuzz_api::MAX_CONTROL_FRAME_BYTES as usize,
     };
     let mut again = Vec::new();
     for (kind, payload) in &whole.frames {
         assert!(*kind == DATA || payload.len() <= most, "{kind:#x}");
-        again.extend_from_slice(&door::frame(*kind, payload));
+        again.extend_from_slice(&fuzz_api::frame(*kind, payload));
         if *kind == HEADERS {
             block(payload, limit);
         }
@@ -76,37 +76,37 @@ fn stream(way: StreamKind, limit: usize, choices: &mut Choices<'_>, wire: &[u8])
 }
 
 fn block(block: &[u8], limit: usize) {
-    let Ok(fields) = door::decode(block, limit) else {
+    let Ok(fields) = fuzz_api::decode(block, limit) else {
         return;
     };
-    assert!(door::section_len(&fields) <= limit as u64, "{fields:?}");
-    let written = door::encode(&fields);
+    assert!(fuzz_api::section_len(&fields) <= limit as u64, "{fields:?}");
+    let written = fuzz_api::encode(&fields);
     // Heads of strings are six bytes each at most; Huffman's code is taken where it is shorter.
     let bytes: usize = fields
         .iter()
         .map(|(name, value)| name.len() + value.len() + 12)
         .sum();
     assert!(written.len() <= bytes + 2, "{fields:?}");
-    assert_eq!(door::decode(&written, limit).as_ref(), Ok(&fields));
+    assert_eq!(fuzz_api::decode(&written, limit).as_ref(), Ok(&fields));
     messages(&fields);
 }
 
 /// The fields as what they may be the head of.
 fn messages(fields: &[Field]) {
-    if let Some(request) = door::request(fields.to_vec()) {
-        let written = door::of_request(request.clone());
-        let back = door::request(written).unwrap_or_else(|| panic!("{request:?}"));
+    if let Some(request) = fuzz_api::request(fields.to_vec()) {
+        let written = fuzz_api::of_request(request.clone());
+        let back = fuzz_api::request(written).unwrap_or_else(|| panic!("{request:?}"));
         assert_eq!(back.method(), request.method());
         assert_eq!(back.uri(), request.uri());
         assert_eq!(back.headers(), request.headers());
     }
-    if let Some(response) = door::response(fields.to_vec()) {
-        let written = door::of_response(response.clone());
-        let back = door::response(written).unwrap_or_else(|| panic!("{response:?}"));
+    if let Some(response) = fuzz_api::response(fields.to_vec()) {
+        let written = fuzz_api::of_response(response.clone());
+        let back = fuzz_api::response(written).unwrap_or_else(|| panic!("{response:?}"));
         assert_eq!(back.status(), response.status());
         assert_eq!(back.headers(), response.headers());
     }
-    if let Some(trailers) = door::trailers(fields.to_vec()) {
+    if let Some(trailers) = fuzz_api::trailers(fields.to_vec()) {
         let pseudo = |(name, _): &(Bytes, Bytes)| name.starts_with(b":");
         assert!(!fields.iter().any(pseudo), "{trailers:?}");
     }

@@ -7,9 +7,9 @@
 use instant_acme::{Account, AccountCredentials, ExternalAccountKey, NewAccount};
 use tokio::sync::Mutex;
 
-use crate::authority::{AcmeSettings, authority_error};
 use crate::error::AcmeError;
-use crate::folder::StateDir;
+use crate::settings::{AcmeSettings, authority_error};
+use crate::state_dir::StateDir;
 use crate::transport::Transport;
 
 /// The accounts of one folder, of which there is one at a time.

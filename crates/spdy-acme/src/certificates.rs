@@ -11,9 +11,9 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy_net::tls::certificates::Identity;
 use spdy_net::tls::identities::{Identities, SigningIdentity};
 
+use crate::certificate_info::CertificateInfo;
 use crate::error::AcmeError;
-use crate::facts::CertificateInfo;
-use crate::folder::StateDir;
+use crate::state_dir::StateDir;
 
 /// How many orders there were.
 #[derive(Debug, Default)]

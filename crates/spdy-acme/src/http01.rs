@@ -9,7 +9,7 @@ use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
 use spdy_net::refusal::Refusal;
 
-use crate::proofs::Http01Tokens;
+use crate::challenge::Http01Tokens;
 
 /// The path that an authority requests (RFC 8555 §8.3).
 const PATH: &str = "/.well-known/acme-challenge/";

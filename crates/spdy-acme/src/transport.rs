@@ -1,4 +1,4 @@
-//! How an authority is reached: by our own client, over HTTP/2 or HTTP/1.1.
+//! Sends requests to the authority with this project's client, over HTTP/2 or HTTP/1.1.
 
 use std::future::Future;
 use std::pin::Pin;
@@ -16,7 +16,7 @@ use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
 use spdy_frame::priority::Priority;
 
-use crate::course::MAX_RETRY_AFTER;
+use crate::renewal_schedule::MAX_RETRY_AFTER;
 
 /// The longest answer that is read: a chain of certificates is some thousands.
 const MAX_RESPONSE_BYTES: usize = 1 << 20;

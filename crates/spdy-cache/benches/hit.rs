@@ -6,14 +6,14 @@ use std::time::{Duration, SystemTime};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use http::{Request, Response, request, response};
-use spdy_cache::answer::answer;
 use spdy_cache::body::Body;
 use spdy_cache::freshness::Times;
 use spdy_cache::key::{Key, KeyParts};
 use spdy_cache::lookup::{Lookup, lookup};
+use spdy_cache::memory_store::{Store, StoreConfig};
 use spdy_cache::policy::Policy;
+use spdy_cache::response::answer;
 use spdy_cache::storable::may_store;
-use spdy_cache::store::{Store, StoreConfig};
 
 const KEYS: usize = 10_000;
 

@@ -8,11 +8,10 @@
 //! would hold many times its limit. So bytes are copied once, into chunks of their exact size.
 
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use bytes::{Bytes, BytesMut};
-
-use crate::tally::{ByteTally, TallyGuard};
 
 /// Length of every chunk but the last.
 pub const CHUNK_BYTES: usize = 64 * 1024;
@@ -225,4 +224,38 @@ fn shrink_to_fit(bytes: &mut BytesMut) -> Bytes {
     let exact = Bytes::copy_from_slice(bytes);
     bytes.clear();
     exact
+}
+
+/// How many bytes are held. Clones count together.
+#[derive(Clone, Debug, Default)]
+pub struct ByteTally(Arc<AtomicU64>);
+
+/// Some of them. Dropped, they are held no longer.
+#[derive(Debug)]
+pub(crate) struct TallyGuard {
+    by: ByteTally,
+    bytes: u64,
+}
+
+impl ByteTally {
+    /// So many more.
+    pub(crate) fn count(&self, bytes: u64) -> TallyGuard {
+        self.0.fetch_add(bytes, Ordering::Relaxed);
+        TallyGuard {
+            by: self.clone(),
+            bytes,
+        }
+    }
+
+    /// All that is held now.
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Drop for TallyGuard {
+    fn drop(&mut self) {
+        self.by.0.fetch_sub(self.bytes, Ordering::Relaxed);
+    }
 }

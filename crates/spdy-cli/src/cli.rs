@@ -59,13 +59,13 @@ pub(crate) enum Command {
     Race(race::Args),
     /// Say what would make a page load faster, by trying it in virtual time
     ///
-    /// One change at a time is made to the page, and the page is loaded with it over the same network with the same
-    /// seeds: hosts folded into the page's own, pushes, hints in the head of the document, scripts and style sheets
-    /// that nothing waits for, third-party hosts left out; then other protocols and worse networks, for comparison. Folded
-    /// hosts keep their bodies, and are asked for at the page's own. What is saved is the median of what each run saves
-    /// against the run of the same seed. Where packets are lost or delayed by chance, the page is loaded with several seeds
-    /// (--runs) and each figure has a 95 % interval; a change whose interval includes 0 is not shown as one that saves. The
-    /// exit code is 1 if the page as it is did not come whole.
+    /// Each change is tried alone, over the same network with the same seeds. The changes are: fold other hosts into the
+    /// page's own, push, hint in the head of the document, delay scripts and style sheets that nothing waits for, and leave
+    /// out third-party hosts. Other protocols and worse networks are loaded for comparison. A folded host keeps its bodies,
+    /// and is requested at the page's own. What a change saves is the median over the runs, each against the run of the
+    /// same seed. Where packets are lost or delayed by chance, the page is loaded with several seeds (--runs), and each
+    /// figure has a 95 % interval. A change whose interval includes 0 is not shown as a saving. The exit code is 1 if the
+    /// page without changes does not load completely.
     #[command(after_help = doctor::EXAMPLES)]
     Doctor(doctor::Args),
     /// Serve a recorded page or a folder from memory
@@ -77,7 +77,7 @@ pub(crate) enum Command {
     /// Stand in front of a site, and serve its pages and what they need from elsewhere over one session
     ///
     /// A caching reverse proxy: hosts that the configuration lists are moved under the site's own name, so that a page needs
-    /// one connection. SIGHUP reads the configuration anew, for requests that come from then on. A variable SPDY_ACCELERATE__KEY, or
+    /// one connection. SIGHUP reads the configuration again, for requests that come from then on. A variable SPDY_ACCELERATE__KEY, or
     /// SPDY_ACCELERATE__TABLE__KEY, stands in place of that key of the configuration.
     #[command(after_help = accelerate::EXAMPLES)]
     Accelerate(accelerate::Args),

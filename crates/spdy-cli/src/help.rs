@@ -1,4 +1,4 @@
-//! The end of every `--help`: examples, and how the command ends.
+//! The end of every `--help`: examples and exit codes.
 
 /// Examples, a line each and indented by two, followed by the exit codes that all commands share.
 macro_rules! examples {

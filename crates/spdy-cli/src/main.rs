@@ -1,25 +1,30 @@
-//! The `spdy` program: its arguments ([`cli`]), its commands ([`commands`]), and its output
-//! ([`printer`]). Everything else is in the libraries.
+//! The `spdy` program. The protocols, the proxy and the lab are in the libraries.
 //!
 //! ```text
-//! argv -> cli::Cli -> commands::run -> Outcome -> exit code
-//!                          |
-//!                       Printer:  results -> stdout     bars, notes, log -> stderr
+//! argv -> cli::Cli -> dispatch::run -> a command in commands/ -> Outcome -> exit code
+//!                                         |
+//!                                      Printer:  results -> stdout     bars, notes, log -> stderr
 //! ```
+//!
+//! [`cli`] has the tree of commands and [`commands`] a folder for each. They share [`args`] (options of several commands),
+//! [`output`] (terminal and files), [`service`] (listeners, signals, metrics) and [`outcome`], and know neither [`cli`] nor [`dispatch`].
 
+mod args;
 mod cli;
 mod commands;
+mod dispatch;
 mod help;
-mod printer;
-mod table;
+mod outcome;
+mod output;
+mod service;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
 use crate::cli::Cli;
-use crate::commands::{Outcome, Usage};
-use crate::printer::{Printer, StdoutClosed};
+use crate::outcome::{Outcome, Usage};
+use crate::output::{Printer, StdoutClosed};
 
 /// Requests are many small allocations, made and freed on one core: a tenth of a server's time with glibc's, less with this. It asks for
 /// no huge pages (a kernel may still give them unasked): one is zeroed all at once, which takes milliseconds on a virtual machine
@@ -41,7 +46,7 @@ fn main() -> ExitCode {
         printer.error(&error);
         return ExitCode::from(USAGE);
     }
-    match commands::run(&cli.command, &printer) {
+    match dispatch::run(&cli.command, &printer) {
         Ok(Outcome::Done) => ExitCode::from(DONE),
         Ok(Outcome::Failed) => ExitCode::from(FAILED),
         Ok(Outcome::Code(code)) => ExitCode::from(code),
@@ -54,3 +59,6 @@ fn main() -> ExitCode {
         }
     }
 }
+
+#[cfg(all(test, target_os = "linux"))]
+mod reference;

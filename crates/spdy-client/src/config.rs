@@ -1,4 +1,4 @@
-//! Every limit and choice of a client, with its default.
+//! The configuration of a client: every limit, with its default.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Names and their addresses: a small cache, and one look-up for all who wait for it.
+//! Name resolution: a small cache, and one lookup for all requests that wait for the same name.
 
 use std::collections::BTreeMap;
 use std::io;

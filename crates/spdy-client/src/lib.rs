@@ -3,9 +3,9 @@
 //! # Inside
 //!
 //! ```text
-//! Client::send --> Pool (pool.rs, no I/O): which request on which connection next
+//! Client::send --> Pool (pool/, no I/O): which request on which connection next
 //!                    |  Connect              |  Assign
-//!                 connect.rs              exchange.rs: send, wait for the head, hand out the body
+//!                 connect.rs              exchange_body.rs: send, wait for the head, hand out the body
 //!                    |  dns.rs, TCP, TLS     |  its end, or its drop, frees the connection
 //!                    `-----> spdy_net::connection::Connection <-----'
 //! ```
@@ -18,13 +18,13 @@ pub mod config;
 mod connect;
 mod dns;
 pub mod error;
-mod exchange;
+mod exchange_body;
 pub mod origin;
 pub mod pool;
 pub mod retry_budget;
 pub mod route;
-pub mod switch;
 pub mod timing;
 #[cfg(feature = "tower")]
 mod tower;
-mod upload;
+pub mod upgrade;
+mod upload_progress;

@@ -1,4 +1,4 @@
-//! How many requests to one origin may be sent again: a part of all that are sent, and a few beside.
+//! Limits how many requests to one origin are sent again: a share of all requests, and a few more.
 //!
 //! ```text
 //! origin -> tokens: a part of one for each request, one each second, ten at most        a table of bounded length

@@ -1,4 +1,4 @@
-//! Which way an exchange went.
+//! The connection of an exchange: protocol, address, TLS.
 
 use std::net::SocketAddr;
 

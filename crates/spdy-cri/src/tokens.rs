@@ -6,8 +6,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use spdy::Instant;
 
 /// Random bytes of a token.
@@ -58,7 +57,7 @@ impl<R> Tokens<R> {
         if self.waiting.len() >= self.limit {
             return Err(Full);
         }
-        let token = URL_SAFE_NO_PAD.encode(random);
+        let token = BASE64URL_NOPAD.encode(&random);
         let number = self.next;
         self.next += 1;
         let until = now + self.lifetime;

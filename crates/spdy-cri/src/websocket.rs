@@ -22,7 +22,7 @@ use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig};
 
 use crate::error::ClientError;
-use crate::patience::with_timeout;
+use crate::timeout::with_timeout;
 
 /// Largest accepted message, bytes, unless the caller sets another.
 pub(crate) const MAX_MESSAGE_BYTES: usize = 1024 * 1024;

@@ -7,7 +7,7 @@ use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use hickory_proto::op::{Edns, Message, Query};
 use hickory_proto::rr::{Name, RecordType};
 use spdy_clock::Instant;
-use spdy_dns::answers::{Transport, answer};
+use spdy_dns::authoritative::{Transport, answer};
 use spdy_dns::rate_limit::{RateLimiter, RateLimits};
 use spdy_dns::zone_config::{HttpsConfig, NameConfig, ZoneConfig};
 use spdy_dns::zones::Zones;
@@ -29,7 +29,6 @@ fn zones() -> Zones {
         apex: "site.test".to_owned(),
         name_servers: vec!["ns.other.test".to_owned()],
         contact: None,
-        serial: 1,
         ttl: 60,
         negative_ttl: 30,
         names: vec![name("@"), name("www"), name("*.x")],

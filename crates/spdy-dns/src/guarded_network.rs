@@ -1,4 +1,4 @@
-//! A network that leads to no address but those that origins may have.
+//! A network that connects only to addresses that origins may have.
 //!
 //! ```text
 //!  resolve  host ──▶ a name? ──▶ the resolver within ──▶ every answer allowed? ──▶ addresses
@@ -21,7 +21,7 @@ use parking_lot::Mutex;
 use spdy::runtime::BoxFuture;
 use spdy_net::network::{BoxIo, Network, SharedNetwork};
 
-use crate::guard::{AddressRules, OriginDenial};
+use crate::address_rules::{AddressRules, OriginDenial};
 
 /// A [`Network`] under [`AddressRules`].
 #[derive(Clone)]

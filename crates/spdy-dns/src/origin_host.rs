@@ -1,4 +1,4 @@
-//! Which hosts are names that are looked up: no literals, nothing that reads as a number, nothing of one's own machine.
+//! Decides which hosts may be resolved: no address literals, nothing that reads as a number, no local names.
 //!
 //! The system's resolver takes `0x7f.1`, `017700000001` and `2130706433` for 127.0.0.1, as `inet_aton` always did. Whatever
 //! ends in a number is therefore an address to us (as to the URL standard, "ends in a number"), and refused.

@@ -1,4 +1,4 @@
-//! Where we listen ourselves: what an origin is never connected to at, lest a request come back to whom it came from.
+//! The addresses that this server listens on. No origin may be one of them, or a request would return to us.
 
 use std::net::{IpAddr, SocketAddr};
 

@@ -1,8 +1,8 @@
 //! The authoritative server's sockets: UDP, and TCP for what does not fit (RFC 7766).
 //!
 //! ```text
-//!  UDP  datagram ──▶ rate_limit.rs ──▶ answers.rs ──▶ datagram, from the address that was asked
-//!  TCP  length, question ──▶ answers.rs ──▶ length, answer      one after the other, so many a connection
+//!  UDP  datagram ──▶ rate_limit.rs ──▶ authoritative.rs ──▶ datagram, from the address that was asked
+//!  TCP  length, question ──▶ authoritative.rs ──▶ length, answer      one after the other, so many a connection
 //! ```
 //!
 //! Connections are let in by `spdy-net`'s doors, with limits of their own; what one of them may hold and how long it may
@@ -26,7 +26,8 @@ use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::{BoxIo, DatagramSocket, SystemNetwork};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::answers::{self, Answer, MAX_REQUEST, Transport};
+use crate::authoritative;
+use crate::authoritative::{Answer, MAX_REQUEST, Transport};
 use crate::datagrams::{DatagramPeer, Datagrams, MAX_RECEIVE_BYTES};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
@@ -358,13 +359,13 @@ impl Service {
         };
         let answer = match verdict {
             Verdict::Answer => {
-                let answer = answers::answer(&self.zones.now(), request, Transport::Udp);
+                let answer = authoritative::answer(&self.zones.now(), request, Transport::Udp);
                 self.counters.answer(answer.as_ref());
                 answer
             }
             Verdict::Slip => {
                 count(&self.counters.slipped);
-                answers::answer_truncated(request)
+                authoritative::answer_truncated(request)
             }
             Verdict::Drop => {
                 count(&self.counters.dropped);
@@ -397,7 +398,7 @@ impl Service {
             {
                 break false;
             }
-            let answer = answers::answer(&self.zones.now(), &request, Transport::Tcp);
+            let answer = authoritative::answer(&self.zones.now(), &request, Transport::Tcp);
             self.counters.answer(answer.as_ref());
             let Some(Answer { bytes, .. }) = answer else {
                 break true; // no question: nothing that follows would be one

@@ -1,4 +1,4 @@
-//! A zone as it is configured: names with their addresses, and what is said about the zone itself.
+//! The configuration of a zone: names with their addresses, and the data of the zone itself.
 //!
 //! Names are written relative to the apex (`www`, `*.x`, `@` for the apex itself) or, with a dot at the end, whole
 //! (`www.site.test.`).
@@ -15,24 +15,20 @@ pub const MAX_TTL: u32 = 0x7fff_ffff;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZoneConfig {
-    /// Its apex, `site.test`.
+    /// The zone's name, such as `site.test`.
     pub apex: String,
-    /// Its name servers, as the parent zone has them, at least one. One that lies in this zone needs an address here.
+    /// Its name servers, as in the parent zone, at least one. One within this zone needs an address here.
     pub name_servers: Vec<String>,
-    /// The mail address of the zone's administrator; `hostmaster@` the apex if none is given.
+    /// Mail address of the zone's administrator, with `.` in place of `@`. Default `hostmaster` at the apex.
     #[serde(default)]
     pub contact: Option<String>,
-    /// Serial number, counted up when the zone changes (RFC 1035 §3.3.13). There are no zone transfers: it only informs
-    /// people.
-    #[serde(default = "default_serial")]
-    pub serial: u32,
-    /// Seconds for which answers are believed, unless a name has its own. Default 60: addresses may have to move.
+    /// Seconds for which responses are valid, unless a name has its own. Default 60.
     #[serde(default = "default_ttl")]
     pub ttl: u32,
-    /// Seconds for which it is believed that there is nothing (RFC 2308 §4). Default 30.
+    /// Seconds for which a negative response is valid (RFC 2308 §4). Default 30.
     #[serde(default = "default_negative_ttl")]
     pub negative_ttl: u32,
-    /// What there is.
+    /// A name of the zone: relative to the apex (`www`, `*.x`, `@` for the apex), or complete with a final dot.
     #[serde(default)]
     pub names: Vec<NameConfig>,
 }
@@ -42,22 +38,22 @@ pub struct ZoneConfig {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct NameConfig {
-    /// The name. `*` as its first label stands for whatever else is asked for there (RFC 4592).
+    /// The name. `*` as its first label is a wildcard (RFC 4592).
     pub name: String,
-    /// A and AAAA.
+    /// A and AAAA records.
     #[serde(default)]
     pub addresses: Vec<IpAddr>,
-    /// CNAME: another name for everything; then there is nothing else, and the apex has none (RFC 1034 §3.6.2). A name of another zone is
-    /// written whole, with a dot at the end.
+    /// CNAME record, with no other record beside it and not at the apex (RFC 1034 §3.6.2). A name of another zone is written
+    /// in full, with a final dot.
     #[serde(default)]
     pub alias: Option<String>,
-    /// HTTPS (RFC 9460): what is spoken there. Hints are the name's own addresses.
+    /// HTTPS record (RFC 9460), with the name's own addresses as hints.
     #[serde(default)]
     pub https: Option<HttpsConfig>,
-    /// TXT, each at most 255 octets.
+    /// TXT records, each at most 255 octets.
     #[serde(default)]
     pub texts: Vec<String>,
-    /// Seconds; the zone's own if none are given.
+    /// Seconds for which responses are valid. Default the zone's.
     #[serde(default)]
     pub ttl: Option<u32>,
 }
@@ -67,16 +63,12 @@ pub struct NameConfig {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HttpsConfig {
-    /// Protocols besides `http/1.1`, which is always there: `h3`, `h2`.
+    /// Protocols beside `http/1.1`, which is always there: `h3`, `h2`.
     #[serde(default)]
     pub alpn: Vec<String>,
-    /// The port, if not that of the URL.
+    /// The port. Default that of the URL.
     #[serde(default)]
     pub port: Option<u16>,
-}
-
-fn default_serial() -> u32 {
-    1
 }
 
 fn default_ttl() -> u32 {

@@ -1,4 +1,4 @@
-//! What is known of the configured names, and how a name is found in it (RFC 1034 §4.3.2, RFC 4592).
+//! The configured zones, and how a name is found in them (RFC 1034 §4.3.2, RFC 4592).
 //!
 //! ```text
 //!  www.site.test ──▶ the zone whose apex is the nearest name above, or none: not ours
@@ -25,6 +25,8 @@ use crate::zone_config::{MAX_TEXT, MAX_TTL, NameConfig, ZoneConfig, ZoneError};
 pub const MAX_TEXTS: usize = 512;
 /// TTL of those: a text that is set must be visible soon, and a removed one gone soon.
 const TEXT_TTL: u32 = 1;
+/// The serial number of every zone: there are no zone transfers.
+const SERIAL: u32 = 1;
 /// A secondary's refresh, retry and expire times in seconds; there are no zone transfers.
 const REFRESH_RETRY_EXPIRE: [i32; 3] = [7200, 900, 1_209_600];
 
@@ -359,7 +361,7 @@ fn compile(config: &ZoneConfig, apex: &Name) -> Result<Zone, ZoneError> {
     let soa = SOA::new(
         first.clone(),
         mailbox(&config.apex, apex, config.contact.as_deref())?,
-        config.serial,
+        SERIAL,
         refresh,
         retry,
         expire,

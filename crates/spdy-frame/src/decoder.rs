@@ -13,11 +13,11 @@
 
 use bytes::{Buf, BytesMut};
 
-use crate::data::{Data, FLAG_COMPRESS};
 use crate::error::FrameError;
-use crate::frame::Frame;
-use crate::head::{ControlHead, DataHead, FLAG_FIN, HEAD_LEN, Head};
-use crate::kind::Kind;
+use crate::frames::data::{Data, FLAG_COMPRESS};
+use crate::frames::frame::Frame;
+use crate::frames::head::{ControlHead, DataHead, FLAG_FIN, HEAD_LEN, Head};
+use crate::frames::kind::Kind;
 use crate::stream_id::StreamId;
 use crate::version::Version;
 

@@ -8,7 +8,7 @@
 //!
 //! This crate names the fault; the session decides which status is sent.
 
-use crate::kind::Kind;
+use crate::frames::kind::Kind;
 
 /// Why bytes are not a frame: always the end of the session's framing.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

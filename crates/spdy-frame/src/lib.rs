@@ -10,37 +10,31 @@
 //! bytes out ◀───────────── Frame ◀── block ◀── Deflater ◀── HeaderBlock
 //! ```
 //!
+//! | folder | subject |
+//! | --- | --- |
+//! | `frames/` | one file a frame type: its fields and bytes; [`frame`] lists all types, [`head`] has the first eight bytes |
+//! | `blocks/` | header blocks: [`header_block`], the rules for names and values, and which values are secret |
+//! | `compression/` | the zlib stream of header blocks: [`compress`], [`inflate`], and an encoder that keeps secrets out of matches |
+//!
 //! The three versions share one codec. What differs is data in [`version`], [`kind`] and
 //! [`dictionary`], and a branch each in SETTINGS, GOAWAY, SYN_STREAM (width of the priority),
 //! SYN_REPLY and HEADERS (two unused bytes), RST_STREAM (fewer codes) and the header block (width of
 //! its integers).
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod block_rules;
-pub mod compress;
-pub mod data;
+mod blocks;
+mod compression;
 pub mod decoder;
-mod deflate_encoder;
-pub mod dictionary;
-mod earlier_values;
 pub mod error;
-pub mod frame;
-pub mod goaway;
-pub mod head;
-pub mod header_block;
-pub mod headers;
-mod huffman;
-pub mod inflate;
-pub mod kind;
-pub mod ping;
-mod places;
+mod frames;
 pub mod priority;
-pub mod public_headers;
-pub mod rst_stream;
-pub mod secrets;
-pub mod settings;
 pub mod status;
 pub mod stream_id;
-pub mod syn_reply;
-pub mod syn_stream;
 pub mod version;
-pub mod window_update;
+
+pub use blocks::{header_block, public_headers, secrets};
+pub use compression::{compress, dictionary, inflate};
+pub use frames::{
+    data, frame, goaway, head, headers, kind, ping, rst_stream, settings, syn_reply, syn_stream,
+    window_update,
+};

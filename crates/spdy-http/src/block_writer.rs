@@ -5,7 +5,7 @@ use http::header::{self, HeaderName};
 use spdy_frame::header_block::{BlockBuilder, HeaderBlock};
 use spdy_frame::version::Version;
 
-use crate::names::{Names, is_hop_by_hop, listed_in_connection};
+use crate::header_names::{Names, is_hop_by_hop, listed_in_connection};
 
 /// Names and values in the order of the wire.
 pub(crate) struct BlockWriter(BlockBuilder);

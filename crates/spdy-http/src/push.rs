@@ -17,7 +17,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
 use crate::block_writer::BlockWriter;
-use crate::names::Names;
+use crate::header_names::Names;
 use crate::request::{BadRequest, FirstLine, RequestError, path_of, without_default_port};
 use crate::response::{BadResponse, encode, encode_without_version, has_status, read, write_into};
 

@@ -16,8 +16,8 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::version::Version;
 
 use crate::block_writer::BlockWriter;
+use crate::header_names::{Names, is_hop_by_hop};
 use crate::headers::{BadHeader, append, quote};
-use crate::names::{Names, is_hop_by_hop};
 
 /// Why a block is no response: the stream is reset with PROTOCOL_ERROR.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]

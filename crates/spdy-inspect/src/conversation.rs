@@ -1,4 +1,4 @@
-//! What is spoken on a connection, found out by its first bytes, layer in layer.
+//! Detects the protocol of a connection by its first bytes, layer by layer.
 //!
 //! ```text
 //! 16 03 ........ TLS ── opened ─▶ ALPN spdy/*, or another conversation inside

@@ -1,4 +1,4 @@
-//! The whole inspection: packets to connections, connections to conversations, and their events.
+//! The whole inspection: from packets to connections, their protocols and their events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::net::SocketAddr;

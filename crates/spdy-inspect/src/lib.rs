@@ -5,8 +5,8 @@
 //!
 //! ```text
 //! file ─▶ Reader ─▶ packet ─▶ Inspector ─▶ Reassembly ─▶ Conversation ─▶ Session ─▶ Event
-//!        pcap.rs    packet.rs              (each way)    HTTP, TLS, or    frames,     │
-//!        pcapng.rs                                       nothing of ours  TimeLine ─▶ Summary
+//!        capture/   packet.rs              (each way)    HTTP, TLS, or    frames,     │
+//!                                                        nothing of ours  TimeLine ─▶ Summary
 //! raw streams ──────────────────────────────────────────▶
 //! ```
 //!
@@ -14,8 +14,8 @@
 //!
 //! A capture is hostile input: nothing in it makes this crate panic, and everything that it can make
 //! grow has a name in [`limits`].
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-mod byte_order;
 pub mod capture;
 mod conversation;
 pub mod direction;
@@ -25,11 +25,10 @@ mod http1;
 pub mod inspector;
 pub mod limits;
 mod packet;
-mod pcap;
-mod pcapng;
-pub mod pcapng_writer;
 mod reassembly;
 mod session;
 pub mod timeline;
 pub mod tls;
 mod websocket;
+
+pub use capture::pcapng_writer;

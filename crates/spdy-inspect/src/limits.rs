@@ -1,4 +1,4 @@
-//! What a capture can make us hold.
+//! Limits on the memory that a capture can use.
 
 /// Limits on one inspection.
 #[derive(Clone, Debug)]

@@ -1,4 +1,4 @@
-//! A SPDY session as a bystander reads it: both directions, frame by frame.
+//! Decodes both directions of a SPDY session, frame by frame, as an observer.
 //!
 //! ```text
 //! bytes ─▶ Head ─┬─ DATA: payload counted as it passes, never held ─┐

@@ -11,8 +11,8 @@
 
 use std::io::Write;
 
+use spdy_lab::load::Load;
 use spdy_lab::lulic::{self, LulicComparison, LulicError, Parameters};
-use spdy_lab::measure::Load;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::stats::Line;
 use spdy_net::tls::TlsVersion;

@@ -5,7 +5,7 @@
 //! [`MODEL_VERSION`] counts its versions, because the program's own version is too coarse. A store records it with each
 //! load, so that loads of two models are not mixed in one experiment.
 
-/// The version of the model. Increment it with every change that moves a figure of any load; `tests/model.rs` detects
+/// The version of the model. Increment it with every change that moves a figure of any load; `tests/it/model.rs` detects
 /// such changes.
 pub const MODEL_VERSION: u64 = 6;
 

@@ -18,9 +18,8 @@ use std::ops::ControlFlow;
 use spdy_netem::profile::{Profile, ProfileError};
 use spdy_page::replica::Replica;
 
-use crate::browser::{self, Page};
-use crate::hosts::HostLayout;
-use crate::measure::Load;
+use crate::load;
+use crate::load::{HostLayout, Load, Page};
 use crate::options::{Options, RaceProtocol};
 use crate::sim::network::NetworkConfig;
 use crate::workers;
@@ -196,7 +195,7 @@ impl Race {
     fn load(&self, page: &Page, cell: RaceCell) -> Load {
         let network = &self.networks[cell.network];
         let seed = self.seed.wrapping_add(u64::from(cell.run));
-        browser::load(
+        load::load(
             page,
             cell.protocol,
             &network.name,

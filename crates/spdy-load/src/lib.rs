@@ -9,13 +9,14 @@
 //!     |                                                            |
 //!  session.rs: pace.rs says when, slots say what is in flight -----+
 //!     |
-//!  wire.rs: spdy | http1 | http2                the bytes of one connection, counted by traffic.rs
+//!  wire/: spdy | http1 | http2                  the bytes of one connection, counted by traffic.rs
 //! ```
 //!
 //! A session is one task; a request is none, and in SPDY and HTTP/1.1 it allocates next to nothing, so that
 //! the machine is left to the server. Two ways to ask (`pace.rs`): the closed loop keeps so many requests in
 //! flight; the open loop begins them at a rate, whatever the server does, and counts latency from the
 //! intended beginning, so that a server that stalls cannot hide it (*coordinated omission*).
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod error;
 mod fault;
@@ -23,6 +24,7 @@ mod fine_timer;
 mod pace;
 pub mod plan;
 pub mod process;
+mod progress;
 pub mod report;
 pub mod run;
 mod session;

@@ -12,7 +12,7 @@ use std::io;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
+use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
 use spdy_net::network::{Network, SystemNetwork};
@@ -27,68 +27,7 @@ use crate::tally::Tally;
 use crate::traffic::Bytes;
 use crate::worker::{ConnectReport, Worker, WorkerResult};
 
-/// Where a run is.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum Phase {
-    /// Sessions are set up.
-    Connecting,
-    /// Load that is not counted.
-    WarmUp,
-    /// Load that is.
-    Measuring,
-}
-
-/// Progress of a run, for display.
-#[derive(Debug, Default)]
-pub struct Progress {
-    phase: AtomicU8,
-    connected: AtomicU64,
-    answered: AtomicU64,
-    failed: AtomicU64,
-}
-
-impl Progress {
-    /// Where the run is.
-    #[must_use]
-    pub fn phase(&self) -> Phase {
-        match self.phase.load(Ordering::Relaxed) {
-            0 => Phase::Connecting,
-            1 => Phase::WarmUp,
-            _ => Phase::Measuring,
-        }
-    }
-
-    /// Sessions set up.
-    #[must_use]
-    pub fn sessions(&self) -> u64 {
-        self.connected.load(Ordering::Relaxed)
-    }
-
-    /// Answers so far, warm-up included.
-    #[must_use]
-    pub fn answered(&self) -> u64 {
-        self.answered.load(Ordering::Relaxed)
-    }
-
-    /// Failures so far, warm-up included.
-    #[must_use]
-    pub fn failed(&self) -> u64 {
-        self.failed.load(Ordering::Relaxed)
-    }
-
-    pub(crate) fn add(&self, answered: u64, failed: u64) {
-        self.answered.fetch_add(answered, Ordering::Relaxed);
-        self.failed.fetch_add(failed, Ordering::Relaxed);
-    }
-
-    pub(crate) fn connected(&self) {
-        self.connected.fetch_add(1, Ordering::Relaxed);
-    }
-
-    fn enter(&self, phase: Phase) {
-        self.phase.store(phase as u8, Ordering::Relaxed);
-    }
-}
+pub use crate::progress::{Phase, Progress};
 
 /// Carries `plan` out, on threads of its own, and measures `processes` meanwhile. When `stop` completes, the
 /// run ends and its result is what it has come to.

@@ -25,7 +25,7 @@ use crate::fault::{Fault, FaultKind};
 use crate::fine_timer::FineTimer;
 use crate::pace::Pace;
 use crate::plan::{Length, Plan};
-use crate::run::Progress;
+use crate::progress::Progress;
 use crate::tally::Tally;
 use crate::traffic::Traffic;
 use crate::wire::{Event, Wire};

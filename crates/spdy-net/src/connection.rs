@@ -7,140 +7,28 @@
 //! ```
 //!
 //! A connection knows its own capacity and its own end. Which request goes on which connection is the
-//! pool's business (`spdy-client/src/pool.rs`).
+//! pool's business (`spdy-client/src/pool/`).
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use http::header::{self, HeaderMap, HeaderName};
 use http::{Request, Response};
-use spdy::Metrics;
 use spdy::body::Body;
-use spdy::client::{Push, PushLimits};
+use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_frame::compress::Compression;
 use spdy_frame::priority::Priority;
-use spdy_frame::secrets::Secrets;
 use spdy_session::observe::Direction;
 
 use crate::error::{ConnectionError, ExchangeError, Retry};
+use crate::head::request_head;
+use crate::header_bytes::HeaderBytes;
 use crate::http1::Http1Client;
 use crate::http2::client::Http2Client;
-use crate::http2::limits::MIN_MAX_FRAME_BYTES;
 use crate::http3::client::Http3Client;
 use crate::network::BoxIo;
 use crate::protocol::Protocol;
-use crate::quic::{QuicConnection, QuicOptions};
-use crate::request_head;
-use crate::shims::wire_observer::HeaderBytes;
+use crate::quic::QuicConnection;
 use crate::spdy_session::SpdyClient;
-use crate::tap::{ConnectionTap, Tap, TapEvent};
+use crate::tap::{ConnectionTap, TapEvent};
 
-/// A connection has room for the windows of this many streams, unless it is configured otherwise.
-const DEFAULT_WINDOW_STREAMS: u32 = 100;
-/// The greatest window of SPDY and HTTP/2.
-const MAX_WINDOW: u32 = 0x7fff_ffff;
-
-/// How a client's connections are set up.
-#[derive(Clone)]
-pub struct ClientOptions {
-    /// Receive window of a stream, bytes (SPDY/3 and later, HTTP/2, HTTP/3).
-    pub stream_window_bytes: u32,
-    /// Receive window of the whole connection, bytes (SPDY/3.1, HTTP/2, HTTP/3). `None`, the default: room for the windows of 100 streams,
-    /// so that responses that are not read hold up no others.
-    pub session_window_bytes: Option<u32>,
-    /// HTTP/2 streams that are open at a time, at most; `None`: as many as the server allows, which may be any number.
-    pub max_streams: Option<usize>,
-    /// The largest response head taken, bytes.
-    pub max_head_bytes: usize,
-    /// The largest HTTP/2 frame taken, bytes: 16,384 to 2^24 - 1.
-    pub max_frame_bytes: u32,
-    /// How long a SPDY control frame may stay unfinished.
-    pub frame_timeout: Duration,
-    /// How long what is to be sent may wait without any of it being taken, over SPDY without a kilobyte of it
-    /// ([`Config::write_timeout`](spdy::Config::write_timeout)): the exchange fails, over HTTP/1.1 with its connection. `None` for ever.
-    pub write_timeout: Option<Duration>,
-    /// The least that a server must take of what waits for it, bytes a second over `write_timeout` of waiting; 0 for no such
-    /// limit (HTTP/1.1, HTTP/2, HTTP/3).
-    pub min_rate: u32,
-    /// How SPDY's header blocks are compressed.
-    pub compression: Compression,
-    /// Which header values are kept apart from all others in them.
-    pub secrets: Secrets,
-    /// How far back their compression looks, as a power of two from 11 to 15; `None` for its default.
-    pub compression_window_bits: Option<u8>,
-    /// `false`: neither obey nor enforce SPDY's windows (peers without flow control).
-    pub flow_control: bool,
-    /// Tell SPDY's `stream_window_bytes` by a WINDOW_UPDATE behind each SYN_STREAM, and 65,536 in SETTINGS, whose
-    /// greater value Undertow takes for its own windows as well, so that uploads to it hang
-    /// ([`Config::settings_window_bytes`](spdy::Config::settings_window_bytes)). `false` saves 16 bytes a request,
-    /// unless pushes are taken: their own window is told so in any case.
-    pub window_update_per_stream: bool,
-    /// Read capitals in names of SPDY's headers as small letters, instead of resetting the stream.
-    pub lowercase_names: bool,
-    /// Take SPDY's pushes in, to answer requests with; `None`: refuse them. (HTTP/2's are always refused.)
-    pub pushes: Option<PushLimits>,
-    /// A SPDY session that is silent for so long gets a PING, and ends when it stays silent; `None` never. Over QUIC a
-    /// PING goes out so often, and a server that answers none is given up after three minutes.
-    pub keepalive: Option<Duration>,
-    /// Where SPDY sessions are counted.
-    pub metrics: Option<Metrics>,
-    /// What is chosen of QUIC, for HTTP/3.
-    pub quic: QuicOptions,
-    /// Sees what passes.
-    pub tap: Option<Arc<dyn Tap>>,
-}
-
-impl ClientOptions {
-    /// The receive window of the whole connection, bytes.
-    pub(crate) fn session_window_size(&self) -> u32 {
-        let room = self
-            .stream_window_bytes
-            .saturating_mul(DEFAULT_WINDOW_STREAMS);
-        self.session_window_bytes.unwrap_or(room).min(MAX_WINDOW)
-    }
-}
-
-impl Default for ClientOptions {
-    fn default() -> Self {
-        Self {
-            // 1 MiB holds a gigabit at 8 ms, and 80 Mbit/s at 100 ms.
-            stream_window_bytes: 1024 * 1024,
-            session_window_bytes: None,
-            max_streams: None,
-            max_head_bytes: 64 * 1024,
-            max_frame_bytes: MIN_MAX_FRAME_BYTES,
-            frame_timeout: Duration::from_secs(30),
-            write_timeout: Some(Duration::from_secs(60)),
-            min_rate: 240,
-            compression: Compression::CrimeSafe,
-            secrets: Secrets::default(),
-            compression_window_bits: None,
-            flow_control: true,
-            window_update_per_stream: true,
-            lowercase_names: false,
-            keepalive: None,
-            metrics: None,
-            pushes: None,
-            quic: QuicOptions::default(),
-            tap: None,
-        }
-    }
-}
-
-impl std::fmt::Debug for ClientOptions {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ClientOptions")
-            .field("stream_window_bytes", &self.stream_window_bytes)
-            .field("session_window_bytes", &self.session_window_bytes)
-            .field("max_head_bytes", &self.max_head_bytes)
-            .field("flow_control", &self.flow_control)
-            .field("fold_names", &self.lowercase_names)
-            .field("pushes", &self.pushes)
-            .field("tap", &self.tap.is_some())
-            .finish_non_exhaustive()
-    }
-}
+pub use crate::options::ClientOptions;
 
 /// A client's connection. Clones are the same connection; it stays up while one of them lives.
 #[derive(Clone, Debug)]
@@ -316,31 +204,4 @@ fn connection_tap(
     };
     tap.emit(Direction::Sent, &TapEvent::Opened { protocol });
     Some(tap)
-}
-
-/// Headers of one HTTP/1.1 connection, which no other protocol carries (RFC 9113 §8.2.2, SPDY/3.1 §3.2.1).
-pub(crate) static CONNECTION_HEADERS: [HeaderName; 6] = [
-    header::CONNECTION,
-    header::TRANSFER_ENCODING,
-    header::UPGRADE,
-    HeaderName::from_static("keep-alive"),
-    HeaderName::from_static("proxy-connection"),
-    HeaderName::from_static("http2-settings"),
-];
-
-/// Removes what belongs to one HTTP/1.1 connection, and what its `Connection` header names.
-pub(crate) fn drop_connection_headers(headers: &mut HeaderMap) {
-    let named: Vec<HeaderName> = headers
-        .get_all(header::CONNECTION)
-        .iter()
-        .filter_map(|value| value.to_str().ok())
-        .flat_map(|value| value.split(','))
-        .filter_map(|name| name.trim().parse().ok())
-        .collect();
-    // Mostly there is none.
-    let is_one = |name: &&HeaderName| CONNECTION_HEADERS.contains(name) || named.contains(name);
-    let those: Vec<HeaderName> = headers.keys().filter(is_one).cloned().collect();
-    for name in those {
-        headers.remove(name);
-    }
 }

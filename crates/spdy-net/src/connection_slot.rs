@@ -4,7 +4,7 @@
 //!  let in --> idle --exchange--> busy --last exchange ended--> idle --others wait, and it is its turn--> gives way
 //! ```
 //!
-//! The connection says what it does, `admission/places.rs` looks at it when all places are taken.
+//! The connection reports what it does. `admission/idle_eviction.rs` reads that when all slots are taken.
 
 use std::pin::Pin;
 use std::sync::Arc;

@@ -3,6 +3,8 @@
 use std::io;
 use std::time::Duration;
 
+use spdy::body::BoxError;
+
 use crate::protocol::Protocol;
 
 /// Why a connection did not come about, or ended out of order.
@@ -42,11 +44,16 @@ pub enum ConnectionError {
         offered: Vec<Protocol>,
     },
     /// HTTP/1.1 on the wire, broken.
-    #[error("http/1.1: {}", error_chain(.0))]
-    Http1(#[source] hyper::Error),
+    #[error("http/1.1: {}", error_chain(&**.0))]
+    Http1(#[source] BoxError),
     /// HTTP/2 on the wire, broken.
-    #[error("h2: {0}")]
-    Http2(#[source] h2::Error),
+    #[error("h2: {source}")]
+    Http2 {
+        /// What h2 reports.
+        source: BoxError,
+        /// The peer went past a limit.
+        abuse: bool,
+    },
     /// HTTP/3 on the wire, broken, or QUIC beneath it.
     #[error("h3: {why}")]
     Http3 {
@@ -69,10 +76,7 @@ impl ConnectionError {
             Self::Spdy(spdy::Error::SessionLost(error)) => {
                 error.limit().is_some_and(|limit| !limit.is_deadline())
             }
-            Self::Http2(error) => {
-                error.is_library() && error.reason() == Some(h2::Reason::ENHANCE_YOUR_CALM)
-            }
-            Self::Http3 { abuse, .. } => *abuse,
+            Self::Http2 { abuse, .. } | Self::Http3 { abuse, .. } => *abuse,
             _ => false,
         }
     }
@@ -146,10 +150,10 @@ pub struct ExchangeError {
     /// needs another.
     pub unsent: bool,
     /// The server took nothing of what was sent, or a trickle, until it was given up
-    /// ([`ClientOptions::write_timeout`](crate::connection::ClientOptions::write_timeout)).
+    /// ([`ClientOptions::write_timeout`](crate::options::ClientOptions::write_timeout)).
     pub write_timed_out: bool,
     /// The head of the answer is larger than any that is taken
-    /// ([`ClientOptions::max_head_bytes`](crate::connection::ClientOptions::max_head_bytes)).
+    /// ([`ClientOptions::max_head_bytes`](crate::options::ClientOptions::max_head_bytes)).
     pub too_large: bool,
 }
 

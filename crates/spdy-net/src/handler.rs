@@ -1,12 +1,14 @@
 //! Who answers: one trait, whatever protocol the request came by.
 
+use std::fmt;
+use std::sync::Arc;
+
 use futures_util::FutureExt;
 use http::{Extensions, Request, Response};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_frame::priority::Priority;
 
-use crate::http2::push::Http2Pusher;
 use crate::protocol::Protocol;
 use crate::refusal::Refusal;
 
@@ -24,22 +26,44 @@ pub struct RequestInfo {
 /// Pushes beside an answer, whatever the protocol. To be used before the [`Handler`] gives the answer: what is
 /// pushed must be told before it can be asked for.
 #[derive(Clone, Debug)]
-pub struct Pusher(PushSender);
+pub struct Pusher(Arc<dyn PushSender>);
 
-#[derive(Clone, Debug)]
-enum PushSender {
-    Spdy(spdy::server::Pusher),
-    Http2(Http2Pusher),
+/// Pushes of one protocol.
+pub(crate) trait PushSender: fmt::Debug + Send + Sync {
+    /// See [`Pusher::push`].
+    fn push(
+        &self,
+        request: &Request<()>,
+        priority: Priority,
+        response: Response<Body>,
+    ) -> Result<BoxFuture<bool>, PushError>;
+}
+
+impl PushSender for spdy::server::Pusher {
+    fn push(
+        &self,
+        request: &Request<()>,
+        priority: Priority,
+        response: Response<Body>,
+    ) -> Result<BoxFuture<bool>, PushError> {
+        let sending = self.push_response(request, priority, response);
+        let sending = sending.map_err(|error| PushError(error.to_string()))?;
+        Ok(sending.map(|sent| sent.is_ok()).boxed())
+    }
 }
 
 impl Pusher {
+    /// A pusher by `sender`, for the extensions of a request.
+    pub(crate) fn new(sender: impl PushSender + 'static) -> Self {
+        Self(Arc::new(sender))
+    }
+
     /// The one that came with a request; `None` where nothing can be pushed (HTTP/1.1, HTTP/3, and HTTP/2 unless
-    /// [it is wanted](crate::serve::ServerOptions::http2_push)).
+    /// [it is wanted](crate::options::ServerOptions::http2_push)).
     #[must_use]
     pub fn of(request: &Extensions) -> Option<Self> {
-        let spdy = request.get().cloned().map(PushSender::Spdy);
-        let way = spdy.or_else(|| request.get().cloned().map(PushSender::Http2))?;
-        Some(Self(way))
+        let spdy = request.get::<spdy::server::Pusher>().cloned();
+        spdy.map(Self::new).or_else(|| request.get().cloned())
     }
 
     /// Pushes `response` as the answer to `request`, a GET of the same origin as the request it came with. The
@@ -54,14 +78,7 @@ impl Pusher {
         priority: Priority,
         response: Response<Body>,
     ) -> Result<BoxFuture<bool>, PushError> {
-        match &self.0 {
-            PushSender::Spdy(pusher) => {
-                let sending = pusher.push_response(request, priority, response);
-                let sending = sending.map_err(|error| PushError(error.to_string()))?;
-                Ok(sending.map(|sent| sent.is_ok()).boxed())
-            }
-            PushSender::Http2(pusher) => pusher.push(request, priority, response),
-        }
+        self.0.push(request, priority, response)
     }
 }
 

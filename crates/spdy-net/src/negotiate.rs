@@ -11,7 +11,7 @@
 //!
 //! If only one of SPDY/3 and 3.1 is enabled here, that one is used. If both are, the session begins as 3 and keeps to
 //! the window that 3.1 adds until the client has shown which it speaks. It switches to 3.1 at the first WINDOW_UPDATE
-//! for stream 0, which no SPDY/3 client sends (`spdy-session/src/undecided.rs`).
+//! for stream 0, which no SPDY/3 client sends (`spdy-session/src/session/detect_version.rs`).
 
 use std::time::Duration;
 

@@ -75,20 +75,6 @@ impl Flaw {
         }
     }
 
-    /// That for which hyper has answered a request over HTTP/1.1, if it has: to the preface of HTTP/2 it says nothing.
-    pub(crate) fn of_http1(error: &hyper::Error) -> Option<Self> {
-        if error.is_parse_version_h2() {
-            return None;
-        }
-        let too_large = error.is_parse_too_large();
-        let flaw = if too_large {
-            Self::HeadTooLarge
-        } else {
-            Self::Malformed
-        };
-        error.is_parse().then_some(flaw)
-    }
-
     /// That for which a request over SPDY was answered, if it was.
     pub(crate) fn of_spdy(error: &BadRequest) -> Option<Self> {
         match error {

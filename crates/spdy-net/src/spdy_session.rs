@@ -1,4 +1,4 @@
-//! SPDY on both sides, by the crate `spdy`: the same doors as `http1/exchange.rs` and `http2/`.
+//! SPDY on both sides, by the crate `spdy`: the same doors as `http1/` and `http2/`.
 
 use std::io;
 use std::pin::Pin;
@@ -17,14 +17,15 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
 use spdy_session::limit::Limit;
 
-use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
 use crate::handler::RequestInfo;
+use crate::head::connection_headers::drop_connection_headers;
+use crate::header_bytes::HeaderBytes;
 use crate::network::BoxIo;
+use crate::options::ClientOptions;
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
-use crate::serve::{ServeContext, over};
-use crate::shims::wire_observer::HeaderBytes;
+use crate::serve_context::{ServeContext, end_requested};
 use crate::tap::ConnectionTap;
 
 /// A client's SPDY session.
@@ -42,25 +43,25 @@ impl SpdyClient {
         runtime: &SharedRuntime,
     ) -> Self {
         let mut builder = spdy::client::Builder::new(version)
-            .compression(options.compression)
-            .secrets(options.secrets.clone())
-            .flow_control(options.flow_control)
+            .compression(options.spdy.compression)
+            .secrets(options.spdy.secrets.clone())
+            .flow_control(options.spdy.flow_control)
             .initial_window_bytes(options.stream_window_bytes);
-        if let Some(metrics) = &options.metrics {
+        if let Some(metrics) = &options.spdy.metrics {
             builder = builder.metrics(metrics);
         }
         let config = builder.config_mut();
         config.session_window_bytes = options.session_window_bytes;
-        config.compression_window_bits = options.compression_window_bits;
+        config.compression_window_bits = options.spdy.compression_window_bits;
         config.keepalive_interval = options.keepalive;
-        config.frame_timeout = Some(options.frame_timeout);
+        config.frame_timeout = Some(options.spdy.frame_timeout);
         config.write_timeout = options.write_timeout;
         limit_heads(config, options.max_head_bytes);
-        config.block_limits.lowercase_names = options.lowercase_names;
-        if !options.window_update_per_stream {
+        config.block_limits.lowercase_names = options.spdy.lowercase_names;
+        if !options.spdy.window_update_per_stream {
             config.settings_window_bytes = None;
         }
-        if let Some(limits) = options.pushes {
+        if let Some(limits) = options.spdy.pushes {
             builder = builder.claim_pushes(limits);
         }
         if let Some(tap) = tap {
@@ -202,23 +203,23 @@ pub(crate) async fn serve(
         stop,
     } = terms;
     let mut builder = spdy::server::Builder::new(version)
-        .compression(options.compression)
-        .secrets(options.secrets.clone())
-        .flow_control(options.flow_control)
+        .compression(options.spdy.compression)
+        .secrets(options.spdy.secrets.clone())
+        .flow_control(options.spdy.flow_control)
         .max_concurrent_streams(options.max_streams)
-        .push_form(options.push_form);
-    if let Some(metrics) = &options.metrics {
+        .push_form(options.spdy.push_form);
+    if let Some(metrics) = &options.spdy.metrics {
         builder = builder.metrics(metrics);
     }
     let config = builder.config_mut();
-    config.compression_window_bits = options.compression_window_bits;
+    config.compression_window_bits = options.spdy.compression_window_bits;
     config.keepalive_interval = options.keepalive;
     config.detect_session_window = may_be_31;
     config.data_frame_bytes = options.data_frame_bytes;
     config.send_buffer_bytes = config.send_buffer_bytes.max(options.data_frame_bytes);
-    config.idle_timeout = Some(options.idle_timeout);
-    config.write_timeout = Some(options.write_timeout);
-    config.frame_timeout = Some(options.frame_timeout);
+    config.idle_timeout = Some(options.timeouts.idle_timeout);
+    config.write_timeout = Some(options.timeouts.write_timeout);
+    config.frame_timeout = Some(options.spdy.frame_timeout);
     limit_heads(config, options.max_head_bytes);
     let told = handler.clone();
     builder = builder.on_bad_request(move |error| {
@@ -243,7 +244,7 @@ pub(crate) async fn serve(
         async move { exchange.with(answer.await) }
     };
     builder
-        .serve_until(io, runtime.clone(), service, over(options, stop))
+        .serve_until(io, runtime.clone(), service, end_requested(options, stop))
         .await
         .map_err(ConnectionError::Spdy)
 }

@@ -11,7 +11,7 @@
 //!
 //! HTTP/2 has one size for the windows of all streams (SETTINGS_INITIAL_WINDOW_SIZE), so it grows with the fastest reader, and
 //! only so far that every open upload can have its window and every other stream still its first 64 KiB. SPDY has a window
-//! of each stream (spdy-session/src/window.rs). QUIC could have, but quinn has one size that never changes, so over HTTP/3
+//! of each stream (spdy-session/src/state/window.rs). QUIC could have, but quinn has one size that never changes, so over HTTP/3
 //! windows have their greatest size from the start.
 
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! Packets per second of a 1 MB download in virtual time: loss-free, and with 1 % loss.
 
-#[path = "../tests/support/mod.rs"]
+#[path = "../tests/it/support/mod.rs"]
 mod support;
 
 use std::hint::black_box;

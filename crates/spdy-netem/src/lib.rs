@@ -13,7 +13,7 @@
 //!       | Segment              |          segment    real payload, counted headers
 //!   +---v----------------------+---+
 //!   | Path: queue > rate > loss >  |      path       which pipes a packet passes
-//!   |       delay (+ jitter)       |      link       one pipe
+//!   |       delay (+ jitter)       |      pipe       queue and rate of one link
 //!   +------------------------------+
 //! ```
 //!
@@ -21,10 +21,11 @@
 //! that [`Tcp::poll_transmit`] gives to [`Path::offer`], hands it to the other end at the instant of
 //! the verdict, and wakes an end at its [`Tcp::poll_timeout`]. Names for whole networks are in
 //! [`profile`].
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
-pub mod link;
 pub mod loss;
 pub mod path;
+pub mod pipe;
 pub mod profile;
 pub mod queue;
 pub mod rate;

@@ -22,8 +22,8 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use crate::link::Pipe;
 use crate::loss::{Loss, LossModel};
+use crate::pipe::Pipe;
 use crate::queue::QueueLimit;
 use crate::rate::Bitrate;
 use crate::rng::{Purpose, RandomStream};

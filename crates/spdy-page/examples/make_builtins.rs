@@ -12,11 +12,10 @@ use std::io::Write as _;
 use std::net::{IpAddr, Ipv4Addr};
 use std::path::Path;
 
-use spdy_page::coding;
 use spdy_page::graph::{PageGraph, Trigger};
-use spdy_page::head;
-use spdy_page::observed::Observation;
+use spdy_page::observation::Observation;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_page::{coding, head};
 use url::Url;
 
 /// Flags on the page: with the document, the 197 resources of the page that Lulic measured in 2013.

@@ -5,8 +5,9 @@
 
 use bytes::Bytes;
 
-use crate::open::{ImportOptions, read};
-use crate::replica::Replica;
+use crate::coding;
+use crate::limits::Limits;
+use crate::replica::{Replica, archive, warc_record};
 
 /// The shipped names, as [`open`](crate::open::open) knows them.
 pub const NAMES: [&str; 2] = ["flags", "portal"];
@@ -32,8 +33,10 @@ pub fn portal() -> Replica {
 
 fn shipped(name: &str) -> Replica {
     let file = bytes(name).unwrap_or_else(|| panic!("{name} is none of {NAMES:?}"));
-    let opened = read(Bytes::from_static(file), name, &ImportOptions::default());
-    opened
+    let limits = Limits::default();
+    let records = coding::gunzip(file, limits.inflated_bytes)
+        .unwrap_or_else(|error| panic!("shipped replica {name} does not inflate: {error}"));
+    warc_record::read_all(&Bytes::from(records), &limits)
+        .and_then(|records| archive::decode(&records, &limits))
         .unwrap_or_else(|error| panic!("shipped replica {name}: {error}"))
-        .replica
 }

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
 use crate::coding::{self, CodingError};
-use crate::graph::references_of;
+use crate::graph::from_replica::references_of;
 use crate::head::{self, Head};
 use crate::limits::DECODED_BODY_BYTES;
-use crate::parts::{ContentRange, Parts};
+use crate::replica::partial_content::{ContentRange, Parts};
 use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 
 /// How much a finding matters.
@@ -376,7 +376,7 @@ mod tests {
                 .contains("note: 1 of 44 bodies")
         );
         let failed = findings(|replica| {
-            let failure = crate::observed::Failure {
+            let failure = crate::replica::observation::Failure {
                 method: "GET".to_owned(),
                 url: "http://a.test/".to_owned(),
                 error: "net::ERR_FAILED".to_owned(),

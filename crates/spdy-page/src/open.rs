@@ -17,122 +17,15 @@ use std::path::Path;
 
 use bytes::Bytes;
 
+use crate::builtin;
 use crate::coding::{self, CodingError};
+use crate::import::har::import;
+use crate::import::{mahimahi, netlog, speedreport, warc};
 use crate::limits::Limits;
-use crate::notes::ImportNotes;
-use crate::replica::Replica;
-use crate::{archive, builtin, har, mahimahi, netlog, record, speedreport, warc};
+use crate::replica::{archive, warc_record};
 
-/// What is asked of an import.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct ImportOptions {
-    /// Which page of a recording of several, from 1; `None` for the first that has a document.
-    pub page: Option<usize>,
-    /// Bounds of what the file may make us hold.
-    pub limits: Limits,
-}
-
-/// A replica, and what its import left out.
-#[derive(Clone, Debug, Eq, PartialEq)]
-pub struct OpenedReplica {
-    /// The page.
-    pub replica: Replica,
-    /// What was skipped, changed or made up.
-    pub notes: ImportNotes,
-}
-
-impl OpenedReplica {
-    /// `replica` as it is.
-    #[must_use]
-    pub fn whole(replica: Replica) -> Self {
-        let mut notes = ImportNotes::new(archive::FORMAT);
-        notes.count(&replica.exchanges);
-        Self { replica, notes }
-    }
-}
-
-/// Why there is no replica.
-#[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// Neither a shipped name nor a file.
-    #[error("no replica {name:?}: no file of that name, and the shipped ones are {}", builtin::NAMES.join(", "))]
-    NotFound {
-        /// What was asked for.
-        name: String,
-    },
-    /// The file is there and cannot be read.
-    #[error("cannot read {path:?}: {cause}")]
-    Read {
-        /// The file.
-        path: String,
-        /// What the system says.
-        cause: std::io::Error,
-    },
-    /// A device, a socket or a FIFO: it may have no end, or never begin.
-    #[error("{path:?} is neither a file nor a folder")]
-    NotAFile {
-        /// What was named.
-        path: String,
-    },
-    /// A bound of [`Limits`] was passed.
-    #[error("more than {limit} {what}")]
-    Limit {
-        /// What there is too much of.
-        what: &'static str,
-        /// How much is allowed.
-        limit: usize,
-    },
-    /// The outer gzip does not inflate.
-    #[error("the file does not inflate: {0}")]
-    Gzip(#[source] CodingError),
-    /// None of the forms that we read.
-    #[error(
-        "starts with {seen:?}, want a WARC, a HAR, a NetLog or a speedreport (each also gzipped)"
-    )]
-    Unrecognised {
-        /// The first bytes, as text.
-        seen: String,
-    },
-    /// A fault in a WARC's records.
-    #[error("WARC record {record}: {what}")]
-    Warc {
-        /// Number of the record, from 1.
-        record: usize,
-        /// What was wanted and what came.
-        what: String,
-    },
-    /// A fault in a replica of ours.
-    #[error("replica, record {record}: {what}")]
-    Replica {
-        /// Number of the record, from 1.
-        record: usize,
-        /// What was wanted and what came.
-        what: String,
-    },
-    /// JSON that is not what its form promises.
-    #[error("{form}: {what}")]
-    Json {
-        /// `HAR`, `speedreport` or `NetLog`.
-        form: &'static str,
-        /// What was wanted and what came.
-        what: String,
-    },
-    /// A recording without anything that could be loaded as a page.
-    #[error("no page load in it: {why}")]
-    NoPageLoad {
-        /// What is missing.
-        why: String,
-    },
-    /// A page was asked for that the recording does not have.
-    #[error("page {wanted}, want 1 to {pages}")]
-    NoSuchPage {
-        /// The page asked for, from 1.
-        wanted: usize,
-        /// Pages in the recording.
-        pages: usize,
-    },
-}
+pub use crate::error::OpenError;
+pub use crate::import::result::{ImportOptions, OpenedReplica};
 
 /// Opens a shipped replica by its name, or the file or folder at that path.
 ///
@@ -155,6 +48,7 @@ pub fn open_with(name_or_path: &str, options: &ImportOptions) -> Result<OpenedRe
     let read_fault = |cause: std::io::Error| match cause.kind() {
         std::io::ErrorKind::NotFound => OpenError::NotFound {
             name: name_or_path.to_owned(),
+            shipped: &builtin::NAMES,
         },
         _ => OpenError::Read {
             path: name_or_path.to_owned(),
@@ -299,7 +193,7 @@ pub fn read(file: Bytes, hint: &str, options: &ImportOptions) -> Result<OpenedRe
         .unwrap_or(&file)
         .trim_ascii_start();
     if file.starts_with(b"WARC/") {
-        let records = record::read_all(&file, limits)?;
+        let records = warc_record::read_all(&file, limits)?;
         if archive::is_replica(&records) {
             return Ok(OpenedReplica::whole(archive::decode(&records, limits)?));
         }
@@ -345,7 +239,7 @@ fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<OpenedR
             Err(OpenError::Json { form: "JSON", what })
         }
         // A fault in the text is told by the reader, which also mends what can be mended.
-        _ => har::import(text, name, options),
+        _ => import::import(text, name, options),
     }
 }
 

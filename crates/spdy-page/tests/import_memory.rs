@@ -1,4 +1,6 @@
 //! What a small recording may make its reader hold: a stated multiple of the file, however much it repeats.
+//!
+//! A test program of its own, because it counts with a global allocator.
 
 use bytes::Bytes;
 use spdy_page::limits::Limits;

@@ -3,20 +3,41 @@
 //! # Inside
 //!
 //! ```text
-//! spdy-net's doors ──▶ serve/connection.rs (one connection) ──▶ serve/handle_request.rs, of all in proxy.rs: what becomes of a request
-//!                                                      │ request/forwarded.rs  whose it is, where a trusted proxy stands between (request/forgeable_headers.rs: fields that only it may set)
-//!                                                      │ request/proxy_request.rs     a request, as cache and origin see it
-//!                                                      │ cache/tiers.rs      what is kept, and where: cache/memory_store.rs, cache/disk/store.rs, shared
-//!                                                      │ serve/miss.rs     what is kept does not do: fetched, or shared (cache/coalescer.rs, cache/shared_response.rs)
-//!                                                      │ upstream/client.rs   origins, and who rests (upstream/third_party.rs: those of others, and their limits; upstream/origin_addresses.rs: where own ones are;
-//!                                                      │               upstream/uploads.rs, upstream/slow_readers.rs: who may hold their connections; upstream/response_framing.rs: where answers end; upstream/error.rs: why there is none)
-//!                                                      │ fetch/origin_exchange.rs      an origin is asked; redirects of others are followed
-//!                                                      │ fetch/process_response.rs    an answer: judged, rewritten, recorded (fetch/revalidate.rs: a 304)
-//!                                                      │   fetch/pump.rs, rewrite/response_rewriter.rs, body/content_coding.rs, body/shared_body.rs, body/body_memory.rs, rewrite/stylesheet_index.rs, sites/page_policies.rs
-//!                                                      │ websocket/connection.rs    WebSockets: websocket/handshake.rs, websocket/tunnel.rs
-//!                                                      │   cache/negative_cache.rs     what was of no avail a moment ago
-//!                                                      ▼
-//!                                                    response/respond.rs        what the client gets of it
+//! serve/connection.rs            one client's connection; what is pushed or hinted with its pages (serve/push_and_hints.rs)
+//!  │  request/incoming_request.rs  the site and the cache key of a request, or a rejection (request/rejection.rs)
+//!  ▼
+//! serve/handle_request.rs        looks up the cache: hit, stale, validate, miss or bypass
+//!  │  cache/tiers.rs               memory, then disk, then the shared tier
+//!  │  websocket/connection.rs      a WebSocket leaves here
+//!  ▼
+//! serve/miss.rs                  one fetch for all requests that wait for the same response (cache/coalescer.rs)
+//!  ▼
+//! fetch/foreground.rs            a fetch for a client; fetch/background.rs: one for the cache alone
+//!  ▼
+//! fetch/origin_exchange.rs       contacts the origin, until there is a response that can be delivered
+//!  │  upstream/client.rs           connections to origins; upstream/origin_backoff.rs: origins that failed
+//!  ▼
+//! fetch/process_response.rs      what is stored, rewritten and served of it
+//!  ▼
+//! fetch/delivery.rs              its body goes to clients and to the cache (fetch/pump.rs), rewritten (rewrite/response_rewriter.rs)
+//!  │  prefetch/observer.rs         starts more fetches
+//!  ▼
+//! response/from_stored.rs        what a client gets; response/respond.rs: errors and redirects
+//! ```
+//!
+//! proxy.rs puts the parts together. A folder imports only from the folders above it here:
+//!
+//! ```text
+//! telemetry/
+//! body/  config/
+//! sites/
+//! request/
+//! upstream/
+//! cache/  rewrite/
+//! response/
+//! fetch/
+//! prefetch/  websocket/
+//! serve/  admin/
 //! ```
 //!
 //! Time, tasks and bytes come from the [`Runtime`](spdy::runtime::Runtime) and the
@@ -26,7 +47,8 @@ pub mod admin;
 pub mod body;
 pub mod cache;
 pub mod config;
-mod fetch;
+pub mod fetch;
+pub mod origin_kind;
 pub mod prefetch;
 pub mod proxy;
 pub mod request;
@@ -39,4 +61,5 @@ pub mod token;
 pub mod upstream;
 mod websocket;
 
+mod clock;
 mod expiring_map;

@@ -15,9 +15,9 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tokio::time::{sleep, timeout};
 
+use crate::devtools_pipe::Pipe;
 use crate::error::RecordError;
 use crate::options::RecordOptions;
-use crate::pipe::Pipe;
 
 /// What the browser is called where it is installed.
 const NAMES: [&str; 5] = [

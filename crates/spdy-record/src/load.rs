@@ -2,18 +2,19 @@
 
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use spdy_page::devtools::Observations;
 use tokio::time::{Instant, timeout_at};
 
 use crate::browser::Browser;
+use crate::devtools_pipe::{Message, Pipe};
 use crate::error::RecordError;
 use crate::options::RecordOptions;
-use crate::pin;
-use crate::pipe::{Message, Pipe};
+
+/// Runs before any script of a page whose clocks and randomness are pinned. It requests nothing, and leaves no name behind.
+const PIN_SCRIPT: &str = include_str!("pin.js");
 
 /// How long the browser may take for what is no work: to start, to open a page, to hand over a trace.
 const COMMAND_TIMEOUT: Duration = Duration::from_secs(30);
@@ -154,7 +155,10 @@ impl<'a> Load<'a> {
         match taken.await {
             Ok(taken) => {
                 let text = taken["data"].as_str().unwrap_or_default();
-                self.loaded.screenshot = STANDARD.decode(text).ok().filter(|png| !png.is_empty());
+                self.loaded.screenshot = BASE64
+                    .decode(text.as_bytes())
+                    .ok()
+                    .filter(|png| !png.is_empty());
             }
             Err(fault @ (RecordError::Refused { .. } | RecordError::Timeout { .. })) => {
                 tracing::warn!(%fault, "no screenshot");
@@ -213,10 +217,10 @@ impl<'a> Load<'a> {
             let (method, params) = match is_document {
                 true => (
                     "Page.addScriptToEvaluateOnNewDocument",
-                    json!({"source": pin::SCRIPT}),
+                    json!({"source": PIN_SCRIPT}),
                 ),
                 // A worker has no documents, and waits before its first line.
-                false => ("Runtime.evaluate", json!({"expression": pin::SCRIPT})),
+                false => ("Runtime.evaluate", json!({"expression": PIN_SCRIPT})),
             };
             self.pipe.send(session, method, &params).await;
         }

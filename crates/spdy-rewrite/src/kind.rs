@@ -9,19 +9,19 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Kind {
-    /// An image, SVG and icons among them.
+    /// Images, SVG and icons.
     Image,
-    /// A style sheet.
+    /// Style sheets.
     Style,
-    /// A font.
+    /// Fonts.
     Font,
-    /// Audio, video, and the text tracks of them.
+    /// Audio, video and their text tracks.
     Media,
-    /// A script or module, and what modules load beside scripts: WebAssembly, JSON, source maps.
+    /// Scripts and modules, and what modules load: WebAssembly, JSON, source maps.
     Script,
-    /// Content of a frame, an `object` or an `embed`, and the data it requests from its own host. Of named hosts alone.
+    /// Frames, `object`, `embed` and the data that they request of their host; named hosts only.
     Document,
-    /// A worker's script. Of named hosts alone.
+    /// Scripts of workers; named hosts only.
     Worker,
 }
 

@@ -1,4 +1,4 @@
-//! How much of what others wrote is held or read at once.
+//! Limits on what is buffered or read of third-party input.
 
 /// Bytes of the target of a moved URL, path and query; what is longer is refused, and nothing longer is made.
 pub const MAX_PROXIED_URL_BYTES: usize = 8 * 1024;

@@ -27,6 +27,7 @@ use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::BoxIo;
+use spdy_net::options::ServerTimeouts;
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::certificates::{KeyKind, LocalCa, certificates_from_pem};
 use spdy_net::tls::verify::Trust;
@@ -90,7 +91,10 @@ async fn serve(tls: bool) -> anyhow::Result<()> {
             false => None,
         },
         options: ServerOptions {
-            idle_timeout: Duration::from_secs(3600),
+            timeouts: ServerTimeouts {
+                idle_timeout: Duration::from_secs(3600),
+                ..ServerTimeouts::default()
+            },
             ..ServerOptions::default()
         },
         stop: stop.clone(),

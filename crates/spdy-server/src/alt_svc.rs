@@ -1,4 +1,4 @@
-//! `Alt-Svc` as answers say it: that HTTP/3 is spoken at a port of the same host (RFC 7838).
+//! The `Alt-Svc` header of responses: HTTP/3 is available at a port of the same host (RFC 7838).
 
 use http::HeaderValue;
 

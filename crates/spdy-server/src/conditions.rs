@@ -1,10 +1,10 @@
-//! Conditional requests (RFC 9110 §13): whether what the client has is still good.
+//! Conditional requests (RFC 9110 §13): decides whether a client's copy is still valid.
 
 use std::time::SystemTime;
 
 use http::header::{self, HeaderMap, HeaderName};
 
-use crate::answer::StoredResponse;
+use crate::stored_response::StoredResponse;
 
 /// What the conditions of a GET or HEAD come to.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

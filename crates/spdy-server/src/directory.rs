@@ -19,9 +19,9 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, StatusCode};
 
-use crate::answer::StoredResponse;
 use crate::media_types;
 use crate::site::LookupResult;
+use crate::stored_response::StoredResponse;
 
 /// Limits on what is read into memory.
 #[derive(Clone, Copy, Debug)]

@@ -1,29 +1,32 @@
-//! A site in memory and its answers, over whatever connection they are asked.
+//! A site in memory, and its responses over any protocol of spdy-net.
 //!
 //! ```text
-//! connection --spdy-net--> Request --respond.rs--> Site::find (site.rs) --> Answer (answer.rs) --> Response
+//! connection --spdy-net--> Request --respond.rs--> Site::find (site.rs) --> StoredResponse (stored_response.rs) --> Response
 //!                                      |                  ^
 //!                      HEAD, conditions (conditions.rs),  `-- a replica, or a folder (directory.rs)
 //!                      ranges (ranges.rs), 4xx
 //!
-//! a page, 200 --pushing.rs--> plan (push_plan.rs) --> pushes, and hints in its headers
+//! a page, 200 --site_pusher.rs--> plan (push_plan.rs) --> pushes, and hints in its headers
 //!                  ^ Link (link_header.rs), X-Associated-Content (associated_content.rs),
-//!                    the site's own text or recording (needs.rs), what others asked for (learned.rs)
+//!                  | the site's own text or recording (page_resources.rs),
+//!                  | what clients requested after the page (learned_resources/)
+//!                  ` what the session has had (session_history.rs)
 //! ```
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod alt_svc;
-pub mod answer;
 pub mod associated_content;
 mod conditions;
 pub mod directory;
-pub mod learned;
+pub mod learned_resources;
 pub mod link_header;
 mod media_types;
-pub mod needs;
+pub mod page_resources;
 pub mod push_plan;
-pub mod pushing;
 mod ranges;
 pub mod respond;
 pub mod serve;
+pub mod session_history;
 pub mod site;
-pub mod visit;
+pub mod site_pusher;
+pub mod stored_response;

@@ -1,4 +1,4 @@
-//! What goes along with a page: which of the things it will ask for are pushed, and which are hinted at.
+//! Plans the pushes and hints of a page: which of its resources are pushed, and which are hinted.
 //!
 //! ```text
 //! wishes, in order                 for each                                     plan

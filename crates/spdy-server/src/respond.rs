@@ -13,13 +13,12 @@ use bytes::Bytes;
 use http::header::{self, HeaderMap};
 use http::{HeaderValue, Method, Response, StatusCode};
 use spdy_net::handler::RequestInfo;
-use spdy_net::shims::literal_head::LiteralHead;
-use spdy_page::parts::Parts;
+use spdy_page::partial_content::Parts;
 
-use crate::answer::{RecordedPart, StoredResponse};
 use crate::conditions::{self, ConditionResult};
 use crate::ranges::{self, RangeSelection};
 use crate::site::{LookupResult, Site};
+use crate::stored_response::{RecordedPart, StoredResponse};
 
 /// Limits on requests. Connections have their own (`spdy_net::serve::ServerOptions`).
 #[derive(Clone, Copy, Debug)]
@@ -161,7 +160,7 @@ fn respond_with(
     let reads = matches!(head.method, Method::GET | Method::HEAD);
     let is_part = matches!(
         found.recorded_part,
-        Some(RecordedPart::Some { .. } | RecordedPart::Unreadable)
+        Some(RecordedPart::Some(_) | RecordedPart::Unreadable)
     );
     // Conditions are about a representation, and only 200 and 206 carry one (RFC 9110 §13.2.1).
     if !(found.status == StatusCode::OK || is_part) || !reads {
@@ -174,8 +173,7 @@ fn respond_with(
             NOT_IN_304
                 .iter()
                 .for_each(|name| drop(headers.remove(name)));
-            let response = build(StatusCode::NOT_MODIFIED, headers, Bytes::new());
-            return with_literal_head(response, found.not_modified.as_ref());
+            return build(StatusCode::NOT_MODIFIED, headers, Bytes::new());
         }
         ConditionResult::Send => {}
     }
@@ -186,12 +184,12 @@ fn respond_with(
     let range = range.filter(|_| head.method == Method::GET);
     let range = range.filter(|_| conditions::if_range_matches(&head.headers, found));
     match &found.recorded_part {
-        Some(RecordedPart::Some { parts, .. }) => respond_with_parts(site, found, parts, range),
+        Some(RecordedPart::Some(parts)) => respond_with_parts(site, found, parts, range),
         Some(RecordedPart::Unreadable) if range.is_none() => {
             missing_part(site, "its Content-Range cannot be read")
         }
         Some(RecordedPart::Unreadable) => whole(found),
-        Some(RecordedPart::Whole { .. }) | None => {
+        None => {
             let len = found.body.len();
             match range.map_or(RangeSelection::All, |range| ranges::read(range, len)) {
                 RangeSelection::All => whole(found),
@@ -248,16 +246,7 @@ fn not_satisfiable(len: usize) -> Response<Bytes> {
 
 /// The answer as it is kept.
 fn whole(found: &StoredResponse) -> Response<Bytes> {
-    let response = build(found.status, found.headers.clone(), found.body.clone());
-    with_literal_head(response, found.literal.as_ref())
-}
-
-/// `response` with the head that says the same as it was recorded, for HTTP/1.1.
-fn with_literal_head(mut response: Response<Bytes>, head: Option<&LiteralHead>) -> Response<Bytes> {
-    if let Some(head) = head {
-        response.extensions_mut().insert(head.clone());
-    }
-    response
+    build(found.status, found.headers.clone(), found.body.clone())
 }
 
 /// 206 with `body`, the bytes from `from` on of a representation of `len` bytes.
@@ -272,8 +261,7 @@ fn part(
     let range = format!("bytes {from}-{}/{len}", until - 1);
     headers.insert(header::CONTENT_RANGE, text(range));
     headers.insert(header::CONTENT_LENGTH, HeaderValue::from(body.len()));
-    let response = build(StatusCode::PARTIAL_CONTENT, headers, body);
-    with_literal_head(response, found.literal_part(from, until))
+    build(StatusCode::PARTIAL_CONTENT, headers, body)
 }
 
 fn moved(to: &str) -> Response<Bytes> {

@@ -19,9 +19,9 @@ pub use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ServerTls;
 use spdy_net::wall_clock::WallClock;
 
-use crate::pushing::{SessionPusher, SitePusher};
 use crate::respond::{Limits, respond};
 use crate::site::Site;
+use crate::site_pusher::{SessionPusher, SitePusher};
 
 /// One answered request, for a log.
 #[derive(Debug)]
@@ -126,11 +126,9 @@ pub async fn serve_connection(
     config: ServeConfig,
     runtime: SharedRuntime,
 ) -> Conduct {
-    let literal_heads = site.has_literal_heads();
     let handler = Arc::new(handler(site, &config, &runtime));
     let options = ServerOptions {
         http2_push: config.pusher.is_some(),
-        literal_heads,
         ..config.options
     };
     let (protocols, tls, options) = (&config.protocols, config.tls.as_ref(), &options);

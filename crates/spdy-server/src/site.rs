@@ -1,4 +1,4 @@
-//! What is served: answers by host name, method and target, all in memory.
+//! A site in memory: finds a response by host name, method and target.
 //!
 //! A target is looked up as it was written, query and all: a recorded page is asked again for exactly
 //! what it asked for, and a near miss would hide that it did not. Where one target was recorded with
@@ -11,8 +11,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use http::{Method, StatusCode};
 use spdy_page::replica::Replica;
 
-use crate::answer::{StoredResponse, literal_head};
 use crate::directory::Directory;
+use crate::stored_response::StoredResponse;
 
 /// What was asked so far.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
@@ -36,8 +36,6 @@ pub struct Site {
     directory: Option<Directory>,
     /// Answers for `localhost` and addresses.
     default_host: Option<String>,
-    /// Recorded heads go out as they are, where a connection can carry them.
-    literal_heads: bool,
     requests: AtomicU64,
     not_found: AtomicU64,
     misdirected: AtomicU64,
@@ -74,7 +72,6 @@ impl Site {
             recorded: BTreeMap::new(),
             directory: None,
             default_host: None,
-            literal_heads: false,
             requests: AtomicU64::new(0),
             not_found: AtomicU64::new(0),
             misdirected: AtomicU64::new(0),
@@ -88,22 +85,7 @@ impl Site {
     /// else a request for a range gets what is known from its first byte on, and any other request gets 404.
     #[must_use]
     pub fn of_replica(replica: &Replica) -> Self {
-        Self::recorded(replica, false)
-    }
-
-    /// As [`of_replica`](Self::of_replica), but over HTTP/1.1 each recorded answer has its head byte for byte, where that
-    /// can frame what was recorded: status line, case, order, white space, and the fields of a connection of the past,
-    /// which then decide over the present one. A 304 is the recorded one, if there is one.
-    #[must_use]
-    pub fn of_replica_with_literal_heads(replica: &Replica) -> Self {
-        Self::recorded(replica, true)
-    }
-
-    fn recorded(replica: &Replica, literal_heads: bool) -> Self {
-        let mut site = Self {
-            literal_heads,
-            ..Self::empty()
-        };
+        let mut site = Self::empty();
         for exchange in &replica.exchanges {
             let Some(host) = exchange.url.host_str().map(normalize_host) else {
                 continue;
@@ -112,16 +94,13 @@ impl Site {
                 Some((_, address)) => *address = address.or(exchange.address),
                 None => site.hosts.push((host.clone(), exchange.address)),
             }
-            let Some(mut answer) = StoredResponse::from_exchange(exchange) else {
+            let Some(answer) = StoredResponse::from_exchange(exchange) else {
                 tracing::warn!(url = %exchange.url, "the recorded head is no response; not served");
                 continue;
             };
-            if literal_heads {
-                answer.literal = literal_head(exchange);
-            }
             let secure = exchange.url.scheme() == "https";
             let (method, port) = (exchange.method.clone(), exchange.url.port());
-            let mut new = RecordedExchange {
+            let new = RecordedExchange {
                 method,
                 secure,
                 port,
@@ -137,14 +116,8 @@ impl Site {
             match all.iter_mut().find(same) {
                 None => all.push(new),
                 // A client that has nothing yet needs a full answer, neither "not modified" nor a part.
-                Some(old) if is_fuller(&new.answer, &old.answer) => {
-                    new.answer.adopt_not_modified(&old.answer);
-                    *old = new;
-                }
-                Some(old) => {
-                    old.answer.adopt_not_modified(&new.answer);
-                    old.answer.merge_parts(&new.answer);
-                }
+                Some(old) if is_fuller(&new.answer, &old.answer) => *old = new,
+                Some(old) => old.answer.merge_parts(&new.answer),
             }
         }
         let recorded = site.recorded.values_mut().flat_map(BTreeMap::values_mut);
@@ -228,19 +201,6 @@ impl Site {
             (None, Some(default)) if self.targets_of(&bare).is_some() => default,
             (None, _) => "",
         }
-    }
-
-    /// Whether recorded heads go out as they are.
-    pub(crate) fn has_literal_heads(&self) -> bool {
-        self.literal_heads
-    }
-
-    /// How many answers were recorded, and how many of their heads go out as they are.
-    #[must_use]
-    pub fn heads(&self) -> (usize, usize) {
-        let answers = self.recorded.values().flat_map(BTreeMap::values).flatten();
-        let literal = answers.clone().filter(|one| one.answer.has_literal_head());
-        (answers.count(), literal.count())
     }
 
     /// The folder that is served, if it is one.

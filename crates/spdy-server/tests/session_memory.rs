@@ -1,4 +1,6 @@
 //! What a session that waits holds because of what its client requested before: the allocator counts.
+//!
+//! A test program of its own, because it counts with a global allocator.
 
 use std::io;
 use std::pin::Pin;
@@ -13,11 +15,11 @@ use spdy_frame::compress::{Compression, Deflater};
 use spdy_frame::frame::SynStream;
 use spdy_net::protocol::Protocol;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
-use spdy_server::needs::PageResources;
+use spdy_server::page_resources::PageResources;
 use spdy_server::push_plan::Sources;
-use spdy_server::pushing::{PushConfig, SitePusher};
 use spdy_server::serve::{ServeConfig, serve_connection};
 use spdy_server::site::Site;
+use spdy_server::site_pusher::{PushConfig, SitePusher};
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 /// A connection that brings bytes, takes all that is sent, and stays open.

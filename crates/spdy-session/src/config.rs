@@ -13,7 +13,7 @@ use spdy_frame::secrets::Secrets;
 use spdy_frame::version::Version;
 
 use crate::observe::Observe;
-use crate::window::{INITIAL_WINDOW, MAX_WINDOW};
+use crate::state::window::{INITIAL_WINDOW, MAX_WINDOW};
 
 /// A client's session has room for the windows of this many streams: as many as most servers allow to be open.
 const STREAMS_WITH_ROOM: u32 = 100;
@@ -156,7 +156,7 @@ pub struct Config {
     /// Kubernetes have none). Default `true`.
     pub flow_control: bool,
     /// In SPDY/3, detect whether the peer speaks 3.1. For connections without a negotiated version: both write the same version number.
-    /// Until the version is known, the rules of 3.1 apply (`undecided.rs`). Default `false`.
+    /// Until the version is known, the rules of 3.1 apply (`session/detect_version.rs`). Default `false`.
     pub detect_session_window: bool,
     /// What a client does with pushes. Default [`PushPolicy::Refuse`]. A server ignores it.
     pub push: PushPolicy,

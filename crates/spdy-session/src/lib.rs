@@ -2,32 +2,19 @@
 //!
 //! ```text
 //!  bytes ---> handle_input ----+                    +---> poll_event ----> what happened
-//!  the hour -> handle_timeout -+--->  Session  -----+
+//!  time --> handle_timeout ----+--->  Session  -----+
 //!  open, reply, send_data ... -+                    +---> poll_transmit -> bytes
 //! ```
 //!
 //! [`session::Session`] is the whole interface; [`config::Config`] holds every limit and choice; [`event::Event`] lists all events for
 //! the owner; [`limit::Limit`] names the limits for a peer. `spdy-frame` interprets the bytes of a frame; `spdy-http` interprets headers.
-
-mod closing;
-mod commands;
-mod deadline;
-mod flood;
-mod held_up;
-mod outbound;
-mod ping;
-mod receive;
-mod receive_stream;
-mod scheduler;
-mod stream;
-mod streams;
-pub mod tally;
-mod undecided;
-mod window;
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod config;
+pub mod counters;
 pub mod error;
 pub mod event;
 pub mod limit;
 pub mod observe;
 pub mod session;
+mod state;

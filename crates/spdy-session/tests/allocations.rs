@@ -1,4 +1,6 @@
 //! What a frame costs the allocator, counted: nothing, once the queues have grown to what a session needs.
+//!
+//! A test program of its own, because it counts with a global allocator.
 
 use std::time::Duration;
 

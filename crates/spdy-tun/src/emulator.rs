@@ -17,8 +17,8 @@ use spdy_clock::Instant;
 use spdy_netem::path::{Direction, Path, PathConfig, PathOutcome, Topology, Transit};
 
 use crate::capture::{Capture, DropReason};
-use crate::measured::LinkStats;
 use crate::meter::Meter;
+use crate::stats::LinkStats;
 
 /// A packet on its way.
 #[derive(Debug)]

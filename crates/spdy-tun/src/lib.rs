@@ -4,38 +4,39 @@
 //!   client's namespace                                            servers' namespace
 //!   198.19.0.1                                                    every address is here
 //!  +-----------------+        +---------------------------+      +-----------------+
-//!  | sockets of the  |  link0 |  one thread: wire         | link0| sockets of the  |
+//!  | sockets of the  |  link0 |  one thread: link_thread  | link0| sockets of the  |
 //!  | kernel's TCP    |<------>|  emulator: netem's Path   |<---->| kernel's TCP    |
 //!  +-----------------+   TUN  |  meter: what was achieved |  TUN +-----------------+
 //!                             +---------------------------+
 //! ```
 //!
-//! [`enclosure`] makes the process that owns all of it, [`host`] a namespace with its device, [`network`] two hosts and
+//! [`namespaces`] makes the process that owns all of it, [`host`] a namespace with its device, [`network`] two hosts and
 //! the wire between them. [`emulator`] is the machine in the middle: no device and no clock, the same
-//! [`Path`](spdy_netem::Path) as in virtual time. [`measured`] states what a run achieved, and [`limits`] whether it
+//! [`Path`](spdy_netem::Path) as in virtual time. [`stats`] states what a run achieved, and [`limits`] whether it
 //! counts. [`capture`] stores its packets on request.
 //!
 //! Linux alone. `docs/explanation/real-time-links.md` explains which addresses are reachable, and the traps.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
 
 pub mod capture;
 pub mod emulator;
 pub mod limits;
-pub mod measured;
 mod meter;
+pub mod stats;
 
 #[cfg(target_os = "linux")]
-pub mod arrival;
-#[cfg(target_os = "linux")]
 pub mod cpu;
-#[cfg(target_os = "linux")]
-pub mod enclosure;
 #[cfg(target_os = "linux")]
 pub mod error;
 #[cfg(target_os = "linux")]
 pub mod host;
 #[cfg(target_os = "linux")]
+mod link_thread;
+#[cfg(target_os = "linux")]
+pub mod namespaces;
+#[cfg(target_os = "linux")]
 mod netlink;
 #[cfg(target_os = "linux")]
 pub mod network;
 #[cfg(target_os = "linux")]
-mod wire;
+pub mod timed_socket;

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-use crate::measured::{DirectionStats, LinkStats};
+use crate::stats::{DirectionStats, LinkStats};
 
 /// How far a run may be from what was asked for.
 #[derive(Clone, Debug, PartialEq, Serialize)]

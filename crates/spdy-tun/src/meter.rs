@@ -9,7 +9,7 @@ use hdrhistogram::Histogram;
 use spdy_clock::Instant;
 use spdy_netem::path::{Direction, PathConfig, PathOutcome};
 
-use crate::measured::DirectionStats;
+use crate::stats::DirectionStats;
 
 /// Largest lateness that is told apart, nanoseconds; a minute.
 const MOST_NS: u64 = 60_000_000_000;

@@ -10,8 +10,8 @@ use spdy_netem::path::PathConfig;
 use crate::capture::Capture;
 use crate::error::RealTimeError;
 use crate::host::{CLIENT, Host, HostConfig, SERVER};
-use crate::measured::LinkStats;
-use crate::wire::{LinkCommand, LinkThread};
+use crate::link_thread::{LinkCommand, LinkThread};
+use crate::stats::LinkStats;
 
 /// What a network is made of.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -53,7 +53,7 @@ pub struct RealNetwork {
 }
 
 impl RealNetwork {
-    /// Lays it. The process must be in an [enclosure](crate::enclosure), or be root.
+    /// Lays it. The process must be in an [enclosure](crate::namespaces), or be root.
     ///
     /// # Errors
     ///

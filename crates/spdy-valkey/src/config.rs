@@ -1,11 +1,9 @@
-//! Which cluster, and how long anybody waits for it.
+//! The configuration of the tier: the nodes of the cluster, limits and timeouts.
 
 use std::fmt;
 use std::time::Duration;
 
-use crate::names::{KeyNames, MAX_PREFIX_BYTES};
-use crate::reach::redact;
-use crate::store;
+use crate::key_names::{KeyNames, MAX_PREFIX_BYTES};
 
 /// How the tier is made.
 #[derive(Clone)]
@@ -28,16 +26,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Checks the configuration as [`Tier::start`](crate::tier::Tier::start) does, without a connection.
-    ///
-    /// # Errors
-    ///
-    /// [`ConfigError`].
-    pub fn check(&self) -> Result<(), ConfigError> {
-        self.names()?;
-        store::client(self).map(drop)
-    }
-
     /// What makes the names of keys.
     pub(crate) fn names(&self) -> Result<KeyNames, ConfigError> {
         let got = || self.prefix.clone();
@@ -91,6 +79,15 @@ pub enum ConfigError {
     /// The system gives no chance to make a name of.
     #[error("no chance: {0}")]
     Chance(#[from] getrandom::Error),
+}
+
+/// A node without its user and password.
+pub(crate) fn redact(node: &str) -> String {
+    match (node.split_once("://"), node.rsplit_once('@')) {
+        (Some((scheme, _)), Some((_, place))) => format!("{scheme}://{place}"),
+        (None, Some((_, place))) => place.to_owned(),
+        (_, None) => node.to_owned(),
+    }
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What happened so far.
+//! Counters of the tier: hits, misses, purges, writes.
 
 use std::sync::atomic::AtomicU64;
 

@@ -14,10 +14,14 @@ use std::collections::VecDeque;
 
 use http::HeaderMap;
 use spdy_cache::key::Key;
-use spdy_cache::shared::PurgeVersion;
-use spdy_cache::tags::{self, PurgeTag};
+use spdy_cache::purge_tags;
+use spdy_cache::purge_tags::PurgeTag;
+use spdy_cache::shared_tier::PurgeVersion;
 
-use crate::entry::{Entry, PurgeEvent};
+use crate::purge_entry::{Entry, PurgeEvent};
+
+/// Length in bytes of the mark in front of a stored object.
+pub(crate) const MARK_BYTES: usize = 16;
 
 /// Purges that the log has; of objects older than all of them nothing is believed.
 pub(crate) const MAX_ENTRIES: usize = 16_384;
@@ -129,7 +133,7 @@ pub(crate) struct PurgeSubject<'a> {
 impl<'a> PurgeSubject<'a> {
     /// An object stored under `key`, with these fields, in that part of the cluster.
     pub(crate) fn new(key: &'a Key, headers: &HeaderMap, part: usize) -> Self {
-        let tags = tags::response_tags(key, headers);
+        let tags = purge_tags::response_tags(key, headers);
         Self { key, tags, part }
     }
 
@@ -146,11 +150,11 @@ impl<'a> PurgeSubject<'a> {
 #[cfg(test)]
 mod tests {
     use spdy_cache::key::KeyParts;
-    use spdy_cache::shared::PurgeTarget;
-    use spdy_cache::tags::PurgeTag;
+    use spdy_cache::purge_tags::PurgeTag;
+    use spdy_cache::shared_tier::PurgeTarget;
 
     use super::*;
-    use crate::entry::Writer;
+    use crate::purge_entry::Writer;
 
     const SITE: &str = "https://site.test";
 

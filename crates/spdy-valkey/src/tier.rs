@@ -9,21 +9,21 @@ use http::HeaderMap;
 use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::policy::Policy;
-use spdy_cache::shared::{PurgeListener, PurgeTarget, PurgeVersion, SharedTier, TierFuture};
+use spdy_cache::shared_tier::{PurgeListener, PurgeTarget, PurgeVersion, SharedTier, TierFuture};
 use spdy_cache::stored::Stored;
 use tokio::task::JoinHandle;
 
 use crate::config::{Config, ConfigError};
 use crate::counters::Counters;
-use crate::entry::PurgeEvent;
-use crate::inner::TierState;
-use crate::lanes::{self, StoreJob, WriteQueues};
-use crate::{keeper, parts};
+use crate::purge_entry::PurgeEvent;
+use crate::tier_state::TierState;
+use crate::write_queues::{StoreJob, WriteQueues};
+use crate::{cluster_store, part_health, sync_task, write_task};
 
 /// How long a purge waits to be written before it fails.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A cache's tier on a cluster. It ends with this value.
+/// A cache's tier on a cluster. It receivers with this value.
 pub struct Tier {
     inner: Arc<TierState>,
     tasks: Vec<JoinHandle<()>>,
@@ -50,20 +50,20 @@ impl Tier {
         heard: PurgeVersion,
         ear: PurgeListener,
     ) -> Result<Self, ConfigError> {
-        let (lanes, ends) = WriteQueues::new();
-        let inner = Arc::new(TierState::new(config, lanes, heard, ear)?);
-        let lanes = ends
+        let (queues, receivers) = WriteQueues::new();
+        let inner = Arc::new(TierState::new(config, queues, heard, ear)?);
+        let queues = receivers
             .into_iter()
-            .map(|lane| tokio::spawn(lanes::run(inner.clone(), lane)));
-        let mut tasks: Vec<_> = lanes.collect();
-        tasks.push(tokio::spawn(keeper::run(inner.clone())));
+            .map(|queue| tokio::spawn(write_task::run(inner.clone(), queue)));
+        let mut tasks: Vec<_> = queues.collect();
+        tasks.push(tokio::spawn(sync_task::run(inner.clone())));
         Ok(Self { inner, tasks })
     }
 
     /// Waits until it is known whether the cluster answers.
     pub async fn started(&self) {
         let mut begun = self.inner.started.subscribe();
-        // An error is a keeper that was ended.
+        // An error is a sync task that was ended.
         let _ = begun.wait_for(|begun| *begun).await;
     }
 
@@ -88,7 +88,19 @@ impl Tier {
     #[must_use]
     pub fn parts(&self) -> (usize, usize) {
         let answering = self.inner.available_parts();
-        (answering, parts::PARTS - answering)
+        (answering, part_health::PARTS - answering)
+    }
+}
+
+impl Config {
+    /// Checks the configuration as [`Tier::start`](crate::tier::Tier::start) does, without a connection.
+    ///
+    /// # Errors
+    ///
+    /// [`ConfigError`].
+    pub fn check(&self) -> Result<(), ConfigError> {
+        self.names()?;
+        cluster_store::client(self).map(drop)
     }
 }
 

@@ -10,12 +10,11 @@ use bytes::{Bytes, BytesMut};
 use futures_util::TryStreamExt;
 use http_body::{Frame, SizeHint};
 use http_body_util::{BodyExt, StreamBody};
-use spdy_http::length::LengthMismatch;
+use spdy_http::content_length::LengthMismatch;
 
 use crate::receive_body::ReceiveBody;
 
-/// A boxed error, as HTTP bodies carry it.
-pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
+pub use crate::error::BoxError;
 
 /// One body type for every protocol: `Send` and `Unpin`, its data in [`Bytes`].
 ///

@@ -9,7 +9,8 @@ use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_session::error::SessionError;
 
-use crate::body::BoxError;
+/// A boxed error, as HTTP bodies carry it.
+pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a request, a stream or a session failed. Cheap to clone: every stream of a lost session gets one.
 #[derive(Clone, Debug, thiserror::Error)]

@@ -1,4 +1,5 @@
 #![doc = include_str!("../README.md")]
+#![doc = include_str!("../GUIDE.md")]
 //!
 //! # What is where
 //!
@@ -16,24 +17,15 @@
 //! | [`trace`] | the spans of sessions and streams |
 
 pub mod body;
-mod buffers;
-mod builder;
 pub mod client;
-mod dispatch;
-mod entry;
 pub mod error;
-mod incoming;
 pub mod metrics;
 mod receive_body;
-mod run_watch;
 pub mod runtime;
 mod send_body;
-mod sendable;
 pub mod server;
-mod session_driver;
-mod shared;
+mod session;
 pub mod stream;
-mod stream_ref;
 #[cfg(feature = "tower")]
 pub mod tower;
 pub mod trace;

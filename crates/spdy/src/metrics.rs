@@ -12,23 +12,6 @@
 //!
 //! ```
 //! use spdy::metrics::Metrics;
-//!
-//! # #[tokio::main(flavor = "current_thread")]
-//! # async fn main() {
-//! let metrics = Metrics::new();
-//! let builder = spdy::server::Builder::default().metrics(&metrics);
-//! # let (near, io) = tokio::io::duplex(4096);
-//! let (accept, connection) = builder.handshake(io, spdy::SharedRuntime::tokio());
-//!
-//! let servers = metrics.snapshot().server;
-//! let [(version, sessions), ..] = servers.sessions;
-//! assert_eq!((version, sessions.open, sessions.total), (spdy::Version::V31, 1, 1));
-//! assert_eq!(servers.exchanges.requests, 0);
-//! # drop((near, accept, connection));
-//! # }
-//! ```
-//!
-//! Limits that peers met are in [`Stats::limits`], by the names of [`Limit`](crate::Limit).
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -40,10 +23,8 @@ use parking_lot::{Mutex, MutexGuard};
 use slab::Slab;
 use spdy_frame::version::Version;
 use spdy_session::config::Role;
+pub use spdy_session::counters::{FrameCounts, ResetCounts};
 use spdy_session::session::Stats;
-pub use spdy_session::tally::{FrameCounts, ResetCounts};
-
-use crate::shared::Shared;
 
 /// Upper bounds of the buckets of [`RoundTrips`], milliseconds.
 pub const RTT_BOUNDS_MS: [u64; 12] = [1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000];
@@ -58,10 +39,26 @@ struct Inner {
     round_trips: [AtomicRoundTrips; 2],
 }
 
+/// A session whose counters are read while it lives.
+pub(crate) trait SessionSource: Send + Sync {
+    /// What the session did so far.
+    fn sample(&self) -> SessionSample;
+}
+
+/// The counters of one session at one moment.
+pub(crate) struct SessionSample {
+    pub(crate) role: Role,
+    pub(crate) version: Version,
+    /// Streams that are open, or wait to be.
+    pub(crate) open_streams: usize,
+    pub(crate) stats: Stats,
+    pub(crate) exchanges: Exchanges,
+}
+
 #[derive(Default)]
 struct Registry {
     /// Sessions with a live driver.
-    living: Slab<Weak<Shared>>,
+    living: Slab<Weak<dyn SessionSource>>,
     /// Sessions that ever were, by role and version.
     total: [[u64; 3]; 2],
     /// What those did that are gone.
@@ -229,18 +226,15 @@ impl Metrics {
             server: side(Role::Server),
         };
         for session in living {
-            let (stats, exchanges, streams) = session.look(|state| {
-                let streams = state.active_streams();
-                (state.machine.stats(), state.exchanges, streams)
-            });
-            let side = match session.role {
+            let sample = session.sample();
+            let side = match sample.role {
                 Role::Client => &mut snapshot.client,
                 Role::Server => &mut snapshot.server,
             };
-            side.sessions[version_index(session.version)].1.open += 1;
-            side.streams_open += streams as u64;
-            side.stats.add(&stats);
-            side.exchanges.add(&exchanges);
+            side.sessions[version_index(sample.version)].1.open += 1;
+            side.streams_open += sample.open_streams as u64;
+            side.stats.add(&sample.stats);
+            side.exchanges.add(&sample.exchanges);
         }
         // Clients take nothing but pushes, and servers open nothing else.
         snapshot.client.pushes = snapshot.client.stats.streams_accepted;
@@ -253,18 +247,20 @@ impl Metrics {
     }
 
     /// A session begins.
-    pub(crate) fn register(&self, session: &Arc<Shared>) {
+    pub(crate) fn register(
+        &self,
+        session: Weak<dyn SessionSource>,
+        role: Role,
+        version: Version,
+    ) -> Meter {
         let mut registry = self.registry();
-        let key = registry.living.insert(Arc::downgrade(session));
-        registry.total[place(session.role)][version_index(session.version)] += 1;
-        drop(registry);
-        session.look(|state| {
-            state.meter = Some(Meter {
-                metrics: self.clone(),
-                role: session.role,
-                key: Some(key),
-            });
-        });
+        let key = registry.living.insert(session);
+        registry.total[place(role)][version_index(version)] += 1;
+        Meter {
+            metrics: self.clone(),
+            role,
+            key: Some(key),
+        }
     }
 }
 

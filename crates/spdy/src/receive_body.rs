@@ -8,13 +8,13 @@ use http::HeaderMap;
 use http_body::Frame;
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
-use spdy_http::length::LengthMismatch;
+use spdy_http::content_length::LengthMismatch;
 use spdy_http::trailers;
 use spdy_session::config::Role;
 
-use crate::entry::Inbound;
 use crate::error::Error;
-use crate::stream_ref::StreamRef;
+use crate::session::entry::Inbound;
+use crate::session::stream_ref::StreamRef;
 
 /// What comes on a stream after its head. Dropped before its end, a client's stream is cancelled; a
 /// server's goes on unread, for its answer may still be wanted.

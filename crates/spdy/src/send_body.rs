@@ -14,8 +14,8 @@ use spdy_session::config::Role;
 
 use crate::body::Body;
 use crate::error::Error;
-use crate::sendable;
-use crate::stream_ref::StreamRef;
+use crate::session::block_check;
+use crate::session::stream_ref::StreamRef;
 
 /// Done when the last byte, with FIN, was handed to the session; fails when the body or the stream does.
 ///
@@ -81,7 +81,7 @@ impl Future for SendBody {
                         {
                             let version = this.stream.shared.version;
                             let block = trailers::encode(version, &trailers);
-                            if let Err(error) = sendable::check_length(version, &block) {
+                            if let Err(error) = block_check::check_length(version, &block) {
                                 this.stream.reset(this.on_failure);
                                 return Poll::Ready(Err(error));
                             }

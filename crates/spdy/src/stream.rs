@@ -14,11 +14,11 @@ use spdy_frame::stream_id::StreamId;
 use spdy_session::session::StreamOptions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::entry::{Entry, Inbound};
 use crate::error::Error;
-use crate::sendable;
-use crate::shared::Shared;
-use crate::stream_ref::StreamRef;
+use crate::session::block_check;
+use crate::session::entry::{Entry, Inbound};
+use crate::session::shared::Shared;
+use crate::session::stream_ref::StreamRef;
 use crate::trace;
 
 /// The options of SYN_STREAM of a raw stream besides its headers.
@@ -39,7 +39,7 @@ pub(crate) fn open_raw(
     options: OpenOptions,
     may_wait: bool,
 ) -> Result<StreamRef, Error> {
-    sendable::check(shared.version, &headers)?;
+    block_check::check(shared.version, &headers)?;
     let open = StreamOptions {
         priority: options.priority,
         associated_to: StreamId::ZERO,
@@ -119,7 +119,7 @@ impl Stream {
     /// [`Error::SendClosed`] after FIN, [`Error::Headers`] if they cannot be written, else why the stream
     /// ended.
     pub fn send_headers(&mut self, headers: &HeaderBlock, fin: bool) -> Result<(), Error> {
-        sendable::check(self.stream.shared.version, headers)?;
+        block_check::check(self.stream.shared.version, headers)?;
         self.stream.command(|state, key| {
             let entry = &state.entries[key];
             let id = entry.id;

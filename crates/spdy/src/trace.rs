@@ -25,7 +25,6 @@ use spdy_session::session::Stats;
 use tracing::Span;
 use tracing::field::{Empty, display};
 
-use crate::entry::Entry;
 use crate::error::Error;
 
 const fn name(role: Role) -> &'static str {
@@ -139,31 +138,36 @@ fn start_span(
     }))
 }
 
-/// The last owner of `entry` is gone. Not to be called under the lock: subscribers do as they please.
-pub(crate) fn stream_ended(entry: &mut Entry, now: impl FnOnce() -> Instant) {
-    let Some(StreamSpan {
+/// What a stream did, once its last owner is gone.
+pub(crate) struct StreamEnd<'a> {
+    pub(crate) id: StreamId,
+    pub(crate) sent_bytes: u64,
+    pub(crate) received_bytes: u64,
+    pub(crate) error: Option<&'a Error>,
+}
+
+/// The last owner of a stream is gone. Not to be called under the lock: subscribers do as they please.
+pub(crate) fn stream_ended(span: StreamSpan, end: &StreamEnd<'_>, now: impl FnOnce() -> Instant) {
+    let StreamSpan {
         span,
         began,
         is_numbered,
         status,
-    }) = entry.span.take().map(|span| *span)
-    else {
-        return;
-    };
-    if !is_numbered && !entry.id.is_zero() {
-        span.record("stream", entry.id.value());
+    } = span;
+    if !is_numbered && !end.id.is_zero() {
+        span.record("stream", end.id.value());
     }
     if let Some(status) = status {
         span.record("status", status);
     }
-    span.record("sent_bytes", entry.sent_bytes);
-    span.record("received_bytes", entry.received_bytes);
+    span.record("sent_bytes", end.sent_bytes);
+    span.record("received_bytes", end.received_bytes);
     let took = now().saturating_since(began);
     span.record(
         "duration_us",
         u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
     );
-    if let Some(error) = &entry.failure {
+    if let Some(error) = end.error {
         span.record("error", display(error));
     }
 }

@@ -1,6 +1,8 @@
 //! What a peer can make a session hold, at most: `docs/reference/memory.md` has the formula, and here a peer goes as
 //! far as it may. It fills every head, every window and every queue at once, and takes no byte of what
 //! the server has for it; the allocator counts.
+//!
+//! A test program of its own, because it counts with a global allocator.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +19,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use virtual_world::{VirtualTime, World};
 
-#[path = "support/virtual_world.rs"]
+#[path = "it/support/virtual_world.rs"]
 mod virtual_world;
 
 /// Bytes that a body gives at once; one such piece may wait beside each full queue.

@@ -1,5 +1,5 @@
 //! Requests by the thousand, among resets, cut connections and readers that stand still: no byte lost or
-//! wrong, and nothing left over. `chaos.rs` tests whether cancelled streams leave credit behind; here
+//! wrong, and nothing left over. `it/robustness/chaos.rs` tests whether cancelled streams leave credit behind; here
 //! every byte is checked, on both sides, and connections break.
 //!
 //! ```text
@@ -11,6 +11,8 @@
 //! A request may fail only if something that was done to it explains it. The whole of it, 100,000 requests
 //! over sockets, is `cargo test --release -p spdy --test soak -- --ignored --nocapture`; `SOAK_SEED` and
 //! `SOAK_REQUESTS` choose another. In debug some thousand run, in sockets and in virtual time.
+//!
+//! A test program of its own, because it reads the memory use of its process, and because `make bench` runs it alone.
 
 use std::fmt;
 use std::future::Future;
@@ -32,7 +34,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use virtual_world::{VirtualTime, World, wire};
 
-#[path = "support/virtual_world.rs"]
+#[path = "it/support/virtual_world.rs"]
 mod virtual_world;
 
 /// A linear congruential generator (Knuth's constants), so that a seed determines the whole run.

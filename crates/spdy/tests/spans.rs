@@ -1,4 +1,6 @@
 //! The spans of `tracing`, as a subscriber sees them.
+//!
+//! A test program of its own, because `tracing` caches for the whole process which call sites are enabled.
 
 use std::collections::BTreeMap;
 use std::fmt;

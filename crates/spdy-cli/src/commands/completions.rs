@@ -1,12 +1,11 @@
-//! `spdy completions SHELL`: what a shell needs to complete our words.
+//! `spdy completions SHELL`: prints the completions of the program for a shell.
 
-use clap::CommandFactory;
+use clap::Command;
 use clap_complete::Shell;
 
-use crate::cli::Cli;
-use crate::commands::Outcome;
 use crate::help::examples;
-use crate::printer::Printer;
+use crate::outcome::Outcome;
+use crate::output::Printer;
 
 /// What `spdy completions` is asked.
 #[derive(Debug, clap::Args)]
@@ -20,9 +19,14 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy completions zsh > ~/.zfunc/_spdy"
 };
 
-pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+/// Prints completions for `command`, the whole program.
+pub(crate) fn run(
+    args: &Args,
+    command: &mut Command,
+    printer: &Printer,
+) -> anyhow::Result<Outcome> {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "spdy", &mut script);
+    clap_complete::generate(args.shell, command, "spdy", &mut script);
     printer.bytes(&script)?;
     Ok(Outcome::Done)
 }

@@ -130,26 +130,30 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
     let usual = race(&[]);
     for choice in [
         &["--deploy", "first-party"][..],
-        &["--shard", "3"],
-        &["--fold"],
-        &["--cache", "warm:1h"],
-        &["--frame", "1024"],
+        &["--set", "shard=3"],
+        &["--set", "fold=yes"],
+        &["--set", "cache=warm:1h"],
+        &["--set", "frame=1024"],
         &["--push"],
         &["--push=all"],
     ] {
         assert_ne!(race(choice), usual, "{choice:?}");
     }
     assert_eq!(
-        race(&["--push=no", "--deploy", "all", "--cache", "cold"]),
+        race(&["--push=no", "--deploy", "all", "--set", "cache=cold"]),
         usual
     );
     for (wrong, wanted) in [
-        (&["--deploy", "some"][..], "all, first-party"),
-        (&["--cache", "warm:1"], "warm:1h"),
-        (&["--frame", "63"], "64..=1048576"),
-        (&["--shard", "0"], "1..=100"),
-        (&["--push=some"], "no, yes, all"),
-        (&["--fold", "--shard", "2"], "want one of the two"),
+        (&["--deploy", "some"][..], "all or first-party"),
+        (&["--set", "cache=warm:1"], "warm:1h"),
+        (&["--set", "frame=63"], "64 to 1048576"),
+        (&["--set", "shard=0"], "1 to 100"),
+        (&["--push=some"], "no, yes or all"),
+        (
+            &["--set", "fold=yes", "--set", "shard=2"],
+            "want one of the two",
+        ),
+        (&["--push", "--set", "push=all"], "push is set twice"),
     ] {
         let mut arguments = vec!["race"];
         arguments.extend(wrong);
@@ -395,8 +399,11 @@ fn a_race_shows_the_doctors_advice() {
     );
     let html = fs::read_to_string(report).expect("the report was written");
     assert!(html.contains("<h2>What would help</h2>") && html.contains(best));
-    let refused = run_expecting(2, &mut spdy(&[&race[..], &["--doctor", "--fold"]].concat()));
-    assert!(String::from_utf8_lossy(&refused.stderr).contains("--fold"));
+    let refused = run_expecting(
+        2,
+        &mut spdy(&[&race[..], &["--doctor", "--set", "fold=yes"]].concat()),
+    );
+    assert!(String::from_utf8_lossy(&refused.stderr).contains("fold"));
 }
 
 #[test]

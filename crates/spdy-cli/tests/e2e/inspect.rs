@@ -7,7 +7,7 @@ use std::process::Stdio;
 use serde_json::Value;
 use spdy_testkit::patience::ended;
 
-use crate::support::capture::Relay;
+use crate::support::clients::capture::Relay;
 use crate::support::files::FILES;
 use crate::support::program::{ServeProcess, run_expecting, spdy};
 

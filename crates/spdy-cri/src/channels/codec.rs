@@ -1,8 +1,7 @@
 //! Messages and what they hold.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
 use bytes::{Buf, Bytes};
+use data_encoding::BASE64;
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::protocol::ChannelProtocol;
@@ -36,7 +35,7 @@ pub(crate) enum BadMessage {
         /// Of which channel.
         channel: u8,
         /// In the decoder's words.
-        why: base64::DecodeError,
+        why: data_encoding::DecodeError,
     },
     /// The end of a channel is two bytes.
     #[error("the end of a channel in {got} bytes, want 2")]
@@ -66,7 +65,7 @@ pub(crate) fn decode(
         return Ok(Some(Piece::Data { channel, data }));
     }
     let channel = first.wrapping_sub(b'0');
-    let decoded = STANDARD.decode(&message);
+    let decoded = BASE64.decode(&message);
     let data = decoded.map_err(|why| BadMessage::Base64 { channel, why })?;
     let data = data.into();
     Ok(Some(Piece::Data { channel, data }))
@@ -79,7 +78,7 @@ pub(crate) fn encode(protocol: ChannelProtocol, piece: &Piece) -> Message {
             let mut text = String::with_capacity(1 + data.len().div_ceil(3) * 4);
             // In ASCII: more channels than that are not opened.
             text.push(char::from(b'0'.wrapping_add(*channel)));
-            STANDARD.encode_string(data, &mut text);
+            BASE64.encode_append(data, &mut text);
             Message::text(text)
         }
         Piece::Data { channel, data } => {

@@ -33,8 +33,8 @@ use super::channel::{
 };
 use super::codec::{self, BadMessage, Piece};
 use crate::error::StreamError;
-use crate::patience::with_timeout;
 use crate::protocol::ChannelProtocol;
+use crate::timeout::with_timeout;
 use crate::websocket::normal_close;
 
 /// Bytes that writers may be ahead of the socket.

@@ -1,4 +1,4 @@
-//! What a caller may choose.
+//! Options of the client's calls.
 
 use std::time::Duration;
 

@@ -12,9 +12,9 @@ use super::streamer::{Streamer, read_status, remote_error};
 use crate::channels::port_forward::{directions, max_ports};
 use crate::channels::{ChannelDirection, Channels};
 use crate::error::{ClientError, RequestError, StreamError};
-use crate::patience::with_timeout;
 use crate::protocol::{ChannelProtocol, DATA, ERROR, PORT, PORT_FORWARD, REQUEST_ID};
 use crate::stdio::{Connection, Input};
+use crate::timeout::with_timeout;
 use crate::tunnel::Tunnel;
 use crate::websocket;
 

@@ -10,9 +10,9 @@ use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::options::Options;
 use crate::error::ClientError;
-use crate::patience::with_timeout;
 use crate::protocol::STREAM_TYPE;
 use crate::stdio::Input;
+use crate::timeout::with_timeout;
 
 /// Bytes of the error stream that are stored; the rest is read and dropped.
 const STATUS_BYTES: usize = 64 * 1024;

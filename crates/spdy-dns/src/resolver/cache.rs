@@ -1,4 +1,4 @@
-//! What is known of hosts, bounded, and for how long. Time is an argument.
+//! The resolver's cache, bounded in entries and age. Time is an argument.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;

@@ -1,4 +1,4 @@
-//! Whom a resolver asks, how long it waits, and what it keeps.
+//! The configuration of a resolver: upstream servers, timeouts, cache limits.
 
 use std::collections::BTreeMap;
 use std::io;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::datagrams::Datagrams;
 use crate::resolver::reply::{QueryTransport, Question, Reply};
-use crate::resolver::unwanted::{Mismatch, SpoofBudget};
+use crate::resolver::spoof_budget::{Mismatch, SpoofBudget};
 
 /// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
 const REPLY_BUFFER_BYTES: usize = 4096;

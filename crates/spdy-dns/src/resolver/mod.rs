@@ -5,7 +5,7 @@
 //!       ──▶ cache.rs     known, and since when; that there is nothing, too
 //!       ──▶ exchange.rs  A and AAAA beside each other: UDP, then TCP; the next server when one fails
 //!       ──▶ reply.rs     along the aliases to addresses, and for how long they are believed
-//!       ──▶ unwanted.rs  replies that do not match: counted, and after too many of them TCP alone
+//!       ──▶ resolver/spoof_budget.rs  replies that do not match: counted, and after too many of them TCP alone
 //! ```
 //!
 //! The accelerator's names lead to the accelerator, in the world's DNS and in our own. A resolver that followed them would
@@ -16,12 +16,12 @@
 //! over. Without servers it asks that network's own resolver, which in the lab is virtual time's, and adds the rest.
 
 pub mod config;
+mod lookup;
+mod spoof_budget;
 
 mod cache;
 mod exchange;
-mod look_up;
 mod reply;
-mod unwanted;
 
-pub use look_up::Resolver;
-pub use unwanted::{Mismatch, MismatchedReplies};
+pub use lookup::Resolver;
+pub use spoof_budget::{Mismatch, MismatchedReplies};

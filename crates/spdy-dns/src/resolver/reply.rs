@@ -8,9 +8,9 @@ use hickory_proto::rr::{Name, RData, RecordType};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 use rand_chacha::rand_core::Rng;
 
-use crate::answers::MAX_UDP;
+use crate::authoritative::MAX_UDP;
 use crate::resolver::cache::NegativeAnswer;
-use crate::resolver::unwanted::Mismatch;
+use crate::resolver::spoof_budget::Mismatch;
 
 /// Addresses of one type that are taken from a reply; more are left where they are.
 pub(super) const MAX_ADDRESSES: usize = 64;

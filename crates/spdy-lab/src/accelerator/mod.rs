@@ -10,22 +10,21 @@
 //! ([`Options::backhaul`](crate::options::Options::backhaul)), so nothing is won by the mere place of the accelerator that a
 //! cache did not win. The resolver stands at the end of the access link for both.
 //!
-//! - `choice.rs`: whether there is one, and what it has.
 //! - `site.rs`: its configuration for a page: the page's own name is the site; what is moved an operator wrote, else every other host
 //!   is listed with all kinds.
-//! - `seen.rs`: the page as a browser sees it: its text rewritten by the code that ships, resources asked for where that text
+//! - `accelerated_page.rs`: the page as a browser sees it: its text rewritten by the code that ships, resources asked for where that text
 //!   has them. What a script asks for by a URL of its own making stays at its own host: scripts are never rewritten.
-//! - `modules.rs`: what ES modules import, and where the import map of the rewritten page leads that.
-//! - `fate.rs`: what thereby becomes of each resource, and why.
-//! - `node.rs`: origins and accelerator in virtual time, and the load.
+//! - `rewrite_context.rs`: what the accelerator makes of one resource: its rewritten text, its redirect, its lifetime in the cache.
+//! - `module_imports.rs`: what ES modules import, and where the import map of the rewritten page leads that.
+//! - `delivery.rs`: what thereby becomes of each resource, and why.
+//! - `load.rs`: origins and accelerator in virtual time, and the load.
 
-pub mod choice;
-pub mod fate;
+pub mod delivery;
 pub mod site;
 
-mod modules;
-mod node;
-mod seen;
+mod accelerated_page;
+mod load;
+mod module_imports;
+mod rewrite_context;
 
-pub(crate) use node::load;
-pub(crate) use seen::{AcceleratedPage, ProxiedContent};
+pub(crate) use load::load;

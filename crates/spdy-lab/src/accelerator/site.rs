@@ -10,7 +10,6 @@ use spdy_page::graph::PageGraph;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config::cache::CacheConfig;
-use spdy_proxy::config::lab::LabConfig;
 use spdy_proxy::config::listen::ListenConfig;
 use spdy_proxy::config::site::SiteConfig;
 use spdy_proxy::sites::site_table::Sites;
@@ -18,7 +17,7 @@ use spdy_rewrite::rules::capability::{Key, Keys};
 use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
 use url::{Host, Url};
 
-use crate::tls;
+use crate::sim::epoch::WALL_EPOCH;
 
 /// What capabilities are made with: they are as long as any others.
 const SECRET: &[u8; 32] = b"a secret of nobody, in the lab's";
@@ -41,7 +40,7 @@ pub struct OperatorConfig {
 
 /// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
 pub(super) fn wall_now(replica: &Replica) -> SystemTime {
-    freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + tls::WALL_EPOCH)
+    freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + WALL_EPOCH)
 }
 
 /// The names that are the site's: the host of the page's document, of whatever redirects led to it, and those that its operator wrote.
@@ -114,11 +113,15 @@ pub(super) fn sites(
             disk_mib: None,
             rewrite: operator.map_or_else(all_moved, |operator| operator.rewrite.clone()),
         }],
-        lab: LabConfig { paper_urls },
         ..Config::default()
     };
     let key = Key::new(KEY_NAME, SECRET).map_err(|error| error.to_string())?;
-    Sites::compile(&config, &Keys::new(key, None)).map_err(|error| error.to_string())
+    let keys = Keys::new(key, None);
+    let sites = match paper_urls {
+        true => Sites::compile_with_literal_urls(&config, &keys),
+        false => Sites::compile(&config, &keys),
+    };
+    sites.map_err(|error| error.to_string())
 }
 
 /// Every host that is not the site's, with all kinds of resources: over both schemes, since what `//host/` means hangs on the page's,

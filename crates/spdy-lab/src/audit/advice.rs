@@ -15,10 +15,10 @@ use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
-use crate::accelerator::fate::{Delivery, DirectReason, ResolvedReference};
+use crate::accelerator::delivery::{Delivery, DirectReason, ResolvedReference};
 use crate::accelerator::site::OperatorConfig;
-use crate::browser::Page;
-use crate::deployment::is_same_site;
+use crate::load::Page;
+use crate::options::is_same_site;
 
 /// How often a page is examined again with the entries that the last pass added. Sheets that name sheets are seldom
 /// deeper.
@@ -80,7 +80,7 @@ impl Advice {
             looked_at = page_with_operator(replica, graph, &all);
         }
         let fates = &looked_at
-            .seen(secure, false)
+            .accelerated(secure, false)
             .map_err(Clone::clone)?
             .deliveries;
         // What stays for another reason, listed or not, is no reason to list.
@@ -128,7 +128,7 @@ fn page_with_operator(replica: &Replica, graph: &PageGraph, operator: &OperatorC
 
 /// Resources that are direct because they are not listed, by node.
 fn unlisted(page: &Page, secure: bool) -> Result<Vec<(usize, ResolvedReference)>, String> {
-    let seen = page.seen(secure, false).map_err(Clone::clone)?;
+    let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
     let of_fate = |(node, fate): (usize, &Delivery)| match fate {
         Delivery::Direct(DirectReason::Rule {
             reason: SkipReason::Refused(refusal),

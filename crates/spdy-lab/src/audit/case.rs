@@ -11,12 +11,11 @@ use spdy_proxy::config::learn::LearnConfig;
 
 use super::advice::Advice;
 use super::survey::Survey;
-use crate::accelerator::choice::Accelerator;
 use crate::accelerator::site::OperatorConfig;
-use crate::browser::{self, Page};
 use crate::doctor::examination::Times;
-use crate::measure::Load;
-use crate::options::{Options, Push, RaceProtocol};
+use crate::load;
+use crate::load::{Load, Page};
+use crate::options::{Accelerator, Options, Push, RaceProtocol};
 use crate::race::RaceNetwork;
 use crate::stats::median;
 use crate::workers;
@@ -201,7 +200,7 @@ impl AuditCase {
         }
         let seed = self.seed.wrapping_add(run as u64);
         let config = network.config(&options);
-        let load = browser::load(
+        let load = load::load(
             way.page,
             self.protocol,
             &network.name,

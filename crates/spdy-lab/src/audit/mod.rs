@@ -1,7 +1,7 @@
 //! What an accelerator would do for a page: what moves, what stays and why, and what that saves.
 //!
 //! ```text
-//! page ──► the accelerator's own judgement of every resource   survey.rs (by accelerator/seen.rs, which loads go by, too)
+//! page ──► the accelerator's own judgement of every resource   survey.rs (by accelerator/accelerated_page.rs, which loads go by, too)
 //!    │          │
 //!    │          └─ what stays because nobody listed it ──► the lines that would move it     advice.rs
 //!    ▼

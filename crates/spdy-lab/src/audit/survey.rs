@@ -6,10 +6,9 @@ use serde::Serialize;
 use spdy_page::head;
 use spdy_page::replica::Kind;
 
-use crate::accelerator::AcceleratedPage;
-use crate::accelerator::fate::{Delivery, DirectReason};
-use crate::browser::Page;
-use crate::deployment::is_same_site;
+use crate::accelerator::delivery::{Delivery, DirectReason};
+use crate::load::{AcceleratedPage, Page};
+use crate::options::is_same_site;
 
 /// What becomes of a page behind an accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -69,7 +68,7 @@ impl Survey {
     ///
     /// Why there can be no accelerator before it.
     pub fn of(page: &Page, secure: bool) -> Result<Self, String> {
-        let seen = page.seen(secure, false).map_err(Clone::clone)?;
+        let seen = page.accelerated(secure, false).map_err(Clone::clone)?;
         Ok(Self {
             hosts: hosts(page, seen),
             resources: resources(page, seen),

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use crate::calibrate::cell::{ConnectionMode, DownloadCell};
-use crate::calibrate::subject::Workload;
+use crate::calibrate::download_cell::{ConnectionMode, DownloadCell};
+use crate::calibrate::workload::Workload;
 use crate::stats::median;
 
 /// Mean error that is allowed over loss-free single downloads.
@@ -246,7 +246,7 @@ fn pairs(results: &[CellResult<DownloadCell>]) -> Vec<SixVsOne> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::cell;
+    use crate::calibrate::download_cell;
 
     fn result(cell: DownloadCell, virtual_ms: &[f64], real_ms: &[f64]) -> CellResult<DownloadCell> {
         CellResult {
@@ -262,16 +262,20 @@ mod tests {
 
     #[test]
     fn loss_free_cells_use_the_median_and_lossy_cells_the_mean() {
-        let loss_free = result(cell::loss_free()[0], &[99.0], &[100.0, 500.0, 90.0]);
+        let loss_free = result(
+            download_cell::loss_free()[0],
+            &[99.0],
+            &[100.0, 500.0, 90.0],
+        );
         assert!((loss_free.error().unwrap() + 0.01).abs() < 1e-12);
-        let lossy = result(cell::lossy()[0], &[100.0, 120.0], &[90.0, 110.0]);
+        let lossy = result(download_cell::lossy()[0], &[100.0, 120.0], &[90.0, 110.0]);
         assert!((lossy.error().unwrap() - 0.1).abs() < 1e-12);
-        assert_eq!(result(cell::lossy()[0], &[], &[]).error(), None);
+        assert_eq!(result(download_cell::lossy()[0], &[], &[]).error(), None);
     }
 
     #[test]
     fn a_mean_error_is_reported_only_above_its_limit() {
-        let cells = cell::loss_free();
+        let cells = download_cell::loss_free();
         let at = |error: f64| {
             let one = result(cells[0], &[100.0 * (1.0 + error)], &[100.0]);
             let two = result(cells[1], &[100.0], &[100.0]);
@@ -293,7 +297,7 @@ mod tests {
 
     #[test]
     fn a_pair_that_disagrees_exceeds_the_limit_unless_even() {
-        let [six, one] = *cell::pairs().first_chunk().unwrap();
+        let [six, one] = *download_cell::pairs().first_chunk().unwrap();
         let at = |virtual_one: f64| {
             let results = [
                 result(six, &[100.0], &[100.0]),
@@ -315,7 +319,7 @@ mod tests {
     fn a_cell_with_missing_runs_fails() {
         let at = |real_ms: &[f64], why: &str| CellResult {
             short_of_runs: Some(why.to_owned()),
-            ..result(cell::loss_free()[0], &[1.0], real_ms)
+            ..result(download_cell::loss_free()[0], &[1.0], real_ms)
         };
         let summary = DownloadSummary::of(&[at(&[], "it never ended")]);
         assert_eq!((summary.unmeasured, summary.loss_free), (1, None));

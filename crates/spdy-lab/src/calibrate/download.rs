@@ -10,7 +10,7 @@ use spdy::runtime::Runtime;
 use spdy_net::network::{BoxIo, Network};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::calibrate::cell::{ConnectionMode, DownloadCell};
+use crate::calibrate::download_cell::{ConnectionMode, DownloadCell};
 
 /// Length of a request.
 const REQUEST_LEN: usize = 100;

@@ -1,24 +1,24 @@
 //! How near virtual time is to real time: the same downloads and page loads through the model and through the kernel's TCP.
 //!
 //! ```text
-//!   cell.rs ── download.rs ─┬─ virtual_time.rs   sim, spdy-netem's Tcp and Path      ─┐
-//!                           └─ real_time.rs      spdy-tun, Linux's TCP, the same Path ┼─ compare.rs
-//!   page.rs ── tab.rs ──────┬─ browser.rs        the same two, under a whole page load  │
-//!                           └─ live/load.rs                                            ─┘
+//!   download_cell.rs ── download.rs ─┬─ virtual_time.rs        sim, spdy-netem's Tcp and Path      ─┐
+//!                                    └─ real_time.rs           spdy-tun, Linux's TCP, the same Path ┼─ compare.rs
+//!   page_cell.rs ─────── load/       ┬─ load/virtual_time.rs   the same two, under a page load      │
+//!                                    └─ live/load.rs                                               ─┘
 //! ```
 //!
-//! [`cell`] and [`page`] name what is compared, [`work`] does it on several lanes at a time, and repeats runs that do not
+//! [`download_cell`] and [`page_cell`] name what is compared, [`runner`] does it on several links at a time, and repeats runs that do not
 //! count. Where chance takes packets, both clocks draw it from the same seed: the third packet from the server is lost in
 //! both or in none, as long as both send the same packets.
 
-pub mod cell;
 pub mod compare;
 mod download;
+pub mod download_cell;
 pub mod error;
-pub mod lane;
-pub mod link;
-pub mod page;
+pub mod link_probe;
+pub mod page_cell;
 mod real_time;
-pub mod subject;
+pub mod run_link;
+pub mod runner;
 pub mod virtual_time;
-pub mod work;
+pub mod workload;

@@ -17,11 +17,11 @@ use spdy_tun::network::RealNetwork;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::oneshot;
 
-use crate::calibrate::cell::DownloadCell;
+use crate::calibrate::download_cell::DownloadCell;
 use crate::calibrate::error::CalibrateError;
-use crate::calibrate::subject::{Attempt, Workload};
+use crate::calibrate::workload::{Attempt, Workload};
 use crate::calibrate::{download, virtual_time};
-use crate::live::on_host::block_on;
+use crate::live::clock::block_on;
 
 impl Workload for DownloadCell {
     fn path(&self) -> PathConfig {

@@ -8,8 +8,8 @@ use std::time::Duration;
 use spdy::runtime::Runtime;
 use spdy_netem::tcp::TcpConfig;
 
-use crate::calibrate::cell::DownloadCell;
 use crate::calibrate::download;
+use crate::calibrate::download_cell::DownloadCell;
 use crate::sim::dns::NameLookups;
 use crate::sim::executor::Executor;
 use crate::sim::network::{NetworkConfig, SimNetwork};
@@ -44,13 +44,13 @@ pub fn run(cell: &DownloadCell, seed: u64) -> io::Result<Duration> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::calibrate::cell;
+    use crate::calibrate::download_cell;
 
     /// 1 Mbps, 50 ms, 10 kB in one round: SYN, SYN-ACK, ACK and request, its ACK, seven segments; by hand as in
-    /// `spdy-netem/tests/closed_form.rs`.
+    /// `spdy-netem/tests/it/closed_form.rs`.
     #[test]
     fn a_download_of_one_round_is_exact() {
-        let cell = cell::small()[0];
+        let cell = download_cell::small()[0];
         assert_eq!((cell.bps, cell.rtt_ms, cell.bytes), (1_000_000, 50, 10_000));
         let wire_us = |bytes: u64| bytes * 8;
         let up = wire_us(60) + wire_us(52) + wire_us(152);
@@ -61,9 +61,9 @@ mod tests {
 
     #[test]
     fn every_cell_ends_and_the_same_seed_ends_at_the_same_nanosecond() {
-        for cell in cell::small()
+        for cell in download_cell::small()
             .into_iter()
-            .chain(cell::pairs().into_iter().take(4))
+            .chain(download_cell::pairs().into_iter().take(4))
         {
             let took = run(&cell, 7).unwrap_or_else(|error| panic!("{cell}: {error}"));
             assert_eq!(run(&cell, 7).unwrap(), took, "{cell}");

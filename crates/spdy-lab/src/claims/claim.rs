@@ -4,9 +4,10 @@ use std::fmt;
 
 use serde::Serialize;
 
-use crate::claims::bench::{ClaimRunner, PageSet, Setting};
 use crate::claims::factor::ClaimFactor;
-use crate::stats::Estimate;
+use crate::claims::measured::{MeasuredResult, Unit};
+use crate::claims::runner::ClaimRunner;
+use crate::claims::setting::{PageSet, Setting};
 
 /// Who said it.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
@@ -51,49 +52,6 @@ impl Paper {
             Self::Mineki => "mineki",
             Self::Nsdi14 => "nsdi14",
             Self::Cacm12 => "cacm12",
-        }
-    }
-}
-
-/// What a figure counts.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Unit {
-    /// Parts in a hundred.
-    Percent,
-    /// A ratio.
-    Ratio,
-    /// Milliseconds.
-    Milliseconds,
-    /// Round trips.
-    RoundTrips,
-    /// TCP connections.
-    Connections,
-    /// Things that are counted; which, the claim says.
-    Count,
-    /// Thousands of bytes.
-    Kilobytes,
-}
-
-impl Unit {
-    /// `value` with as many digits as mean something, and the unit.
-    #[must_use]
-    pub fn format(self, value: f64) -> String {
-        // A rounded nothing has no sign.
-        let digits = if self == Self::Ratio { 2 } else { 1 };
-        let value = if value.abs() < 0.5 * 0.1_f64.powi(digits) {
-            0.0
-        } else {
-            value
-        };
-        match self {
-            Self::Percent => format!("{value:.1} %"),
-            Self::Ratio => format!("{value:.2}"),
-            Self::Milliseconds => format!("{value:.0} ms"),
-            Self::RoundTrips => format!("{value:.1} round trips"),
-            Self::Connections => format!("{value:.1} connections"),
-            Self::Count => format!("{value:.1}"),
-            Self::Kilobytes => format!("{value:.0} kB"),
         }
     }
 }
@@ -259,65 +217,5 @@ impl Claim {
                 ..
             }
         )
-    }
-}
-
-/// A figure at a level.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Point {
-    /// The level; empty where there is but one.
-    pub level: String,
-    /// The figure, its interval of 95 % by resampling of pages, or of runs where there is one page.
-    pub estimate: Estimate,
-}
-
-/// What came out.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct MeasuredResult {
-    /// A figure a level, at least one.
-    pub points: Vec<Point>,
-    /// Last figure less the first, where there are several; pages are drawn together for both.
-    pub rise: Option<Estimate>,
-    /// Loads that it took.
-    pub loads: usize,
-    /// Pairs of loads that were left out, since one of them did not get all of its page.
-    pub left_out: usize,
-}
-
-impl MeasuredResult {
-    /// The figure that stands for all in one line: the last.
-    #[must_use]
-    pub fn headline(&self) -> f64 {
-        self.points
-            .last()
-            .map_or(f64::NAN, |point| point.estimate.value)
-    }
-
-    /// The figures in words.
-    #[must_use]
-    pub fn describe(&self, unit: Unit) -> String {
-        let point = |point: &Point| unit.format(point.estimate.value);
-        self.points.iter().map(point).collect::<Vec<_>>().join(", ")
-    }
-
-    /// The intervals in words; `exact` where there is no chance in a figure.
-    #[must_use]
-    pub fn intervals(&self, unit: Unit) -> String {
-        let one = |estimate: &Estimate| {
-            if estimate.low == estimate.high {
-                "exact".to_owned()
-            } else {
-                format!(
-                    "{} to {}",
-                    unit.format(estimate.low),
-                    unit.format(estimate.high)
-                )
-            }
-        };
-        match (&self.points[..], &self.rise) {
-            ([point], _) => one(&point.estimate),
-            (_, Some(rise)) => format!("last less first {}", one(rise)),
-            (points, None) => one(&points[points.len() - 1].estimate),
-        }
     }
 }

@@ -11,7 +11,7 @@ use spdy_page::limits::Limits;
 use spdy_page::open::{self, ImportOptions, OpenError};
 use spdy_page::replica::Replica;
 
-use crate::claims::headers::Heads;
+use crate::claims::recorded_heads::Heads;
 use crate::workers;
 
 /// Recordings from this day on are of another time.

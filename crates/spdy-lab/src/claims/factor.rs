@@ -2,7 +2,7 @@
 
 use spdy_netem::profile::Era;
 
-use crate::claims::bench::Setting;
+use crate::claims::setting::Setting;
 use crate::options::RaceProtocol;
 use crate::sim::dns::NameLookups;
 

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use crate::claims::claim::Paper;
-use crate::claims::finding::ClaimResult;
+use crate::claims::result::ClaimResult;
 use crate::claims::verdict::Verdict;
 
 /// `findings` as Markdown: a table for each paper, and under it what explains what was not reproduced.

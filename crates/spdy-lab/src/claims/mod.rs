@@ -1,46 +1,45 @@
 //! What papers said of SPDY, run again.
 //!
 //! ```text
-//! lulic/, whitepaper.rs, ..     Claim: what was said, as data; under which conditions; how to measure it
-//!        │
-//!   bench.rs                    loads in virtual time: pages x settings x runs, the two ways in pairs
-//!        │
-//!   claim.rs                    Measured: figures with their intervals
-//!        │
-//!   verdict.rs                  Verdict: from Expected and Measured alone, never typed by hand
-//!        │
-//!   finding.rs                  where it was not reproduced: again, with one factor.rs changed at a time
-//!        │
-//!   markdown.rs                 the table of `docs/measurements/claims.md`
+//! papers/          Claim (claim.rs): what was said, as data; under which conditions; how to measure it
+//!    │             of pages and a setting (setting.rs)
+//!    ▼
+//! runner.rs        loads in virtual time: pages x settings x runs, the two setups in pairs
+//!    │
+//! statistics.rs    MeasuredResult (measured.rs): figures with their intervals
+//!    │
+//! verdict.rs       Verdict: from ClaimedResult and MeasuredResult alone, never typed by hand
+//!    │
+//! result.rs        where it was not reproduced: again, with one factor (factor.rs) changed at a time
+//!    │
+//! markdown.rs      the table of `docs/measurements/claims.md`
+//!
+//! corpus.rs        the user's recordings; recorded_heads.rs and header_saving.rs measure their heads without a network
 //! ```
 //!
 //! Two kinds of conditions are told apart in each claim's own words: those of the paper, and those that the paper does not
 //! tell and that are ours.
 
-mod bench;
 mod claim;
 mod corpus;
 mod factor;
-mod finding;
-mod headers;
+mod header_saving;
 mod markdown;
-mod pages;
+mod measured;
 mod papers;
+mod recorded_heads;
+mod result;
+mod runner;
+mod setting;
+mod statistics;
 mod verdict;
 
-mod belshe;
-mod cacm12;
-mod lulic;
-mod mineki;
-mod nsdi14;
-mod unm;
-mod whitepaper;
-
-pub use bench::ClaimRunner;
-pub use claim::{BoundSide, Claim, ClaimedResult, MeasuredResult, Paper, Point, Trend, Unit};
+pub use claim::{BoundSide, Claim, ClaimedResult, Paper, Trend};
 pub use corpus::{Corpus, CorpusError};
-pub use finding::{ClaimResult, Shift};
 pub use markdown::{markdown, markdown_row};
-pub(crate) use mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
+pub use measured::{MeasuredResult, Point, Unit};
 pub use papers::all;
+pub(crate) use papers::mineki::{fresh_page as mineki_fresh_page, page as mineki_page};
+pub use result::{ClaimResult, Shift};
+pub use runner::ClaimRunner;
 pub use verdict::Verdict;

@@ -4,7 +4,8 @@ use std::ops::RangeInclusive;
 
 use serde::Serialize;
 
-use crate::claims::claim::{BoundSide, ClaimedResult, MeasuredResult};
+use crate::claims::claim::{BoundSide, ClaimedResult};
+use crate::claims::measured::MeasuredResult;
 use crate::stats::Estimate;
 
 /// What became of a claim.
@@ -156,7 +157,8 @@ fn verdict_on_side(estimate: &Estimate, wanted: f64) -> Verdict {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::claim::{Point, Trend};
+    use crate::claims::claim::Trend;
+    use crate::claims::measured::Point;
 
     fn measured(points: &[(f64, f64, f64)]) -> MeasuredResult {
         let estimate = |&(low, value, high): &(f64, f64, f64)| Estimate { value, low, high };

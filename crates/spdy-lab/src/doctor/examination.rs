@@ -5,37 +5,18 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 use spdy_page::graph::PageGraph;
-use spdy_page::replica::Replica;
 
+use super::modified_page::ModifiedPage;
 use super::remedy::{Remedy, own_host, remedies};
-use super::treated::ModifiedPage;
-use crate::browser;
-use crate::measure::Load;
-use crate::options::{Options, RaceProtocol};
-use crate::race::RaceNetwork;
+use crate::load;
+use crate::load::Load;
 use crate::stats::{Bootstrap, Estimate, MIN_RUNS, median};
 use crate::workers;
 
+pub use super::case::ExaminationCase;
+
 /// Loads with each remedy that are enough to distinguish most differences from chance.
 pub const CHANCE_RUNS: u32 = 9;
-
-/// What is examined: a page as it is loaded today.
-#[derive(Clone, Debug)]
-pub struct ExaminationCase {
-    /// The page.
-    pub replica: Replica,
-    /// The network.
-    pub network: RaceNetwork,
-    /// The protocol.
-    pub protocol: RaceProtocol,
-    /// Every other choice of a load.
-    pub options: Options,
-    /// Loads with each remedy where there is chance (loss, jitter), at least 1; fewer than [`MIN_RUNS`] show no
-    /// difference. Without chance one load is enough.
-    pub runs: u32,
-    /// The seed of the first run.
-    pub seed: u64,
-}
 
 /// What came of it. Times are virtual milliseconds, medians of all runs.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -206,7 +187,7 @@ impl ExaminationCase {
         let seeds = (0..runs).map(|run| self.seed.wrapping_add(u64::from(run)));
         seeds
             .map(|seed| {
-                let load = browser::load(page, *protocol, &network.name, &config, options, seed);
+                let load = load::load(page, *protocol, &network.name, &config, options, seed);
                 Load {
                     waterfall: Vec::new(), // not used: there are hundreds of them
                     ..load

@@ -12,9 +12,7 @@ use spdy_page::head;
 use spdy_page::replica::Replica;
 use url::Url;
 
-use crate::deployment::is_same_site;
-use crate::hints;
-use crate::options::RaceProtocol;
+use crate::options::{RaceProtocol, is_same_site};
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -184,7 +182,7 @@ fn of_resources(replica: &Replica, graph: &PageGraph) -> Vec<Remedy> {
         urls: nodes.iter().copied().map(url).collect(),
         nodes,
     };
-    let late = hints::preload_candidates(replica, graph);
+    let late = graph.preload_candidates(replica);
     let mut remedies = Vec::new();
     if late.len() > 1 {
         remedies.push(hint(late.clone()));

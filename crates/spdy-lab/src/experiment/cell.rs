@@ -91,6 +91,51 @@ impl<'a> Cell<'a> {
     }
 }
 
+impl Plan {
+    /// Every cell: pages outermost, then the factors in their order, protocols innermost.
+    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
+        (0..self.len()).map(|number| self.cell_at(number))
+    }
+
+    /// The cell that `text` names, by its key or by its number from 1.
+    #[must_use]
+    pub fn cell(&self, text: &str) -> Option<Cell<'_>> {
+        match text.parse::<usize>() {
+            Ok(number) => (1..=self.len())
+                .contains(&number)
+                .then(|| self.cell_at(number - 1)),
+            Err(_) => self.cells().find(|cell| cell.key() == text),
+        }
+    }
+
+    /// The cell with this number from 0, which must be below [`len`](Self::len).
+    pub(crate) fn cell_at(&self, number: usize) -> Cell<'_> {
+        let mut rest = number;
+        let mut take = |count: usize| {
+            let at = rest % count;
+            rest /= count;
+            at
+        };
+        let protocol = self.protocols[take(self.protocols.len())];
+        let mut levels: Vec<_> = self
+            .factors
+            .iter()
+            .rev()
+            .map(|(factor, levels)| (*factor, &levels[take(levels.len())][..]))
+            .collect();
+        levels.reverse();
+        let page = take(self.pages.len());
+        assert_eq!(rest, 0, "no cell {number} of {}", self.len());
+        Cell {
+            plan: self,
+            number,
+            page,
+            protocol,
+            levels,
+        }
+    }
+}
+
 /// Adds `name=level` to a key. Commas part levels and spaces part keys, so both are escaped as in URLs.
 pub(crate) fn push(key: &mut String, name: &str, level: &str) {
     if !key.is_empty() {

@@ -4,14 +4,12 @@ use std::num::NonZeroU32;
 
 use spdy_netem::profile::{Era, Profile};
 
-use crate::accelerator::choice::Accelerator;
-use crate::cache::Cache;
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
-use crate::hosts::HostLayout;
-use crate::options::Options;
+use crate::load::HostLayout;
+use crate::options::{Accelerator, Cache, Options};
 use crate::race::RaceNetwork;
 
 /// The network and the choices of a cell.
@@ -46,23 +44,7 @@ impl Conditions {
     ///
     /// What does not go together.
     pub(crate) fn of_levels(levels: &[(Factor, &str)]) -> Result<Self, String> {
-        let mut options = Options::default();
-        // A preset is the ground that the other choices stand on, and comes before them in their order.
-        for (factor, level) in levels {
-            factor.apply(level, &mut options)?;
-        }
-        let is_accelerated = options.accelerator != Accelerator::Off;
-        if is_accelerated && options.cache != Cache::Cold {
-            let what = "accelerator and cache: what a browser keeps of rewritten answers is not modelled; give one of them";
-            return Err(what.to_owned());
-        }
-        let shards = level(levels, Factor::Shard).and_then(factor::shards);
-        let fold = level(levels, Factor::Fold) == Some("yes");
-        let hosts = HostLayout::of(fold, shards.unwrap_or(NonZeroU32::MIN))?;
-        if is_accelerated && hosts == HostLayout::Folded {
-            let what = "accelerator and fold: both have what is of other hosts below /.spdy/1/ of the page's own; give one of them";
-            return Err(what.to_owned());
-        }
+        let (options, hosts) = choices_of(levels)?;
         let profile = profile(levels)?;
         let network = RaceNetwork {
             name: profile.settings(),
@@ -127,6 +109,33 @@ impl Conditions {
         let path = &self.network.profile.path;
         path.rtt / (2 * path.topology.passes())
     }
+}
+
+/// The choices of a load, and where the page's resources lie, that `levels` come to. They are in the order of their factors; what is no
+/// choice changes nothing.
+///
+/// # Errors
+///
+/// What does not go together.
+pub fn choices_of(levels: &[(Factor, &str)]) -> Result<(Options, HostLayout), String> {
+    let mut options = Options::default();
+    // A preset is the ground that the other choices stand on, and comes before them in their order.
+    for (factor, level) in levels {
+        factor.apply(level, &mut options)?;
+    }
+    let is_accelerated = options.accelerator != Accelerator::Off;
+    if is_accelerated && options.cache != Cache::Cold {
+        let what = "accelerator and cache: what a browser keeps of rewritten answers is not modelled; give one of them";
+        return Err(what.to_owned());
+    }
+    let shards = level(levels, Factor::Shard).and_then(factor::shards);
+    let fold = level(levels, Factor::Fold) == Some("yes");
+    let hosts = HostLayout::of(fold, shards.unwrap_or(NonZeroU32::MIN))?;
+    if is_accelerated && hosts == HostLayout::Folded {
+        let what = "accelerator and fold: both have what is of other hosts below /.spdy/1/ of the page's own; give one of them";
+        return Err(what.to_owned());
+    }
+    Ok((options, hosts))
 }
 
 fn level<'a>(levels: &[(Factor, &'a str)], wanted: Factor) -> Option<&'a str> {

@@ -5,18 +5,18 @@
 
 use std::fmt;
 use std::num::{NonZeroU32, NonZeroUsize};
+use std::str::FromStr;
 
 use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
 
-use crate::accelerator::choice::UnknownAccelerator;
-use crate::cache::UnknownCache;
-use crate::deployment::Deployment;
 use crate::experiment::clock::Clock;
-use crate::hosts::MAX_SHARDS;
-use crate::options::{MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
-use crate::scheduler::choice::Scheduler;
+use crate::load::MAX_SHARDS;
+use crate::options::{
+    Deployment, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Scheduler, UnknownAccelerator,
+    UnknownCache,
+};
 use crate::sim::dns::NameLookups;
 
 /// Something that an experiment may vary, in the order in which a cell's key names them.
@@ -74,6 +74,8 @@ pub enum Factor {
     Streams,
     /// How SPDY's header blocks are compressed.
     Compression,
+    /// How far back that compression looks.
+    HeaderWindow,
     /// Whether hosts at one address share a session.
     IpPooling,
     /// What servers push.
@@ -100,6 +102,8 @@ pub enum Factor {
     Backhaul,
     /// Whether the accelerator fetches what pages name before it is asked for.
     Prefetch,
+    /// How the accelerator writes the URLs of what it moves.
+    Urls,
     /// By which clock it is loaded.
     Clock,
 }
@@ -119,7 +123,7 @@ enum FactorKind {
 
 impl Factor {
     /// All of them, in their order.
-    pub const ALL: [Self; 40] = [
+    pub const ALL: [Self; 42] = [
         Self::Network,
         Self::Rate,
         Self::Down,
@@ -146,6 +150,7 @@ impl Factor {
         Self::Connections,
         Self::Streams,
         Self::Compression,
+        Self::HeaderWindow,
         Self::IpPooling,
         Self::Push,
         Self::Fold,
@@ -159,6 +164,7 @@ impl Factor {
         Self::Accelerator,
         Self::Backhaul,
         Self::Prefetch,
+        Self::Urls,
         Self::Clock,
     ];
 
@@ -192,6 +198,7 @@ impl Factor {
             Self::Connections => "connections",
             Self::Streams => "streams",
             Self::Compression => "compression",
+            Self::HeaderWindow => "header_window",
             Self::IpPooling => "ip_pooling",
             Self::Push => "push",
             Self::Fold => "fold",
@@ -205,6 +212,7 @@ impl Factor {
             Self::Accelerator => "accelerator",
             Self::Backhaul => "backhaul",
             Self::Prefetch => "prefetch",
+            Self::Urls => "urls",
             Self::Clock => "clock",
         }
     }
@@ -243,6 +251,7 @@ impl Factor {
             | Self::Connections
             | Self::Streams
             | Self::Compression
+            | Self::HeaderWindow
             | Self::IpPooling
             | Self::Push
             | Self::Fold
@@ -256,6 +265,7 @@ impl Factor {
             | Self::Accelerator
             | Self::Backhaul
             | Self::Prefetch
+            | Self::Urls
             | Self::Clock => FactorKind::Choice,
         }
     }
@@ -340,6 +350,11 @@ impl Factor {
                     _ => return Err(want("masked, or a level of zlib from 0 to 9")),
                 }
             }
+            Self::HeaderWindow => {
+                let bits = level.parse().ok().filter(|bits| (11..=15).contains(bits));
+                options.spdy_window_bits =
+                    Some(bits.ok_or_else(|| want("a power of two from 11 to 15"))?);
+            }
             Self::IpPooling => options.ip_pooling = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
             Self::Push => options.push = level.parse().map_err(|_| want("no, yes or all"))?,
             Self::Deploy => {
@@ -374,6 +389,13 @@ impl Factor {
                 options.backhaul = profile.path.rtt;
             }
             Self::Prefetch => options.prefetch = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
+            Self::Urls => {
+                options.paper_urls = match level {
+                    "ours" => false,
+                    "paper" => true,
+                    _ => return Err(want("ours or paper")),
+                }
+            }
             // Of the page or of the cell, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
@@ -392,6 +414,53 @@ impl Factor {
 impl fmt::Display for Factor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.name())
+    }
+}
+
+/// A choice of a load by itself, as `tls=1.2`.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct LoadChoice {
+    /// The factor.
+    pub factor: Factor,
+    /// Its level.
+    pub level: String,
+}
+
+impl LoadChoice {
+    /// `level` of `factor`.
+    ///
+    /// # Errors
+    ///
+    /// What was wanted.
+    pub fn new(factor: Factor, level: &str) -> Result<Self, String> {
+        factor.check(level)?;
+        let level = level.to_owned();
+        Ok(Self { factor, level })
+    }
+}
+
+impl FromStr for LoadChoice {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let (name, level) = text
+            .split_once('=')
+            .ok_or("want FACTOR=LEVEL, such as tls=1.2")?;
+        let is_choice =
+            |factor: &Factor| factor.kind() == FactorKind::Choice && *factor != Factor::Clock;
+        match Factor::named(name) {
+            Some(factor) if is_choice(&factor) => Self::new(factor, level),
+            Some(Factor::Clock) => Err("clock is for experiments: see spdy lab run".to_owned()),
+            Some(_) => Err(format!("{name} is of the network: set it by --network")),
+            None => {
+                let names = Factor::ALL.into_iter().filter(is_choice);
+                let names: Vec<_> = names.map(Factor::name).collect();
+                Err(format!(
+                    "unknown factor {name}: want one of {}",
+                    names.join(", ")
+                ))
+            }
+        }
     }
 }
 
@@ -449,6 +518,26 @@ mod tests {
     }
 
     #[test]
+    fn a_load_choice_is_a_factor_of_loads_with_a_valid_level() {
+        let choice: LoadChoice = "cache=warm:1h".parse().unwrap();
+        assert_eq!(
+            (choice.factor, &choice.level[..]),
+            (Factor::Cache, "warm:1h")
+        );
+        for (wrong, want) in [
+            ("tls", "want FACTOR=LEVEL"),
+            ("tsl=1.2", "unknown factor tsl: want one of preset, tcp"),
+            ("tls=1.1", "want 1.2 or 1.3"),
+            ("rtt=9ms", "rtt is of the network"),
+            ("clock=real", "spdy lab run"),
+            ("header_window=16", "from 11 to 15"),
+        ] {
+            let told = wrong.parse::<LoadChoice>().expect_err(wrong);
+            assert!(told.contains(want), "{wrong}: {told}");
+        }
+    }
+
+    #[test]
     fn every_factor_accepts_valid_levels_and_rejects_others() {
         let right = [
             ("network", "dsl"),
@@ -478,6 +567,7 @@ mod tests {
             ("connections", "6"),
             ("streams", "100"),
             ("compression", "masked"),
+            ("header_window", "11"),
             ("ip_pooling", "yes"),
             ("push", "no"),
             ("fold", "yes"),
@@ -491,6 +581,7 @@ mod tests {
             ("accelerator", "warm"),
             ("backhaul", "20ms"),
             ("prefetch", "no"),
+            ("urls", "paper"),
             ("clock", "real"),
         ];
         let mut seen: Vec<_> = right.iter().map(|(name, _)| *name).collect();

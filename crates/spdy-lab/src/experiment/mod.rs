@@ -1,23 +1,25 @@
 //! An experiment: factors and their levels, and the cells that they make.
 //!
 //! ```text
-//! EXPERIMENT.toml ─ read.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
+//! EXPERIMENT.toml ─ parse.rs ─► Plan ─ cell.rs ─► Cell 1, 2, .. ─ conditions.rs ─► network, options
 //!                                │                    │                                  │
-//!                             its hash         its key, its seeds ─ effect.rs            ▼
+//!                             its hash         its key, its seeds                        ▼
 //!                                                                     runner.rs: the loads of a cell
 //! ```
+//!
+//! `ineffective_factors.rs` finds the factors that change nothing for a protocol, and the cells that repeat others.
 //!
 //! Pure: texts in, loads out; no file and no clock. What keeps the loads is [`store`](crate::store), and
 //! `docs/reference/experiment-file.md` describes the file, its factors and cells.
 
+pub mod builtin_experiments;
 pub mod cell;
 pub mod clock;
 pub mod conditions;
-pub mod effect;
 pub mod error;
 pub mod factor;
+pub mod ineffective_factors;
 pub mod plan;
 pub mod runner;
-pub mod shipped;
 
-mod read;
+mod parse;

@@ -5,12 +5,8 @@ use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
 
-use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
-use crate::experiment::conditions::Conditions;
-use crate::experiment::error::PlanError;
 use crate::experiment::factor::Factor;
-use crate::experiment::read;
 use crate::options::RaceProtocol;
 
 /// Most runs of a cell.
@@ -40,22 +36,6 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Reads a plan, and tries every combination of levels.
-    ///
-    /// # Errors
-    ///
-    /// The line of what is wrong and what was wanted, or the cell whose levels do not go together.
-    pub fn parse(text: &str) -> Result<Self, PlanError> {
-        let plan = read::plan(text)?;
-        // Pages and protocols do not change what goes together.
-        let combinations = plan.len() / plan.pages.len() / plan.protocols.len();
-        for number in 0..combinations {
-            let cell = plan.cell_at(number * plan.protocols.len());
-            Conditions::of(&cell)?;
-        }
-        Ok(plan)
-    }
-
     /// Name of the experiment: letters, digits, `-`, `_` and `.`.
     #[must_use]
     pub fn name(&self) -> &str {
@@ -98,49 +78,6 @@ impl Plan {
     pub fn has_real_time(&self) -> bool {
         let clocks = self.factors.get(&Factor::Clock);
         clocks.is_some_and(|levels| levels.iter().any(|level| level == Clock::Real.name()))
-    }
-
-    /// Every cell: pages outermost, then the factors in their order, protocols innermost.
-    pub fn cells(&self) -> impl Iterator<Item = Cell<'_>> {
-        (0..self.len()).map(|number| self.cell_at(number))
-    }
-
-    /// The cell that `text` names, by its key or by its number from 1.
-    #[must_use]
-    pub fn cell(&self, text: &str) -> Option<Cell<'_>> {
-        match text.parse::<usize>() {
-            Ok(number) => (1..=self.len())
-                .contains(&number)
-                .then(|| self.cell_at(number - 1)),
-            Err(_) => self.cells().find(|cell| cell.key() == text),
-        }
-    }
-
-    /// The cell with this number from 0, which must be below [`len`](Self::len).
-    pub(crate) fn cell_at(&self, number: usize) -> Cell<'_> {
-        let mut rest = number;
-        let mut take = |count: usize| {
-            let at = rest % count;
-            rest /= count;
-            at
-        };
-        let protocol = self.protocols[take(self.protocols.len())];
-        let mut levels: Vec<_> = self
-            .factors
-            .iter()
-            .rev()
-            .map(|(factor, levels)| (*factor, &levels[take(levels.len())][..]))
-            .collect();
-        levels.reverse();
-        let page = take(self.pages.len());
-        assert_eq!(rest, 0, "no cell {number} of {}", self.len());
-        Cell {
-            plan: self,
-            number,
-            page,
-            protocol,
-            levels,
-        }
     }
 
     /// The plan as text that reads back to it. What does not change a result (comments, spaces, the order in which

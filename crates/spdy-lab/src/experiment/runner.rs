@@ -10,14 +10,13 @@ use sha2::{Digest, Sha256};
 use spdy_page::archive;
 use spdy_page::replica::Replica;
 
-use crate::browser::{self, Page};
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::RealRun;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
-use crate::hosts::HostLayout;
-use crate::measure::Load;
+use crate::load;
+use crate::load::{HostLayout, Load, Page};
 use crate::workers;
 
 /// A plan that can be run.
@@ -170,7 +169,7 @@ impl Runner {
 
     fn load_under(&self, conditions: &Conditions, cell: &Cell<'_>, run: u32) -> Load {
         let opened = &self.pages[cell.page];
-        browser::load(
+        load::load(
             &opened.page(conditions.hosts),
             cell.protocol(),
             &conditions.network.name,

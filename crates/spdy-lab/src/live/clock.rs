@@ -3,6 +3,7 @@
 //! Tokio's timers wake up to a millisecond late, and a page waits for one after the other: its scripts and its
 //! style sheets. The last two milliseconds of a sleep are therefore the kernel's own timer.
 
+use std::io;
 use std::time::{Duration, Instant as SystemInstant};
 
 use rustix::time::{
@@ -56,12 +57,12 @@ impl Runtime for LiveRuntime {
     }
 }
 
-async fn wait_exactly(time: Duration) -> std::io::Result<()> {
+async fn wait_exactly(time: Duration) -> io::Result<()> {
     let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
     let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
     let once = Itimerspec {
         it_interval: Timespec::default(),
-        it_value: Timespec::try_from(time).map_err(std::io::Error::other)?,
+        it_value: Timespec::try_from(time).map_err(io::Error::other)?,
     };
     timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
     #[expect(
@@ -73,10 +74,17 @@ async fn wait_exactly(time: Duration) -> std::io::Result<()> {
     Ok(())
 }
 
+/// Runs `task` on this thread, in a tokio runtime that ends with it; sockets that are still open end too.
+pub(crate) fn block_on<T>(task: impl Future<Output = io::Result<T>>) -> io::Result<T> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(task)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::live::on_host::block_on;
 
     #[test]
     fn a_sleep_ends_at_its_deadline_or_later_and_a_past_one_at_once() {

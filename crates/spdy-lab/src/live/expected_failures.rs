@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use http::Uri;
 use spdy_page::head;
-use spdy_page::observed::Failure;
+use spdy_page::observation::Failure;
 use spdy_page::replica::Replica;
 use url::Url;
 

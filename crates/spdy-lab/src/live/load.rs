@@ -1,4 +1,4 @@
-//! One page load in real time, as [`browser::load`](crate::browser::load) is one in virtual time.
+//! One page load in real time, as [`load()`](crate::load::load) is one in virtual time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -12,20 +12,18 @@ use spdy_client::client::Client;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::error::RealTimeError;
 use spdy_tun::host::SERVER;
-use spdy_tun::measured::LinkStats;
 use spdy_tun::network::RealNetwork;
+use spdy_tun::stats::LinkStats;
 
-use crate::browser::Page;
 use crate::live::addresses;
-use crate::live::clock::LiveRuntime;
-use crate::live::far_side::ServerSide;
-use crate::live::names::{self, Resolver};
-use crate::live::on_host::block_on;
-use crate::live::sockets::LiveNetwork;
-use crate::measure::Load;
+use crate::live::clock::{LiveRuntime, block_on};
+use crate::live::network::LiveNetwork;
+use crate::live::resolver::{self, Resolver};
+use crate::live::server_side::ServerSide;
+use crate::load::load_driver::LoadDriver;
+use crate::load::{Load, Page};
 use crate::options::{Options, RaceProtocol};
 use crate::sim::traffic::Traffic;
-use crate::tab::LoadDriver;
 
 /// For how long nothing must be sent before a load is over.
 const QUIET_FOR: Duration = Duration::from_millis(20);
@@ -136,7 +134,7 @@ fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<Cli
         let connections = Arc::new(AtomicU64::new(0));
         let network = LiveNetwork {
             runtime: runtime.clone(),
-            resolver: SocketAddr::from((SERVER, names::PORT)),
+            resolver: SocketAddr::from((SERVER, resolver::PORT)),
             names,
             name_lookups: which.options.name_lookups,
             connections: connections.clone(),

@@ -3,11 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
 use spdy_page::graph::{PageGraph, Trigger};
 
 use super::outline::{Outline, reveal_at};
-use super::requests::{HintState, Request};
-use crate::scheduler::throttle::Throttle;
+use crate::page_load::throttle::Throttle;
 
 /// Where a node stands. The order is the order of its life.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
@@ -29,6 +29,30 @@ impl NodeState {
     pub(super) fn is_open(self) -> bool {
         (Self::Discovered..Self::Settled).contains(&self)
     }
+}
+
+/// Where a node stands that was hinted at, until the page wants it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum HintState {
+    /// No hint names it.
+    Unhinted,
+    /// The head of the page's document will.
+    Hinted,
+    /// Requested.
+    Requested,
+    /// Its last byte is here.
+    Loaded,
+}
+
+/// What to ask for next.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct Request {
+    /// Index into the graph's nodes.
+    pub node: usize,
+    /// By kind, as Chromium gave it.
+    pub priority: Priority,
+    /// When the page wanted it.
+    pub wanted: Instant,
 }
 
 /// What the page asked to be called for.

@@ -28,9 +28,9 @@
 //!
 //! - With a [scheduler](PageLoad::schedule) what the page wants is asked for when that lets it go.
 //!
-//! Sending requests, connections and bytes are the driver's business (`browser.rs`). Where a resource stands in its page is
-//! `outline.rs`, what is asked for and when `requests.rs`, whose turn on the main thread it is `turns.rs`, and `machine.rs` has
-//! the doors to them.
+//! Sending requests, connections and bytes are the driver's business (`load/load_driver.rs`). `outline.rs` has where a resource stands
+//! in its page, `requests.rs` what is requested and when, and `main_thread.rs` which script or style sheet is evaluated next: what waits
+//! for the style sheets and scripts before it, and when the main thread is free. `machine.rs` has the public methods.
 //!
 //! A page of a document and an image, by hand:
 //!
@@ -58,9 +58,13 @@
 //! ```
 
 mod machine;
+mod main_thread;
 mod outline;
 mod requests;
-mod turns;
+mod throttle;
+mod urgency;
 
-pub use machine::PageLoad;
-pub use requests::{Request, priority_of};
+pub use machine::{PageLoad, Request};
+pub use requests::priority_of;
+
+pub use urgency::{Urgency, UrgencyPlan};

@@ -7,21 +7,10 @@ use spdy_frame::priority::Priority;
 use spdy_page::graph::Trigger;
 use spdy_page::replica::Kind;
 
-use super::machine::{NodeState, PageLoad};
+use super::machine::{HintState, NodeState, PageLoad, Request};
 use super::outline::parent_of;
-use crate::scheduler::plan::{Urgency, UrgencyPlan};
-use crate::scheduler::throttle::Throttle;
-
-/// What to ask for next.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Request {
-    /// Index into the graph's nodes.
-    pub node: usize,
-    /// By kind, as Chromium gave it.
-    pub priority: Priority,
-    /// When the page wanted it.
-    pub wanted: Instant,
-}
+use crate::page_load::throttle::Throttle;
+use crate::page_load::{Urgency, UrgencyPlan};
 
 /// The priority that Chromium gave to a resource of `kind` in 2014: document 0, style sheet 1, script,
 /// font and fetch 2, media 3, images and the rest 4.
@@ -35,19 +24,6 @@ pub fn priority_of(kind: Kind) -> Priority {
         Kind::Image | Kind::Other => 4,
     };
     Priority::new(level)
-}
-
-/// Where a node stands that was hinted at, until the page wants it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum HintState {
-    /// No hint names it.
-    Unhinted,
-    /// The head of the page's document will.
-    Hinted,
-    /// Requested.
-    Requested,
-    /// Its last byte is here.
-    Loaded,
 }
 
 impl PageLoad<'_> {

@@ -1,11 +1,11 @@
 //! What a race or an experiment came to, as a page to look at: one HTML file that needs no network and no script.
 //!
 //! ```text
-//! Vec<Load> -> Standings -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
-//!                                    ├─ times.rs      load times, SVG
-//!                                    └─ waterfall.rs  when what travelled          ─┐
-//! Vec<Replica> -> recorded.rs ─────►  the same of what a browser loaded             ─┤
-//! rows of a store ────────► experiment/               everything else that is drawn ┴► drawing/ ─► page, SVG file, PNG
+//! Vec<Load> -> race_results.rs -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
+//!                                          ├─ times.rs      load times, SVG
+//!                                          └─ waterfall.rs  when what travelled                 ─┐
+//! Vec<Replica> -> recordings.rs ─────────►  the same of what a browser loaded                   ─┤
+//! rows of a store ────────► experiment/     everything else that is drawn                       ─┴► drawing/ ─► page, SVG file, PNG
 //! ```
 //!
 //! [`render`] and its like are pure functions: the same loads give the same bytes. Names and URLs come from recorded
@@ -15,8 +15,8 @@
 mod drawing;
 pub mod experiment;
 mod page;
-mod recorded;
-mod standings;
+mod race_results;
+mod recordings;
 mod tables;
 mod text;
 mod times;
@@ -24,5 +24,5 @@ mod waterfall;
 
 pub use drawing::pixels::png;
 pub use page::render;
-pub use recorded::recordings;
-pub use standings::{NetworkRace, PageRace, ProtocolLoads, RaceResults};
+pub use race_results::{NetworkRace, PageRace, ProtocolLoads, RaceResults};
+pub use recordings::recordings;

@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use super::standings::{ProtocolLoads, RaceResults};
+use super::race_results::{ProtocolLoads, RaceResults};
 use super::text::{Count, Text};
 use super::{tables, times, waterfall};
 use crate::doctor::examination::Examination;
-use crate::measure::Load;
+use crate::load::Load;
 
 const STYLE: &str = include_str!("style.css");
 
@@ -144,7 +144,7 @@ pub(super) mod tests {
     use spdy_page::replica::Kind;
 
     use super::*;
-    use crate::measure::WaterfallRow;
+    use crate::load::WaterfallRow;
 
     /// A load that never was.
     pub(crate) fn load(replica: &str, network: &str, protocol: &str, load_ms: f64) -> Load {

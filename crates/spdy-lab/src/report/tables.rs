@@ -2,11 +2,11 @@
 
 use std::fmt::{self, Write};
 
-use super::standings::{PageRace, RaceResults};
+use super::race_results::{PageRace, RaceResults};
 use super::text::{Bytes, Count, Millis, Ratio, Text};
 use super::times::class_of;
 use crate::doctor::examination::{Examination, SavedTime};
-use crate::measure::Load;
+use crate::load::Load;
 
 /// Opens a table that may be wider than the screen.
 pub(super) fn open(out: &mut String, label: &str, head: &[&str]) -> fmt::Result {

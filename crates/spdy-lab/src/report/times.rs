@@ -2,8 +2,8 @@
 
 use std::fmt::{self, Write};
 
-use super::drawing::ink::ProtocolStyle;
-use super::standings::{NetworkRace, PageRace};
+use super::drawing::shape_style::ProtocolStyle;
+use super::race_results::{NetworkRace, PageRace};
 use super::text::{Millis, Ratio, Text, ticks};
 
 /// The drawing's own units; the page scales it to the room there is.

@@ -11,11 +11,11 @@ use std::fmt::{self, Write};
 use spdy_clock::Instant;
 
 use super::drawing::figure::Figure;
-use super::drawing::ink::{Phase, ShapeStyle, TextStyle};
 use super::drawing::panel::Panel;
+use super::drawing::shape_style::{Phase, ShapeStyle, TextStyle};
 use super::text::{Bytes, Millis, Text, ticks};
 use super::times::{class_of, tick_label};
-use crate::measure::{Load, Span, WaterfallRow};
+use crate::load::{Load, Span, WaterfallRow};
 
 const WIDTH: f64 = 480.0;
 const RIGHT: f64 = 474.0;

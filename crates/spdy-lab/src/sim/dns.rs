@@ -12,8 +12,6 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::runtime::Runtime;
 
-use crate::sim::network::SimNetwork;
-
 /// How the client learns addresses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum NameLookups {
@@ -48,16 +46,6 @@ pub(crate) fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
         .map(|address| if address.is_ipv4() { 16 } else { 28 })
         .sum();
     query_len_bytes(host) + records
-}
-
-/// Asks until there is an answer.
-pub(crate) async fn lookup(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
-    let question = network.start_query(&host);
-    let (answer, ask) = (network.answer(question), || network.ask(question));
-    match query_with_retries(network.runtime(), &host, ask, answer).await? {
-        addresses if addresses.is_empty() => Err(unknown(&host)),
-        addresses => Ok(addresses),
-    }
 }
 
 /// Calls `ask` until `answer` is there, with [`PATIENCE`], in whichever time.

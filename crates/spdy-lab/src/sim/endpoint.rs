@@ -1,18 +1,21 @@
 //! One end of a connection: its TCP, its timer, and who waits for it.
 //!
-//! The network moves segments between ends (`carrier.rs`), sockets read and write them (`socket.rs`); what both
+//! The network moves segments between ends (`packet_network.rs`), sockets read and write them (`tcp_socket.rs`); what both
 //! hold is here.
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::task::{Context, Waker};
 
 use spdy_clock::Instant;
 use spdy_netem::path::Direction;
 use spdy_netem::tcp::Tcp;
 
-use crate::sim::network::Acceptor;
 use crate::sim::timers::TimerKey;
+
+/// Called with the server's end of a connection when its handshake is done.
+pub(super) type OnEstablished = Arc<dyn Fn(EndpointId) + Send + Sync>;
 
 /// Both ends of a connection.
 pub(super) struct Connection {
@@ -29,7 +32,7 @@ pub(super) struct Endpoint {
     reader: Option<Waker>,
     writer: Option<Waker>,
     /// Takes the connection when its handshake is done; only at a server, and only once.
-    pub(super) acceptor: Option<Acceptor>,
+    pub(super) on_established: Option<OnEstablished>,
     /// There was no listener.
     pub(super) is_refused: bool,
     /// Its socket is gone.
@@ -37,14 +40,14 @@ pub(super) struct Endpoint {
 }
 
 impl Endpoint {
-    pub(super) fn new(tcp: Tcp, acceptor: Option<Acceptor>) -> Self {
+    pub(super) fn new(tcp: Tcp, on_established: Option<OnEstablished>) -> Self {
         let (timer, reader, writer) = (None, None, None);
         Self {
             tcp,
             timer,
             reader,
             writer,
-            acceptor,
+            on_established,
             is_refused: false,
             is_abandoned: false,
         }

@@ -24,10 +24,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use spdy::runtime::BoxFuture;
 use spdy_clock::Instant;
 
+use crate::sim::executor_state::{Core, State};
 use crate::sim::runtime::SimRuntime;
 use crate::sim::timers::{Action, Timers};
 
@@ -110,24 +111,6 @@ struct Task {
     future: BoxFuture<()>,
     wake: Arc<TaskWake>,
     waker: Waker,
-}
-
-/// What handles share with the executor.
-pub(crate) struct Core {
-    state: Mutex<State>,
-}
-
-pub(crate) struct State {
-    pub(crate) now: Instant,
-    pub(crate) timers: Timers,
-    pub(crate) spawned: Vec<BoxFuture<()>>,
-}
-
-impl Core {
-    /// The state; a panic elsewhere leaves it usable, since every step on it is whole.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock()
-    }
 }
 
 #[derive(Default)]

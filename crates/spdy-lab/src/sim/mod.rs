@@ -5,27 +5,31 @@
 //! are tokio and the system's sockets, here they are [`runtime`] and [`network`]:
 //!
 //! ```text
-//!   browser.rs ── spdy-client          spdy-server
+//!   load/         ── spdy-client          spdy-server
 //!                     │                     │            real SPDY, HTTP and TLS bytes
-//!                 sim/socket.rs         sim/socket.rs    AsyncRead + AsyncWrite
+//!                 tcp_socket.rs         tcp_socket.rs    AsyncRead + AsyncWrite
 //!                     │                     │
-//!                 netem Tcp ── segments ── netem Tcp     sim/carrier.rs moves them; datagrams of QUIC
-//!                           │              │             (sim/udp.rs) go the same way
+//!                 netem Tcp ── segments ── netem Tcp     packet_network.rs moves them; datagrams of QUIC
+//!                           │              │             (udp_socket.rs) go the same way
 //!                           └── netem Path ──┘           rate, delay, queue, loss
-//!                     every event: one heap of timers in sim/executor.rs
+//!                     every event: one heap of timers in executor.rs
 //! ```
 //!
 //! No thread, no system clock, no unseeded chance: the same seed gives the same nanoseconds.
 
-mod carrier;
+mod config;
+mod datagram;
 pub mod dns;
 mod endpoint;
+pub(crate) mod epoch;
 pub mod executor;
+mod executor_state;
 pub mod network;
 mod packet;
+mod packet_network;
 pub mod runtime;
 pub mod seed;
-pub mod socket;
+pub mod tcp_socket;
 mod timers;
 pub mod traffic;
-mod udp;
+mod udp_socket;

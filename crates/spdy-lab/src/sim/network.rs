@@ -1,7 +1,7 @@
 //! Hosts and connections in virtual time.
 //!
 //! One client stands on one side of one [`Path`](spdy_netem::path::Path); every server, and the resolver, on the other. Both
-//! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `carrier.rs` moves their segments.
+//! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `packet_network.rs` moves their segments.
 //!
 //! A listener hands each connection to a function as soon as its handshake is done. An address without a listener
 //! refuses: the answer to its SYN is an RST.
@@ -16,30 +16,19 @@ use std::time::Duration;
 
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_net::network::{BoxIo, DatagramSocket, Network};
-use spdy_netem::path::{Direction, PathConfig};
-use spdy_netem::tcp::{Tcp, TcpConfig};
+use spdy_netem::path::Direction;
+use spdy_netem::tcp::Tcp;
 
-use crate::sim::carrier::{DnsQuery, PacketNetwork};
 use crate::sim::dns::{self, NameLookups};
 use crate::sim::endpoint::{Connection, Endpoint, EndpointId, Side};
 use crate::sim::packet::PacketContent;
+use crate::sim::packet_network::{DnsQuery, PacketNetwork};
 use crate::sim::runtime::SimRuntime;
-use crate::sim::socket::SimIo;
+use crate::sim::tcp_socket::SimIo;
 use crate::sim::traffic::Traffic;
-use crate::sim::udp::SimUdp;
+use crate::sim::udp_socket::SimUdp;
 
-/// What a network is made of.
-#[derive(Clone, Debug)]
-pub struct NetworkConfig {
-    /// The one path between the client and everything else.
-    pub path: PathConfig,
-    /// TCP as the client's system has it.
-    pub client_tcp: TcpConfig,
-    /// TCP as the servers' systems have it.
-    pub server_tcp: TcpConfig,
-    /// How the client learns addresses.
-    pub name_lookups: NameLookups,
-}
+pub use crate::sim::config::NetworkConfig;
 
 /// Takes a connection that was accepted.
 pub type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
@@ -61,7 +50,15 @@ impl SimNetwork {
 
     /// Hands every connection to `address` to `acceptor`, with its handshake done.
     pub fn listen(&self, address: SocketAddr, acceptor: Acceptor) {
-        self.inner.lock().listeners.insert(address, acceptor);
+        // The table that holds the handler is part of the network.
+        let network = Arc::downgrade(&self.inner);
+        let on_established = move |server| {
+            if let Some(network) = network.upgrade() {
+                acceptor(Box::new(SimIo::new(network, server)));
+            }
+        };
+        let mut state = self.inner.lock();
+        state.listeners.insert(address, Arc::new(on_established));
     }
 
     /// A UDP socket at `address`, on the servers' side.
@@ -168,7 +165,7 @@ impl Network for SimNetwork {
             let known = self.inner.lock().names.get(&dns::name(host)).cloned();
             return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
         }
-        Box::pin(dns::lookup(self.clone(), host.to_owned()))
+        Box::pin(lookup(self.clone(), host.to_owned()))
     }
 
     fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
@@ -204,6 +201,16 @@ impl Network for SimNetwork {
             address,
             Direction::Up,
         )))
+    }
+}
+
+/// Asks the resolver until there is an answer.
+async fn lookup(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
+    let question = network.start_query(&host);
+    let (answer, ask) = (network.answer(question), || network.ask(question));
+    match dns::query_with_retries(network.runtime(), &host, ask, answer).await? {
+        addresses if addresses.is_empty() => Err(dns::unknown(&host)),
+        addresses => Ok(addresses),
     }
 }
 

@@ -3,8 +3,8 @@
 use spdy_netem::path::{Direction, Transit};
 use spdy_netem::segment::Segment;
 
+use crate::sim::datagram::Datagram;
 use crate::sim::endpoint::{EndpointId, Side};
-use crate::sim::udp::Datagram;
 
 /// A packet, and what is left of its way.
 pub(super) struct Packet {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll};
 use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
 
-use crate::sim::executor::Core;
+use crate::sim::executor_state::Core;
 use crate::sim::timers::{Action, TimerKey, TimerTarget};
 
 /// A handle to an [`Executor`](crate::sim::executor::Executor); clones are the same run.

@@ -5,7 +5,7 @@
 //!               ──► modes              whether that says anything: two heaps have no middle
 //! two cells     ──► bootstrap          their ratio, and between what it may lie
 //!               ──► effect             how often one is faster than the other
-//!               ──► verdict            less, more, as good as equal, or nobody knows
+//!               ──► comparison         less, more, as good as equal, or not decided
 //! cells in a row──► line               a slope: round trips
 //! ```
 //!
@@ -13,15 +13,15 @@
 //! the same runs give the same interval.
 
 mod bootstrap;
+mod comparison;
 mod effect;
 mod line;
 mod median;
 mod modes;
-mod verdict;
 
 pub use bootstrap::{Bootstrap, Estimate};
+pub use comparison::{Comparison, Difference, MIN_RUNS};
 pub use effect::{Effect, Magnitude};
 pub use line::Line;
 pub use median::median;
 pub use modes::Modes;
-pub use verdict::{Comparison, Difference, MIN_RUNS};

@@ -11,7 +11,7 @@ use spdy_netem::profile::Profile;
 
 use crate::stats::{Bootstrap, Comparison, Difference, Estimate, Modes, median};
 use crate::store::error::StoreError;
-use crate::store::results::Store;
+use crate::store::open::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use crate::store::column::COLUMNS;
-use crate::store::export::ExportError;
-use crate::store::results::Store;
+use crate::store::error::ExportError;
+use crate::store::open::Store;
 use crate::store::value::Value;
 
 /// Writes every row of `store` to `out`; gives their number.

@@ -1,5 +1,6 @@
 //! Why a store cannot be read or written.
 
+use std::io;
 use std::path::PathBuf;
 
 use crate::store::database::DatabaseError;
@@ -104,4 +105,20 @@ pub struct RowDifference {
     pub got: String,
     /// What was to be added.
     pub want: String,
+}
+
+/// A store could not be written as another file.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ExportError {
+    /// It cannot be read.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// The file cannot be written.
+    #[error("cannot write what is exported: {0}")]
+    Write(#[from] io::Error),
+    /// Parquet cannot hold it, or cannot be written.
+    #[cfg(feature = "parquet")]
+    #[error("cannot write Parquet: {0}")]
+    Parquet(#[from] parquet::errors::ParquetError),
 }

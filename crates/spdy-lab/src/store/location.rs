@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::{self, Display};
 use std::path::{Path, PathBuf};
 
-use crate::store::postgres_url::PostgresUrl;
+use crate::store::postgres::url::PostgresUrl;
 
 /// Where a store is.
 #[derive(Clone, Debug)]

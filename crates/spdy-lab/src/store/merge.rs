@@ -1,9 +1,9 @@
 //! Stores that hold parts of one experiment, brought together; so also a store carried from one kind of database to the other.
 
-use crate::store::adding::AddOutcome;
 use crate::store::error::StoreError;
+use crate::store::insert::AddOutcome;
 use crate::store::location::Location;
-use crate::store::results::Store;
+use crate::store::open::Store;
 use crate::store::row::Row;
 
 /// Rows that are added in one transaction, at least, until the part is at its end: each costs the disk a round.

@@ -10,32 +10,29 @@
 //! killed and resumed, the same plan ends as the same rows. `docs/reference/result-stores.md` lists every column.
 //!
 //! ```text
-//! results.rs     made or taken up ──┐
-//! adding.rs      written ───────────┼─ in the SQL of both ─► database.rs ─┬─► sqlite.rs      one machine, one file
-//! reading.rs     read in order ─────┘                                     └─► postgres.rs    many machines, one server
+//! open.rs     created or opened ─┐
+//! insert.rs   written ───────────┼─ in the SQL of both ─► database.rs ─┬─► sqlite.rs              one machine, one file
+//! query.rs    read in order ─────┘                                     └─► postgres/database.rs   many machines, one server
 //! ```
 
-pub mod adding;
 pub mod column;
 pub mod compare;
-pub mod contents;
 pub mod csv;
 pub mod database;
 pub mod error;
-pub mod export;
 pub mod import;
+pub mod insert;
 pub mod location;
+pub mod manifest;
 pub mod merge;
+pub mod open;
 #[cfg(feature = "parquet")]
 pub mod parquet;
-pub mod postgres_url;
-pub mod results;
+pub mod postgres;
 pub mod row;
 pub mod summary;
 pub mod value;
 
-mod postgres;
-mod postgres_tls;
-mod reading;
+mod query;
 mod schema;
 mod sqlite;

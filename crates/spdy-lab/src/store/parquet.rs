@@ -21,9 +21,9 @@ use ::parquet::file::writer::{SerializedColumnWriter, SerializedFileWriter};
 use ::parquet::schema::types::{Type, TypePtr};
 
 use crate::store::column::{COLUMNS, Column};
-use crate::store::contents::Manifest;
-use crate::store::export::ExportError;
-use crate::store::results::Store;
+use crate::store::error::ExportError;
+use crate::store::manifest::Manifest;
+use crate::store::open::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 

@@ -5,7 +5,7 @@ use serde::Serialize;
 use crate::experiment::cell::levels_of;
 use crate::stats::median;
 use crate::store::error::StoreError;
-use crate::store::results::Store;
+use crate::store::open::Store;
 use crate::store::row::Row;
 use crate::store::value::Value;
 

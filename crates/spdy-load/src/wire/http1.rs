@@ -20,7 +20,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
 use crate::traffic::{self, CountingIo, Traffic};
-use crate::wire::Event;
+use crate::wire::event::Event;
 
 /// Bytes read at once.
 const READ_BYTES: usize = 64 * 1024;

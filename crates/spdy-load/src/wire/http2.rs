@@ -15,7 +15,7 @@ use spdy_net::network::BoxIo;
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
 use crate::traffic::{CountingIo, Traffic};
-use crate::wire::Event;
+use crate::wire::event::Event;
 
 /// One connection.
 pub(crate) struct Http2Wire {

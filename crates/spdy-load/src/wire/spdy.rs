@@ -13,7 +13,7 @@ use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::status::RstStatus;
 use spdy_frame::stream_id::StreamId;
 use spdy_frame::version::Version;
-use spdy_http::names::Names;
+use spdy_http::header_names::Names;
 use spdy_net::network::BoxIo;
 use spdy_session::config::{Config, Role};
 use spdy_session::event::{Event as Happened, ResetCause};
@@ -23,7 +23,7 @@ use tokio::io::{AsyncReadExt, AsyncWrite};
 use crate::fault::{Fault, FaultKind};
 use crate::plan::Plan;
 use crate::traffic::{self, CountingIo, Traffic};
-use crate::wire::Event;
+use crate::wire::event::Event;
 use crate::wire::ring::Ring;
 
 /// Bytes read at once.

@@ -1,19 +1,19 @@
-//! Who may connect: so many at once, and of those so many from one address.
+//! Admission of connections: how many are open at once, and how many of those from one address.
 //!
-//! A budget of one session is nothing to a client that opens another. So what one address has open, how
-//! fast it connects, and how often its connections were ended for abuse is kept beside the sessions:
+//! A limit on one session is useless against a client that opens another. So the table of sources counts, for each
+//! address, its open connections, how fast it connects, and how often its connections ended for abuse:
 //!
 //! ```text
-//!  door.rs ─▶ records.rs   address -> open now | tokens for new connections | abuses since ..     a table of bounded length
-//!         └─▶ places.rs    address -> the seats of its connections                               who gives way when all are taken
+//!  control.rs ─▶ source_table.rs    address -> open now | tokens for new connections | abuses since ..   bounded length
+//!            └─▶ idle_eviction.rs   address -> the slots of its connections      selects the idle connection to close when all are taken
 //! ```
 
-mod door;
+mod control;
+mod idle_eviction;
 mod limits;
-mod places;
-mod records;
 mod source;
+mod source_table;
 
-pub use door::{Admission, AdmissionPermit, Conduct};
+pub use control::{Admission, AdmissionPermit, Conduct};
 pub use limits::AdmissionLimits;
 pub use source::network_of;

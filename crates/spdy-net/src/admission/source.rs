@@ -80,7 +80,7 @@ impl Source {
 
 #[cfg(test)]
 mod tests {
-    use super::network_of;
+    use crate::admission::source::network_of;
 
     #[test]
     fn a_network_is_a_24_of_ipv4_and_a_32_of_ipv6() {

@@ -1,8 +1,13 @@
-//! HTTP/1.1 over hyper, and upgrades of its connections.
+//! HTTP/1.1 on both sides, by hyper (RFC 9112).
+//!
+//! hyper keeps the state of the connection. This module runs it by the clock of the runtime, counts heads as they pass,
+//! and tells a request that was never sent from one that was lost.
 
-mod exchange;
+mod client;
+mod request_check;
+mod send;
+mod server;
 pub mod upgrade;
 
-pub(crate) use exchange::{
-    Http1Client, MIN_BUFFER_BYTES, check_size, exchange_error, in_origin_form, serve,
-};
+pub(crate) use client::Http1Client;
+pub(crate) use server::serve;

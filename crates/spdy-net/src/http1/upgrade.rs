@@ -18,13 +18,13 @@ use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use tokio::io::AsyncWriteExt;
 
-use crate::connection::ClientOptions;
 use crate::connection_slot::SlotExchange;
 use crate::error::{ExchangeError, Retry, error_chain};
-use crate::http1::{MIN_BUFFER_BYTES, check_size, exchange_error, in_origin_form};
+use crate::http1::send::{MIN_BUFFER_BYTES, check_size, exchange_error, in_origin_form};
 use crate::latch::Latch;
 use crate::network::BoxIo;
-use crate::timing::progress_timeout::with_write_timeout;
+use crate::options::ClientOptions;
+use crate::timing::write_timeout_io::with_write_timeout;
 
 type UpgradeFn = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
 

@@ -11,7 +11,7 @@ use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
 use crate::latch::Latch;
-use crate::shims::write_scheduler::ScheduledStream;
+use crate::shims::h2::write_scheduler::ScheduledStream;
 use crate::timing::progress_timeout::StreamProgressTimeout;
 use crate::upload_windows::{Upload, UploadWindows};
 

@@ -18,21 +18,23 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 use spdy_session::observe::Direction;
 
-use crate::connection::{ClientOptions, drop_connection_headers};
 use crate::error::{ConnectionError, ExchangeError, Retry};
+use crate::head::connection_headers::drop_connection_headers;
+use crate::header_bytes::{HeaderByteCounters, HeaderBytes};
 use crate::http2::body::{Http2Body, send_body};
-use crate::http2::limits::{MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, SEND_BUFFER_BYTES};
-use crate::http2::parted_data::DataFrameSplitter;
+use crate::http2::error::connection_error;
+use crate::http2::limits::{MAX_ABORTED_STREAMS, SEND_BUFFER_BYTES};
 use crate::interim::expect_continue::Expectation;
 use crate::interim::interim_responses::InterimResponses;
 use crate::latch::{Latch, until};
 use crate::network::BoxIo;
-use crate::shims::window_tracker::WindowTracker;
-use crate::shims::wire_observer::{
-    HeaderByteCounters, HeaderBytes, Http2HeaderCounter, ObservedIo,
-};
-use crate::shims::write_coalescer::WriteCoalescer;
-use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
+use crate::options::{ClientOptions, MIN_MAX_FRAME_BYTES};
+use crate::priority::{HttpPriority, PRIORITY_HEADER};
+use crate::shims::h2::data_frame_splitter::DataFrameSplitter;
+use crate::shims::h2::window_tracker::WindowTracker;
+use crate::shims::h2::write_coalescer::WriteCoalescer;
+use crate::shims::h2::write_scheduler::WriteScheduler;
+use crate::shims::wire_observer::{Http2HeaderCounter, ObservedIo};
 use crate::tap::{ConnectionTap, TapEvent};
 use crate::timing::progress_timeout::{
     ProgressTimeout, StreamProgressTimeout, is_progress_timeout,
@@ -103,7 +105,7 @@ impl Http2Client {
             .max_send_buffer_size(SEND_BUFFER_BYTES)
             .handshake::<_, Bytes>(io)
             .await
-            .map_err(ConnectionError::Http2)?;
+            .map_err(connection_error)?;
         let ended = Latch::new();
         let end = ended.clone();
         runtime.spawn(Box::pin(async move {

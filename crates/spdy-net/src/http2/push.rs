@@ -14,11 +14,13 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
 
-use crate::connection::drop_connection_headers;
-use crate::handler::PushError;
+use crate::handler::{PushError, PushSender, Pusher};
+use crate::head::connection_headers::drop_connection_headers;
 use crate::http2::body::send_body;
-use crate::serve::ServerOptions;
-use crate::shims::write_scheduler::{HttpPriority, WriteScheduler};
+use crate::interim::early_hints::InterimSender;
+use crate::options::ServerOptions;
+use crate::priority::HttpPriority;
+use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 
 /// The response of one exchange, which its pushes and what is said before it are told beside.
@@ -41,12 +43,6 @@ impl ResponseSender {
         self.to.lock()
     }
 
-    /// Sends a head of 1xx; whether that was still possible.
-    pub(crate) fn send_interim(&self, head: Response<()>) -> bool {
-        let mut to = self.lock();
-        !self.is_answered.load(Ordering::Relaxed) && to.send_informational(head).is_ok()
-    }
-
     /// Sends the head of the answer, which `is_all` of it or is followed by its body.
     pub(crate) fn answer(
         &self,
@@ -56,6 +52,13 @@ impl ResponseSender {
         let mut to = self.lock();
         self.is_answered.store(true, Ordering::Relaxed);
         to.send_response(head, is_all)
+    }
+}
+
+impl InterimSender for ResponseSender {
+    fn send_interim(&self, head: Response<()>) -> bool {
+        let mut to = self.lock();
+        !self.is_answered.load(Ordering::Relaxed) && to.send_informational(head).is_ok()
     }
 }
 
@@ -86,13 +89,12 @@ impl PusherFactory {
             timeouts: self.0.clone(),
             uri: request.uri().clone(),
         };
-        request.extensions_mut().insert(pusher);
+        request.extensions_mut().insert(Pusher::new(pusher));
     }
 }
 
 /// Pushes beside the answer to one request.
-#[derive(Clone)]
-pub(crate) struct Http2Pusher {
+struct Http2Pusher {
     respond: ResponseSender,
     scheduler: WriteScheduler,
     timeouts: Arc<PushTimeouts>,
@@ -107,9 +109,8 @@ impl std::fmt::Debug for Http2Pusher {
     }
 }
 
-impl Http2Pusher {
-    /// See [`Pusher::push`](crate::handler::Pusher::push).
-    pub(crate) fn push(
+impl PushSender for Http2Pusher {
+    fn push(
         &self,
         request: &Request<()>,
         priority: Priority,

@@ -15,26 +15,27 @@ use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
 
-use crate::connection::drop_connection_headers;
 use crate::error::ConnectionError;
 use crate::handler::{Handler, RequestInfo};
+use crate::head::connection_headers::drop_connection_headers;
+use crate::head::request_head::{self, Malformed};
 use crate::http2::body::{Http2Body, send_body};
-use crate::http2::limits::{
-    MAX_ABORTED_STREAMS, MIN_MAX_FRAME_BYTES, REMEMBERED_RESETS, SEND_BUFFER_BYTES,
-};
+use crate::http2::error::connection_error;
+use crate::http2::limits::{MAX_ABORTED_STREAMS, REMEMBERED_RESETS, SEND_BUFFER_BYTES};
 use crate::http2::push::{PusherFactory, ResponseSender};
 use crate::interim::continue_on_read;
 use crate::interim::early_hints::EarlyHints;
 use crate::limit::ConnectionLimit;
 use crate::network::BoxIo;
+use crate::options::MIN_MAX_FRAME_BYTES;
+use crate::priority::{HttpPriority, PRIORITY_HEADER};
 use crate::protocol::Protocol;
 use crate::refusal::{Flaw, Refusal};
-use crate::request_head::{self, Malformed};
-use crate::serve::ServeContext;
-use crate::shims::window_tracker::WindowTracker;
+use crate::serve_context::ServeContext;
+use crate::shims::h2::window_tracker::WindowTracker;
+use crate::shims::h2::write_coalescer::WriteCoalescer;
+use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::ObservedIo;
-use crate::shims::write_coalescer::WriteCoalescer;
-use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER, WriteScheduler};
 use crate::timing::idle::IdleTracker;
 use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
@@ -77,10 +78,10 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
         .max_concurrent_reset_streams(REMEMBERED_RESETS)
         .max_send_buffer_size(SEND_BUFFER_BYTES.max(options.data_frame_bytes))
         .handshake::<_, Bytes>(io);
-    let patience = options.handshake_timeout;
+    let patience = options.timeouts.handshake_timeout;
     let deadline = runtime.sleep_until(runtime.now() + patience);
     let mut connection = match select(handshake, deadline).await {
-        Either::Left((shaken, _)) => shaken.map_err(ConnectionError::Http2)?,
+        Either::Left((shaken, _)) => shaken.map_err(connection_error)?,
         Either::Right(_) => {
             options.hits.count(ConnectionLimit::HandshakeTimeout);
             return Err(ConnectionError::TimedOut {
@@ -93,7 +94,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
     let pushers = options
         .http2_push
         .then(|| PusherFactory::new(runtime.clone(), options.clone()));
-    let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
+    let idle = IdleTracker::start(runtime.clone(), options.timeouts.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
     let mut overdue = None;
@@ -108,7 +109,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                 // An exchange is over when h2 has its last bytes, and they may lie there yet: only the end in
                 // order waits until they are sent.
                 connection.graceful_shutdown();
-                let quiet = idle.wait_idle_since(runtime.now(), options.write_timeout);
+                let quiet = idle.wait_idle_since(runtime.now(), options.timeouts.write_timeout);
                 overdue = Some(Box::pin(quiet.fuse()));
             }
             if let Some(overdue) = &mut overdue
@@ -132,7 +133,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                     if let Some(pushers) = &pushers {
                         pushers.offer(&mut request, &respond, &turns);
                     }
-                    let hints = EarlyHints::over_http2(respond.clone());
+                    let hints = EarlyHints::new(respond.clone());
                     request.extensions_mut().insert(hints);
                     let frame = options.data_frame_bytes.max(1);
                     let windows = windows.clone();
@@ -150,7 +151,7 @@ pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), Conn
                 }
                 Poll::Ready(Some(Err(error))) => {
                     gate.poll_flush_batch(cx);
-                    return Poll::Ready(Err(ConnectionError::Http2(error)));
+                    return Poll::Ready(Err(connection_error(error)));
                 }
                 Poll::Ready(None) => {
                     gate.poll_flush_batch(cx);
@@ -223,7 +224,7 @@ async fn answer(
             continue_on_read::send_continue_on_read(
                 body,
                 &head.headers,
-                &EarlyHints::over_http2(respond.clone()),
+                &EarlyHints::new(respond.clone()),
             )
         }
     };

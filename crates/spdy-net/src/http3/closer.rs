@@ -2,11 +2,11 @@
 
 use std::sync::{Arc, OnceLock};
 
-use super::fault::Fault;
+use crate::http3::fault::Fault;
 
 /// The connection, for everything that may find a fault that ends all of it. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Closer {
+pub(crate) struct Closer {
     connection: quinn::Connection,
     cause: Arc<OnceLock<Fault>>,
 }
@@ -20,7 +20,7 @@ impl From<quinn::Connection> for Closer {
 
 impl Closer {
     /// Closes the connection if `fault` is one of all of it.
-    pub(super) fn close_for(&self, fault: &Fault) {
+    pub(crate) fn close_for(&self, fault: &Fault) {
         if let Fault::Connection(code, why) = fault {
             let _ = self.cause.set(fault.clone()); // the first is what ended it
             self.connection.close(code.wire(), why.as_bytes());
@@ -28,12 +28,12 @@ impl Closer {
     }
 
     /// The fault that it was closed for.
-    pub(super) fn cause(&self) -> Option<&Fault> {
+    pub(crate) fn cause(&self) -> Option<&Fault> {
         self.cause.get()
     }
 
     /// The cause of `fault`, if `fault` only states that this side closed the connection; otherwise `fault`.
-    pub(super) fn explain<'a>(&'a self, fault: &'a Fault) -> &'a Fault {
+    pub(crate) fn explain<'a>(&'a self, fault: &'a Fault) -> &'a Fault {
         match fault {
             Fault::Lost(quinn::ConnectionError::LocallyClosed) => self.cause().unwrap_or(fault),
             _ => fault,

@@ -2,12 +2,12 @@
 
 use quinn::{ConnectionError as Lost, ReadError, VarInt, WriteError};
 
-use super::code::Code;
 use crate::error::{ConnectionError, ExchangeError, Retry};
+use crate::http3::code::Code;
 
 /// What went wrong.
 #[derive(Clone, Debug)]
-pub(super) enum Fault {
+pub(crate) enum Fault {
     /// The peer broke a rule that ends the connection (RFC 9114 §8).
     Connection(Code, String),
     /// The peer broke a rule that ends one exchange.
@@ -22,7 +22,7 @@ pub(super) enum Fault {
 
 impl Fault {
     /// What this side does to the stream for it.
-    pub(super) fn code(&self) -> Code {
+    pub(crate) fn code(&self) -> Code {
         match self {
             Self::Connection(code, _) | Self::Stream(code, _) => *code,
             Self::Ended(_) | Self::Lost(_) | Self::Slow(_) => Code::REQUEST_CANCELLED,
@@ -30,7 +30,7 @@ impl Fault {
     }
 
     /// What it means for a request on a stream that the peer will process, or will not (`above_goaway`).
-    pub(super) fn to_exchange_error(&self, above_goaway: bool) -> ExchangeError {
+    pub(crate) fn to_exchange_error(&self, above_goaway: bool) -> ExchangeError {
         let retry = match self {
             _ if above_goaway => Retry::Always,
             Self::Ended(Code::REQUEST_REJECTED) => Retry::Always,
@@ -43,7 +43,7 @@ impl Fault {
     }
 
     /// What it means for the connection.
-    pub(super) fn to_connection_error(&self) -> ConnectionError {
+    pub(crate) fn to_connection_error(&self) -> ConnectionError {
         let abuse = matches!(self, Self::Connection(Code::EXCESSIVE_LOAD, _));
         ConnectionError::Http3 {
             why: self.to_string(),
@@ -108,7 +108,7 @@ impl From<WriteError> for Fault {
 }
 
 /// Whether a connection ended as connections do: closed without a complaint, or forgotten by a silent peer.
-pub(super) fn is_graceful(lost: &Lost) -> bool {
+pub(crate) fn is_graceful(lost: &Lost) -> bool {
     match lost {
         // Some close QUIC itself, with its own zero, when they mean that all is well.
         Lost::ApplicationClosed(close) => {

@@ -9,7 +9,7 @@ use crate::latch::Latch;
 
 /// Where the server stops. Clones are the same.
 #[derive(Clone, Debug)]
-pub(super) struct Goaway(Arc<Mutex<State>>);
+pub(crate) struct Goaway(Arc<Mutex<State>>);
 
 #[derive(Debug)]
 struct State {
@@ -21,7 +21,7 @@ struct State {
 
 impl Goaway {
     /// Nothing was said.
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self(Arc::new(Mutex::new(State {
             first_rejected: u64::MAX,
             change: Latch::new(),
@@ -33,7 +33,7 @@ impl Goaway {
     }
 
     /// GOAWAY came with `id`.
-    pub(super) fn handle(&self, id: u64) {
+    pub(crate) fn handle(&self, id: u64) {
         let changed = {
             let mut state = self.lock();
             state.first_rejected = id;
@@ -43,18 +43,18 @@ impl Goaway {
     }
 
     /// Whether it came at all: nothing new may be asked then.
-    pub(super) fn is_received(&self) -> bool {
+    pub(crate) fn is_received(&self) -> bool {
         self.rejects(u64::MAX - 1)
     }
 
     /// Whether the request on stream `id` is none that the server looks at.
-    pub(super) fn rejects(&self, id: u64) -> bool {
+    pub(crate) fn rejects(&self, id: u64) -> bool {
         self.lock().first_rejected <= id
     }
 
     /// Completes when the request on stream `id` is known to be none that the server looks at; without a stream it is
     /// at the first GOAWAY.
-    pub(super) async fn rejected(self, id: Option<u64>) {
+    pub(crate) async fn rejected(self, id: Option<u64>) {
         loop {
             let change = {
                 let state = self.lock();

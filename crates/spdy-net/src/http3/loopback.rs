@@ -4,17 +4,16 @@ use std::net::{Ipv4Addr, SocketAddr};
 
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 
-use crate::connection::ClientOptions;
 use crate::network::{Network, SystemNetwork};
+use crate::options::{ClientOptions, ServerOptions};
 use crate::protocol::Protocol;
 use crate::quic::{QuicConnection, QuicEndpoint, connect};
-use crate::serve::ServerOptions;
 use crate::tls::certificates::{KeyKind, LocalCa};
 use crate::tls::verify::Trust;
 use crate::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
 
 /// A client's end, and a server's.
-pub(super) async fn pair() -> (QuicConnection, quinn::Connection) {
+pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
     let quiet = TlsOptions {
         key_log: KeyLogTarget::Disabled,
         ..TlsOptions::default()

@@ -1,40 +1,38 @@
 //! HTTP/3 on both sides, over quinn's QUIC (RFC 9114, RFC 9204, RFC 9218).
 //!
 //! ```text
-//!   client.rs                      server.rs            an exchange a stream, both directions of it
-//!      |  opening.rs: whose turn      |                 goaway.rs: who need not wait any more
-//!   sending.rs, receiving.rs       the same             bodies, heads, trailers; RESET_STREAM, STOP_SENDING (room.rs)
-//!   closer.rs                      the same             ends the connection for a fault, and remembers which
-//!      |  fields.rs, qpack.rs         |                 heads <-> fields <-> header blocks
-//!      |  frame.rs                    |                 frames <-> bytes of a stream
-//!   control.rs                     the same             SETTINGS, GOAWAY, PRIORITY_UPDATE, each side's own stream
-//!                                  floods.rs            what costs more than it brings
+//!   client.rs                         server.rs         an exchange a stream, both directions of it
+//!      |  quinn_shims/stream_open_queue.rs: the order   |  goaway.rs: requests that will not be processed
+//!   body/send.rs, body/receive.rs     the same          bodies, heads, trailers; RESET_STREAM, STOP_SENDING
+//!      |                                 |              (quinn_shims/send_budget.rs: the order of bodies)
+//!   closer.rs                         the same          ends the connection for a fault, and remembers which
+//!      |  fields/                        |              heads <-> fields <-> header blocks
+//!      |  frame/                         |              frames <-> bytes of a stream
+//!   control/                          the same          SETTINGS, GOAWAY, PRIORITY_UPDATE, each side's own stream
+//!                                     flood_budget.rs   limits frames and streams that cost more than they carry
 //! ```
 //!
-//! Streams, windows, recovery and TLS are QUIC's (`quic.rs`). The layer on top is our own, because the one there is
+//! Streams, windows, recovery and TLS are QUIC's (`quic/`). The layer on top is our own, because the one there is
 //! (the h3 crate, 0.0.8) takes header blocks of any length a peer announces, shuts down off by one, and has no way
 //! to QUIC's priorities; it is a peer in the tests instead.
 //!
 //! What is not here: pushes, 0-RTT, a dynamic table for header blocks, and WebTransport.
 
-mod bell;
+mod body;
 pub(crate) mod client;
 mod closer;
 pub(crate) mod code;
-pub(crate) mod control;
-pub mod door;
+mod control;
 mod fault;
 mod fields;
-mod floods;
+mod flood_budget;
 mod frame;
+pub mod fuzz_api;
 mod goaway;
 #[cfg(test)]
 mod loopback;
-mod opening;
-mod qpack;
-mod receiving;
-mod room;
-mod sending;
+mod priority_updates;
+mod quinn_shims;
+mod role;
 pub(crate) mod server;
-mod static_table;
-mod watch;
+mod stream_observer;

@@ -8,12 +8,11 @@
 //! An exchange is open until the client has acknowledged the last byte of its answer: a connection that is closed
 //! takes with it what is under way.
 
-use std::collections::BTreeMap;
 use std::future::poll_fn;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 use std::time::Duration;
 
 use futures_util::StreamExt;
@@ -21,100 +20,41 @@ use futures_util::future::{Either, select};
 use futures_util::stream::FuturesUnordered;
 use http::{Method, Request, Response};
 use http_body::Body as _;
-use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_frame::priority::Priority;
 use tokio::sync::oneshot;
 
-use super::closer::Closer;
-use super::code::Code;
-use super::control::{self, ControlEvent, Role};
-use super::fault::{Fault, is_graceful};
-use super::fields;
-use super::floods::FloodBudget;
-use super::frame::{FrameReader, StreamKind};
-use super::receiving::{Http3Body, head};
-use super::room::SendBudget;
-use super::sending::SendingStream;
-use crate::connection::drop_connection_headers;
 use crate::error::ConnectionError;
 use crate::handler::{Handler, RequestInfo};
+use crate::head::connection_headers::drop_connection_headers;
+use crate::http3::body::receive::{Http3Body, head};
+use crate::http3::body::send::SendingStream;
+use crate::http3::closer::Closer;
+use crate::http3::code::Code;
+use crate::http3::control::{self, ControlEvent};
+use crate::http3::fault::{Fault, is_graceful};
+use crate::http3::fields;
+use crate::http3::flood_budget::FloodBudget;
+use crate::http3::frame::{FrameReader, StreamKind};
+use crate::http3::priority_updates::{NEXT_STREAM, PriorityUpdates};
+use crate::http3::quinn_shims::send_budget::SendBudget;
+use crate::http3::role::Role;
 use crate::interim::continue_on_read;
 use crate::interim::early_hints::EarlyHints;
 use crate::limit::ConnectionLimit;
+use crate::options::ServerOptions;
+use crate::priority::{HttpPriority, PRIORITY_HEADER};
 use crate::protocol::Protocol;
 use crate::quic::SEND_WINDOW_BYTES;
-use crate::serve::{ServeContext, ServerOptions};
-use crate::shims::write_scheduler::{HttpPriority, PRIORITY_HEADER};
+use crate::serve_context::ServeContext;
 use crate::timing::idle::IdleTracker;
 use crate::timing::progress_timeout::ProgressTimeout;
 
-/// Priorities that are told before the streams they are for; past it those of the last streams go.
-const MAX_EARLY_PRIORITIES: usize = 256;
 /// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
 const DRAIN_RTTS: u32 = 2;
 /// And how long at most: a client makes its round trips as long as it likes, and keeps a place meanwhile.
 const MAX_DRAIN: Duration = Duration::from_secs(3);
-/// Streams of requests count in fours (RFC 9000 §2.1).
-const NEXT_STREAM: u64 = 4;
-
-/// What PRIORITY_UPDATE said. Clones are the same.
-#[derive(Clone, Default)]
-struct PriorityUpdates(Arc<Mutex<PriorityState>>);
-
-#[derive(Default)]
-struct PriorityState {
-    /// Streams from this one on have not begun.
-    next: u64,
-    updates: BTreeMap<u64, HttpPriority>,
-    /// Who is to hear of it, by stream, from its beginning to its end.
-    open: BTreeMap<u64, Waker>,
-}
-
-impl PriorityUpdates {
-    fn lock(&self) -> MutexGuard<'_, PriorityState> {
-        self.0.lock()
-    }
-
-    fn update(&self, id: u64, precedence: HttpPriority) {
-        let mut told = self.lock();
-        match told.open.get(&id) {
-            Some(waker) => waker.wake_by_ref(),
-            None if id < told.next => return, // it is over
-            None => {}
-        }
-        told.updates.insert(id, precedence);
-        if told.updates.range(told.next..).count() > MAX_EARLY_PRIORITIES {
-            told.updates.pop_last(); // it will be wanted last
-        }
-    }
-
-    fn begin(&self, id: u64) {
-        let mut told = self.lock();
-        told.next = id + NEXT_STREAM;
-        told.open.insert(id, Waker::noop().clone());
-    }
-
-    fn of(&self, id: u64) -> Option<HttpPriority> {
-        self.lock().updates.get(&id).copied()
-    }
-
-    /// The same, and wakes when there is another.
-    fn poll_of(&self, id: u64, cx: &mut Context<'_>) -> Option<HttpPriority> {
-        let mut told = self.lock();
-        if let Some(waker) = told.open.get_mut(&id) {
-            waker.clone_from(cx.waker());
-        }
-        told.updates.get(&id).copied()
-    }
-
-    fn forget(&self, id: u64) {
-        let mut told = self.lock();
-        told.updates.remove(&id);
-        told.open.remove(&id);
-    }
-}
 
 /// Serves a connection whose handshake is done until it ends.
 pub(crate) async fn serve(
@@ -151,7 +91,7 @@ pub(crate) async fn serve(
         connection.clone(),
         |it| async { Some((it.accept_bi().await, it)) },
     ));
-    let idle = IdleTracker::start(runtime.clone(), options.idle_timeout);
+    let idle = IdleTracker::start(runtime.clone(), options.timeouts.idle_timeout);
     let mut expired = Box::pin(idle.expired());
     let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
     let mut parting = None;
@@ -316,7 +256,7 @@ impl ExchangeContext {
         frames: &mut FrameReader,
         sending: &mut SendingStream,
     ) -> Result<ParsedRequest, Fault> {
-        let (runtime, patience) = (&self.runtime, self.options.head_timeout);
+        let (runtime, patience) = (&self.runtime, self.options.timeouts.head_timeout);
         let deadline = runtime.sleep_until(runtime.now() + patience);
         let most = self.options.max_head_bytes;
         let reading = Box::pin(head(frames, Role::Server, most, None));
@@ -372,7 +312,7 @@ impl ExchangeContext {
         let max_head_bytes = self.options.max_head_bytes;
         let received = Http3Body::new(frames, self.closer.clone(), max_head_bytes, len, ());
         let body = Body::wrap(received.check_empty());
-        let (early, mut interim) = EarlyHints::over_http3();
+        let (early, mut interim) = EarlyHints::queue();
         let body = continue_on_read::send_continue_on_read(body, &head.headers, &early);
         head.extensions.insert(early);
         let mut answered = self.handler.answer(Request::from_parts(head, body));
@@ -451,56 +391,4 @@ struct ParsedRequest {
     /// What the head says of the body's length.
     len: Option<u64>,
     priority: HttpPriority,
-}
-
-#[cfg(test)]
-mod tests {
-    use std::sync::atomic::{AtomicBool, Ordering};
-    use std::task::Wake;
-
-    use super::*;
-
-    #[derive(Default)]
-    struct Heard(AtomicBool);
-
-    impl Wake for Heard {
-        fn wake(self: Arc<Self>) {
-            self.0.store(true, Ordering::Relaxed);
-        }
-    }
-
-    const URGENT: HttpPriority = HttpPriority {
-        urgency: 1,
-        incremental: false,
-    };
-
-    #[test]
-    fn of_too_many_early_priorities_the_last_streams_are_dropped() {
-        let priorities = PriorityUpdates::default();
-        let last = MAX_EARLY_PRIORITIES as u64 * NEXT_STREAM;
-        let ids = (0..=MAX_EARLY_PRIORITIES as u64).map(|nth| nth * NEXT_STREAM);
-        ids.rev().for_each(|id| priorities.update(id, URGENT));
-        assert_eq!(priorities.of(last), None);
-        assert_eq!(priorities.of(0), Some(URGENT));
-        assert_eq!(priorities.lock().updates.len(), MAX_EARLY_PRIORITIES);
-    }
-
-    #[test]
-    fn priority_updates_reach_open_streams_only() {
-        let priorities = PriorityUpdates::default();
-        priorities.begin(0);
-        let heard = Arc::new(Heard::default());
-        let waker = Waker::from(heard.clone());
-        assert_eq!(
-            priorities.poll_of(0, &mut Context::from_waker(&waker)),
-            None
-        );
-        priorities.update(0, URGENT);
-        assert!(heard.0.load(Ordering::Relaxed));
-        assert_eq!(priorities.of(0), Some(URGENT));
-        priorities.forget(0);
-        priorities.update(0, URGENT);
-        assert_eq!(priorities.of(0), None);
-        assert!(priorities.lock().updates.is_empty());
-    }
 }

@@ -3,40 +3,43 @@
 //! Over HTTP/2 and HTTP/3 alone. SPDY has no interim answers, its hints stand in the head of the answer; over HTTP/1.1 hyper has
 //! no call for it, and browsers do not look for them there.
 
+use std::fmt;
+use std::sync::Arc;
+
 use http::{Extensions, HeaderMap, Response, StatusCode};
 use tokio::sync::mpsc;
 
-use crate::http2::push::ResponseSender;
-
 /// Tells a client what it will need. To be used before the [`Handler`](crate::handler::Handler) gives the answer.
 #[derive(Clone)]
-pub struct EarlyHints(HintSender);
+pub struct EarlyHints(Arc<dyn InterimSender>);
 
-#[derive(Clone)]
-enum HintSender {
-    Http2(ResponseSender),
-    Http3(mpsc::UnboundedSender<Response<()>>),
+/// Sends the 1xx heads of one request by one protocol.
+pub(crate) trait InterimSender: Send + Sync {
+    /// Sends `head`; `false` if the response was sent already, or the client left.
+    fn send_interim(&self, head: Response<()>) -> bool;
 }
 
-impl std::fmt::Debug for EarlyHints {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let over = match self.0 {
-            HintSender::Http2(_) => "Http2",
-            HintSender::Http3(_) => "Http3",
-        };
-        f.debug_tuple("EarlyHints").field(&over).finish()
+impl InterimSender for mpsc::UnboundedSender<Response<()>> {
+    fn send_interim(&self, head: Response<()>) -> bool {
+        self.send(head).is_ok()
+    }
+}
+
+impl fmt::Debug for EarlyHints {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("EarlyHints").finish_non_exhaustive()
     }
 }
 
 impl EarlyHints {
-    pub(crate) fn over_http2(respond: ResponseSender) -> Self {
-        Self(HintSender::Http2(respond))
+    pub(crate) fn new(sender: impl InterimSender + 'static) -> Self {
+        Self(Arc::new(sender))
     }
 
-    /// Those of one request over HTTP/3, and where their heads are to be taken from.
-    pub(crate) fn over_http3() -> (Self, mpsc::UnboundedReceiver<Response<()>>) {
+    /// Early hints of one request that are queued, and the receiver of their heads.
+    pub(crate) fn queue() -> (Self, mpsc::UnboundedReceiver<Response<()>>) {
         let (sender, heads) = mpsc::unbounded_channel();
-        (Self(HintSender::Http3(sender)), heads)
+        (Self::new(sender), heads)
     }
 
     /// The way that came with a request; `None` where there is none.
@@ -58,9 +61,6 @@ impl EarlyHints {
     fn send_interim(&self, status: StatusCode, fields: HeaderMap) -> bool {
         let mut head = Response::new(());
         (*head.status_mut(), *head.headers_mut()) = (status, fields);
-        match &self.0 {
-            HintSender::Http2(respond) => respond.send_interim(head),
-            HintSender::Http3(heads) => heads.send(head).is_ok(),
-        }
+        self.0.send_interim(head)
     }
 }

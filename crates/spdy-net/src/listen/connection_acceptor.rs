@@ -22,7 +22,7 @@ use crate::listen::proxy_protocol::{self, ProxyHeaderError, ProxyHeaderInfo};
 use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies, TrustedProxies};
 use crate::log_throttle::LogThrottle;
 use crate::network::BoxIo;
-use crate::serve::FIRST_REQUEST_GRACE;
+use crate::serve_context::FIRST_REQUEST_GRACE;
 
 /// Who lets in what a listener accepts.
 pub(crate) struct ConnectionAcceptor<F> {

@@ -14,8 +14,8 @@ use crate::listen::connection_acceptor::admit;
 use crate::listen::open_connections::OpenConnections;
 use crate::listen::trusted_proxies::ClientInfo;
 use crate::network::{DatagramSocket, Network, SystemNetwork};
+use crate::options::ServerOptions;
 use crate::quic::{QuicEndpoint, QuicIncoming};
-use crate::serve::ServerOptions;
 use crate::tls::ServerTls;
 
 /// Connections of a listener up to which a client is believed its address, where there is room and the address has

@@ -110,7 +110,7 @@ impl Listener {
     /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
     /// drops them. One that waits for a place then has the first that is free. What `serve` says of its peer is
     /// remembered of the caller's address; the [`ConnectionSlot`] is for `ServerOptions::seat`, and what the
-    /// `Caller` came over for [`ServerOptions::is_tls`](crate::serve::ServerOptions::is_tls).
+    /// `Caller` came over for [`ServerOptions::is_tls`](crate::options::ServerOptions::is_tls).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
         F: Fn(BoxIo, ClientInfo, ConnectionSlot) -> S + Send + Sync + 'static,

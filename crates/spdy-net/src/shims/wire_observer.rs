@@ -10,48 +10,15 @@
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
 use spdy_session::observe::Direction;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
+use crate::header_bytes::HeaderByteCounters;
 use crate::network::BoxIo;
 use crate::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, TapEvent};
-
-/// Header bytes on the wire, in the client's view.
-#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
-pub struct HeaderBytes {
-    /// Of requests.
-    pub sent: u64,
-    /// Of responses.
-    pub received: u64,
-}
-
-/// Counters that a watch adds to and anyone reads.
-#[derive(Debug, Default)]
-pub(crate) struct HeaderByteCounters {
-    sent: AtomicU64,
-    received: AtomicU64,
-}
-
-impl HeaderByteCounters {
-    pub(crate) fn add(&self, direction: Direction, bytes: usize) {
-        let counter = match direction {
-            Direction::Sent => &self.sent,
-            Direction::Received => &self.received,
-        };
-        counter.fetch_add(bytes as u64, Ordering::Relaxed);
-    }
-
-    pub(crate) fn read(&self) -> HeaderBytes {
-        HeaderBytes {
-            sent: self.sent.load(Ordering::Relaxed),
-            received: self.received.load(Ordering::Relaxed),
-        }
-    }
-}
 
 /// Is shown every byte, in order, each direction by itself.
 pub(crate) trait ByteObserver: Send + Unpin {
@@ -378,6 +345,7 @@ impl ByteObserver for Http2HeaderCounter {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::header_bytes::HeaderBytes;
 
     fn pieces(bytes: &[u8], len: usize) -> impl Iterator<Item = &[u8]> {
         bytes.chunks(len)

@@ -2,22 +2,15 @@
 //! request's body, and how slow either may be.
 
 use std::io;
-use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body::{Frame, SizeHint};
-use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use crate::connection::ClientOptions;
 use crate::limit::{ConnectionLimit, LimitHits};
-use crate::network::BoxIo;
-use crate::serve::ServerOptions;
-use crate::shims::write_scheduler::{BlockReason, SendProgress};
+use crate::options::ServerOptions;
+use crate::timing::block_reason::{BlockReason, SendProgress};
 
 /// How slow a peer may be in one direction.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -61,8 +54,8 @@ impl ProgressTimeout {
         let stall = Self::new(
             runtime,
             ProgressDirection::PeerReceives,
-            options.write_timeout,
-            options.min_rate,
+            options.timeouts.write_timeout,
+            options.timeouts.min_rate,
         );
         stall.with_hits(options)
     }
@@ -77,8 +70,8 @@ impl ProgressTimeout {
         let stall = Self::new(
             runtime,
             ProgressDirection::PeerSends,
-            options.read_timeout,
-            options.min_rate,
+            options.timeouts.read_timeout,
+            options.timeouts.min_rate,
         );
         stall.with_hits(options)
     }
@@ -116,7 +109,7 @@ impl ProgressTimeout {
     }
 
     /// The peer could do nothing for so long, so far.
-    fn set_paused(&mut self, so_far: Duration) {
+    pub(super) fn set_paused(&mut self, so_far: Duration) {
         self.paused = so_far;
     }
 
@@ -189,7 +182,7 @@ impl ProgressTimeout {
     }
 
     /// `polled`, unless it is pending for too long. `moved` tells how much of it is progress.
-    fn guard<T>(
+    pub(super) fn guard<T>(
         &mut self,
         cx: &mut Context<'_>,
         polled: Poll<io::Result<T>>,
@@ -263,124 +256,4 @@ pub(crate) fn is_progress_timeout(error: &(dyn std::error::Error + 'static)) -> 
         inner.is_some_and(<dyn std::error::Error + Send + Sync>::is::<ProgressTimeoutError>)
     };
     std::iter::successors(Some(error), |error| error.source()).any(of_stall)
-}
-
-/// A connection whose writes fail when they stand still for too long.
-pub(crate) struct WriteTimeoutIo {
-    io: BoxIo,
-    stall: ProgressTimeout,
-}
-
-impl WriteTimeoutIo {
-    pub(crate) fn new(io: BoxIo, stall: ProgressTimeout) -> Self {
-        Self { io, stall }
-    }
-}
-
-/// A client's connection, whose writes fail when the server takes nothing for as long as `options` say, if they do.
-pub(crate) fn with_write_timeout(
-    io: BoxIo,
-    options: &ClientOptions,
-    runtime: &SharedRuntime,
-) -> BoxIo {
-    let Some(patience) = options.write_timeout else {
-        return io;
-    };
-    let stall = ProgressTimeout::for_upload(runtime.clone(), patience, options.min_rate);
-    Box::new(WriteTimeoutIo::new(io, stall))
-}
-
-impl AsyncRead for WriteTimeoutIo {
-    fn poll_read(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        into: &mut ReadBuf<'_>,
-    ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.io).poll_read(cx, into)
-    }
-}
-
-impl AsyncWrite for WriteTimeoutIo {
-    fn poll_write(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bytes: &[u8],
-    ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.io).poll_write(cx, bytes);
-        this.stall.guard(cx, polled, |written| *written)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        slices: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.io).poll_write_vectored(cx, slices);
-        this.stall.guard(cx, polled, |written| *written)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.io.is_write_vectored()
-    }
-
-    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.io).poll_flush(cx);
-        this.stall.guard(cx, polled, |()| 0)
-    }
-
-    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.io).poll_shutdown(cx);
-        this.stall.guard(cx, polled, |()| 0)
-    }
-}
-
-/// A request's body that fails when no data, or too little, comes for too long. Time in which no task reads it does not
-/// count.
-pub(crate) struct ReadTimeoutBody {
-    body: Body,
-    stall: ProgressTimeout,
-}
-
-impl ReadTimeoutBody {
-    pub(crate) fn new(body: Body, stall: ProgressTimeout) -> Self {
-        Self { body, stall }
-    }
-}
-
-impl http_body::Body for ReadTimeoutBody {
-    type Data = Bytes;
-    type Error = BoxError;
-
-    fn poll_frame(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
-        let this = &mut *self;
-        let polled = Pin::new(&mut this.body).poll_frame(cx);
-        this.stall.set_paused(this.body.backpressure_time());
-        if let Poll::Ready(frame) = &polled {
-            let data = frame
-                .as_ref()
-                .and_then(|frame| frame.as_ref().ok()?.data_ref());
-            this.stall.moved(data.map_or(0, Bytes::len));
-            return polled;
-        }
-        let Poll::Ready(error) = this.stall.poll(cx) else {
-            return Poll::Pending;
-        };
-        this.body = Body::empty(); // what it came on is let go
-        Poll::Ready(Some(Err(error.into())))
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
-    }
 }

@@ -13,8 +13,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use rcgen::{
     BasicConstraints, CertificateParams, DistinguishedName, DnType, ExtendedKeyUsagePurpose, IsCa,
     Issuer, KeyPair, KeyUsagePurpose, SanType,
@@ -150,7 +149,7 @@ impl Identity {
 
 /// DER as text (RFC 7468).
 fn pem(label: &str, der: &[u8]) -> String {
-    let text = STANDARD.encode(der);
+    let text = BASE64.encode(der);
     let mut lines = String::new();
     for line in text.as_bytes().chunks(64) {
         lines.push_str(std::str::from_utf8(line).expect("base64 is ASCII"));

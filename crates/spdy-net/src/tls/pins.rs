@@ -3,8 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use rustls::pki_types::CertificateDer;
 use rustls::server::ParsedCertificate;
 use sha2::{Digest, Sha256};
@@ -37,7 +36,7 @@ impl FromStr for Pin {
 
     fn from_str(text: &str) -> Result<Self, TlsSetupError> {
         text.strip_prefix(PREFIX)
-            .and_then(|base64| STANDARD.decode(base64).ok())
+            .and_then(|base64| BASE64.decode(base64.as_bytes()).ok())
             .and_then(|bytes| bytes.try_into().ok())
             .map(Self)
             .ok_or_else(|| TlsSetupError::Pin(text.to_owned()))
@@ -46,7 +45,7 @@ impl FromStr for Pin {
 
 impl fmt::Display for Pin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{PREFIX}{}", STANDARD.encode(self.0))
+        write!(f, "{PREFIX}{}", BASE64.encode(&self.0))
     }
 }
 
@@ -68,7 +67,7 @@ mod tests {
 
     #[test]
     fn an_invalid_pin_is_an_error() {
-        let short = format!("sha256//{}", STANDARD.encode([0; 31]));
+        let short = format!("sha256//{}", BASE64.encode(&[0; 31]));
         for text in ["", "sha256/AAAA", "sha1//AAAA", "sha256//!", &short] {
             assert!(text.parse::<Pin>().is_err(), "{text:?}");
         }

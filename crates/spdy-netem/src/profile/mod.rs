@@ -18,11 +18,12 @@
 
 mod error;
 mod named;
+mod network_profile;
 mod parse;
 mod print;
 mod value;
 
 pub use error::ProfileError;
 pub use named::{TEMPLATES, named, names};
-pub use parse::Profile;
+pub use network_profile::Profile;
 pub use value::Era;

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::parse::Profile;
+use super::network_profile::Profile;
 use super::value::{Era, rate_bps, time};
 use crate::path::{PathConfig, Topology};
 use crate::queue::QueueLimit;

@@ -5,42 +5,15 @@ use std::str::FromStr;
 
 use super::error::{ProfileError, nearest};
 use super::named::{named, names};
+use super::network_profile::Profile;
 use super::value::{self, Era};
 use crate::loss::{LossModel, Probability};
 use crate::path::{PathConfig, Topology};
-use crate::tcp::TcpConfig;
 
 /// Largest number of passes.
 const MAX_PASSES: u32 = 16;
 /// Largest initial window, segments.
 const MAX_INITIAL_WINDOW: u32 = 1_000;
-
-/// A network: the path, and the TCP of both its ends.
-#[derive(Clone, Debug, PartialEq)]
-pub struct Profile {
-    /// The name it was called by, if settings did not change it.
-    pub name: Option<String>,
-    /// Where its numbers come from.
-    pub source: &'static str,
-    /// The path.
-    pub path: PathConfig,
-    /// The era of both ends.
-    pub era: Era,
-    /// Initial window in segments, if not the era's.
-    pub initial_window: Option<u32>,
-}
-
-impl Profile {
-    /// The TCP of both ends.
-    #[must_use]
-    pub const fn tcp(&self) -> TcpConfig {
-        let mut config = self.era.config();
-        if let Some(segments) = self.initial_window {
-            config.initial_window_segments = segments;
-        }
-        config
-    }
-}
 
 const KEYS: [&str; 16] = [
     "down",

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use super::parse::Profile;
+use super::network_profile::Profile;
 use super::value::{Era, print_time};
 use crate::loss::{LossModel, Probability};
 use crate::path::Topology;

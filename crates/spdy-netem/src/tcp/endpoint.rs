@@ -6,14 +6,14 @@ use std::time::Duration;
 use bytes::Bytes;
 use spdy_clock::Instant;
 
-use super::ack::clock_ms;
 use super::config::TcpConfig;
 use super::handshake::{FALLBACK_RTO, Handshake, SynTimeout};
-use super::receiver::Receiver;
-use super::sender::{Fin, Sender};
+use super::receive::receiver::Receiver;
+use super::recovery::ack::clock_ms;
+use super::send::sender::{Fin, Sender};
+use super::send::transmit::OutgoingSegment;
 use super::state::State;
 use super::stats::TcpStats;
-use super::transmit::OutgoingSegment;
 use crate::segment::{
     Flags, HEADERS_LEN_BYTES, MAX_SACK_BLOCKS, MSS_BYTES, MTU_BYTES, SackBlocks, Segment,
     SynOptions, TIMESTAMPS_LEN_BYTES, Timestamps,

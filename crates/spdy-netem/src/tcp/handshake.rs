@@ -14,8 +14,8 @@ use std::time::Duration;
 
 use spdy_clock::Instant;
 
-use super::ack::clock_ms;
 use super::config::TcpConfig;
+use super::recovery::ack::clock_ms;
 use crate::segment::{Segment, SynOptions};
 
 /// Timeout for data when the SYN was repeated and nothing could be timed (RFC 6298 §5.7).

@@ -3,14 +3,17 @@
 //! ```text
 //!           write, close                          read
 //!                |                                  ^
-//!  endpoint      v                                  |        states, the doors, what goes next
+//!  endpoint      v                                  |        states, the public methods, what goes next
 //!  ---------------------------------------------------------
-//!  sender    send_buffer -> scoreboard          reassembly     receiver
-//!            cwnd, cubic, reno, hystart         delayed_ack
-//!            ack -> recovery, rack, undo        receive_window
-//!            timers: rto, tlp, rack, persist    autotune
+//!  send/                                        receive/
+//!    sender, send_buffer, scoreboard              receiver
+//!    transmit, persist                            reassembly
+//!  recovery/                                      delayed_ack
+//!    ack -> sack, rack, fast_recovery, undo       autotune
+//!    timers: rto, tlp
+//!  congestion/
+//!    window, algorithm: cubic, hystart
 //!  ---------------------------------------------------------
-//!                |                                  ^
 //!                v  poll_transmit    handle_segment |
 //! ```
 //!
@@ -22,34 +25,19 @@
 //! discovery, TCP Fast Open, pacing, segmentation offload, autocorking, Nagle's algorithm (always
 //! off), compressed SACKs, keep-alive, and the minute of TIME_WAIT (an endpoint there answers, but
 //! holds no timer).
+//!
+//! The methods of `Sender` stand in ten files, in the order of Linux's `tcp_input.c`: each file is one of its
+//! mechanisms, and all of them work on the same state.
 
-mod ack;
-mod autotune;
 mod config;
 mod congestion;
-mod cubic;
-mod cwnd;
-mod delayed_ack;
 mod endpoint;
 mod handshake;
-mod hystart;
-mod persist;
-mod rack;
-mod reassembly;
-mod receiver;
+mod receive;
 mod recovery;
-mod reno;
-mod rto;
-mod rtt;
-mod sacked;
-mod scoreboard;
-mod send_buffer;
-mod sender;
+mod send;
 mod state;
 mod stats;
-mod tlp;
-mod transmit;
-mod undo;
 
 pub use config::{CongestionControl, LossDetection, TcpConfig};
 pub use endpoint::Tcp;

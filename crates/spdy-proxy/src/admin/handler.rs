@@ -1,5 +1,5 @@
 //! The operator's listener: metrics for every client that reaches it, reports of pages and purges for those with the token. A request
-//! must name an address, `localhost` or a configured host (`spdy-net/allowed_hosts.rs`).
+//! must name an address, `localhost` or a configured host (`spdy-net/listen/allowed_hosts.rs`).
 //!
 //! ```text
 //! GET  /metrics                                   OpenMetrics
@@ -18,7 +18,7 @@ use std::sync::Arc;
 
 use http::{Method, Request, Response, StatusCode, header};
 use parking_lot::RwLock;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
 use spdy_net::handler::Handler;
@@ -27,31 +27,13 @@ use tokio::sync::oneshot;
 use url::{Position, Url};
 
 use crate::admin::purge_jobs::{PurgeJob, PurgeJobs, PurgeResult, PurgeState};
-use crate::cache::purge::PurgeCount;
+use crate::cache::purge::{PurgeCount, PurgeRequest};
 use crate::proxy::Proxy;
 use crate::telemetry::page_reports::{PageSummary, Report};
 use crate::token::Token;
 
 /// The largest body of a purge, bytes.
 const MAX_BODY: usize = 16 * 1024;
-
-/// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct PurgeRequest {
-    /// One URL: all its variants.
-    pub url: Option<String>,
-    /// All URLs that begin so.
-    pub prefix: Option<String>,
-    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
-    pub tag: Option<String>,
-    /// A name of the site.
-    pub site: Option<String>,
-    /// They become stale, and stay.
-    pub soft: bool,
-    /// The answer is sent when the purge is complete.
-    pub wait: bool,
-}
 
 /// Writes the metrics as text, for a request.
 pub type MetricsHandler = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
@@ -151,7 +133,7 @@ impl Admin {
             // The client may have disconnected.
             let _ = over.send(done);
         };
-        self.proxy.runtime.spawn(Box::pin(settling));
+        self.proxy.clock.runtime.spawn(Box::pin(settling));
         if wanted.wait
             && let Ok(done) = ended.await
         {
@@ -168,11 +150,11 @@ impl Admin {
     /// Waits until a crash cannot undo the purges. Returns whether that is so for the disk, and whether the machines that share a tier can
     /// see them.
     async fn flush_purges(&self) -> (Option<bool>, Option<bool>) {
-        let gone = match self.proxy.disk() {
+        let gone = match self.proxy.cache.disk() {
             Some(disk) => Some(disk.flush_removals().await),
             None => None,
         };
-        let told = match self.proxy.shared() {
+        let told = match self.proxy.cache.shared() {
             Some(shared) => Some(shared.flush_purges().await),
             None => None,
         };
@@ -202,7 +184,7 @@ impl Admin {
         let mut pairs = url::form_urlencoded::parse(query.as_bytes());
         match (pairs.next(), pairs.next()) {
             (None, _) => json(&PageList {
-                pages: self.proxy.reports.list(),
+                pages: self.proxy.pages.reports.list(),
             }),
             (Some((key, url)), None) if key == "url" => match self.find_report(&url) {
                 Some(report) => json(&report),
@@ -220,10 +202,10 @@ impl Admin {
 
     /// The report of a page by its URL under any of its site's names and on any listener.
     fn find_report(&self, url: &str) -> Option<Report> {
-        let reports = &self.proxy.reports;
+        let reports = &self.proxy.pages.reports;
         reports.of(url).or_else(|| {
             let url = Url::parse(url).ok()?;
-            let sites = self.proxy.sites();
+            let sites = self.proxy.origins.sites();
             let site = sites.find(&url[Position::BeforeHost..Position::AfterPort])?;
             let rest = &url[Position::BeforePath..Position::AfterQuery];
             reports.of(&[site.rules.site_origin(), rest].concat())

@@ -1,4 +1,4 @@
-//! A stored body, lent to one reader piece by piece. The cache counts it while the reader reads (spdy-cache/store.rs), even after eviction.
+//! A stored body, lent to one reader piece by piece. The cache counts it while the reader reads (spdy-cache/tiers/memory_store.rs), even after eviction.
 //! So what slow readers hold is within the cache's limit.
 
 use std::collections::VecDeque;

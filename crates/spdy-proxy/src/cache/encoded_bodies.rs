@@ -19,9 +19,9 @@ use bytes::Bytes;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body as Coming;
 use spdy::runtime::SharedRuntime;
+use spdy_cache::body::ByteTally;
 use spdy_cache::body::{Body, BodyId};
 use spdy_cache::key::Key;
-use spdy_cache::tally::ByteTally;
 
 use crate::body::body_memory::BodyMemory;
 use crate::body::content_coding::{Coding, Encoder, encode};

@@ -7,9 +7,9 @@ use bytes::Bytes;
 use parking_lot::RwLock;
 use spdy_cache::body::{Body, BodyBuilder};
 use spdy_cache::key::Key;
-use spdy_cache::store::{Object, PurgeMode, Store, StoreConfig, StoreCounters};
+use spdy_cache::memory_store::{Object, PurgeMode, Store, StoreConfig, StoreCounters};
+use spdy_cache::purge_tags::PurgeTag;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::PurgeTag;
 
 /// A store behind a lock: hits share it.
 #[derive(Debug)]

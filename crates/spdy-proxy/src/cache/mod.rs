@@ -7,5 +7,6 @@ pub mod memory_store;
 pub(crate) mod negative_cache;
 pub(crate) mod public_response;
 pub mod purge;
+pub(crate) mod purge_log;
 pub(crate) mod shared_response;
-pub(crate) mod tiers;
+pub mod tiers;

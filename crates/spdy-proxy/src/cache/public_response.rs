@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName, header};
 use spdy_cache::lookup::Lookup;
-use spdy_cache::store::Object;
+use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 
 /// Request fields that a response may vary on and still be public: they describe a program, not a person.

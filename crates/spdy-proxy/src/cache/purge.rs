@@ -1,86 +1,48 @@
 //! Purges stored responses: because the operator requests it, or because a request changed them.
 
-use std::collections::VecDeque;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderMap, Uri, response};
-use parking_lot::{Mutex, MutexGuard};
+use serde::Deserialize;
 use spdy_cache::invalidate::{invalidated_by, is_safe};
 use spdy_cache::key::{Key, KeyParts, Scope};
-use spdy_cache::shared::{PurgeTarget, PurgeVersion};
-use spdy_cache::store::PurgeMode;
-use spdy_cache::tags::{PurgeTag, invalidated_groups};
+use spdy_cache::memory_store::PurgeMode;
+use spdy_cache::purge_tags::{PurgeTag, invalidated_groups};
+use spdy_cache::shared_tier::PurgeTarget;
 use spdy_rewrite::reference::integrity;
 
-use crate::admin::handler;
 use crate::cache::shared_response::CoalesceKey;
-use crate::proxy::Proxy;
+use crate::cache::tiers::Cache;
 use crate::request::proxy_request::ProxyRequest;
 use crate::sites::site_table::{Site, Sites};
+
+/// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct PurgeRequest {
+    /// One URL: all its variants.
+    pub url: Option<String>,
+    /// All URLs that begin so.
+    pub prefix: Option<String>,
+    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
+    pub tag: Option<String>,
+    /// A name of the site.
+    pub site: Option<String>,
+    /// They become stale, and stay.
+    pub soft: bool,
+    /// The answer is sent when the purge is complete.
+    pub wait: bool,
+}
 
 /// How many objects a purge meant.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PurgeCount(pub usize);
 
-/// The state of purges when a fetch begins.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct PurgeSnapshot {
-    /// The count of purges in this process.
-    pub(crate) purges: u64,
-    /// The purge version of the shared tier.
-    pub(crate) mark: PurgeVersion,
-}
-
 /// Most groups that one response may invalidate; with more, its whole origin is purged (RFC 9875 §2.1 requires at least 32).
 const MAX_GROUPS: usize = 32;
-/// Purges that are remembered. A response is not stored if its fetch began before all of them.
-const MAX_PURGES: usize = 1024;
 
-/// The last purges: a fetch that began before one of them must not store again what it removed.
-#[derive(Debug, Default)]
-pub(crate) struct PurgeLog(Mutex<PurgeLogState>);
-
-#[derive(Debug, Default)]
-struct PurgeLogState {
-    /// All purges so far.
-    count: u64,
-    /// For each recent purge: the prefix of its keys, or of the keys that can have its tag.
-    last: VecDeque<Vec<u8>>,
-}
-
-impl PurgeLog {
-    /// The count of purges so far.
-    pub(crate) fn now(&self) -> u64 {
-        self.lock().count
-    }
-
-    /// Whether a purge after count `since` matched `key`, or may have.
-    pub(crate) fn purged_since(&self, key: &Key, since: u64) -> bool {
-        let log = self.lock();
-        let passed = usize::try_from(log.count - since).unwrap_or(usize::MAX);
-        if passed > log.last.len() {
-            return true;
-        }
-        let mut last = log.last.iter().rev().take(passed);
-        last.any(|prefix| key.as_bytes().starts_with(prefix))
-    }
-
-    fn record(&self, prefix: Vec<u8>) {
-        let mut log = self.lock();
-        log.count += 1;
-        log.last.push_back(prefix);
-        if log.last.len() > MAX_PURGES {
-            log.last.pop_front();
-        }
-    }
-
-    fn lock(&self) -> MutexGuard<'_, PurgeLogState> {
-        self.0.lock()
-    }
-}
-
-impl Proxy {
+impl Cache {
     /// Purges memory and disk. Gives the number of objects purged in memory.
     fn purge_local(&self, meant: &PurgeTarget, how: PurgeMode) -> usize {
         let count = match meant {
@@ -100,19 +62,19 @@ impl Proxy {
             }
         };
         if count > 0 {
-            self.prefetcher.seen.clear();
+            self.purge_observer.forget_stored();
         }
         count
     }
 
     /// Requests that come now do not use pending fetches, negative entries or backoff of keys that begin with `prefix`.
     fn purge_derived(&self, prefix: &[u8]) {
-        self.purges.record(prefix.to_vec());
+        self.purge_log.record(prefix.to_vec());
         let first = CoalesceKey::of(&Key::range_start(Bytes::copy_from_slice(prefix)));
         self.coalescer
-            .detach_from(&first, |berth| berth.key().as_bytes().starts_with(prefix));
+            .detach_from(&first, |key| key.key().as_bytes().starts_with(prefix));
         self.negative.purge(prefix);
-        self.prefetcher.backoff.purge(prefix);
+        self.purge_observer.forget_prefix(prefix);
     }
 
     /// Purges `meant` in every tier, for all machines that share one. Gives the number of objects purged in memory here.
@@ -140,7 +102,7 @@ impl Proxy {
     /// Applies a purge of another machine that shares the tier. If it is `soft`, the objects become stale.
     pub fn apply_remote_purge(&self, meant: &PurgeTarget, soft: bool) {
         let how = match soft {
-            true => PurgeMode::Soft(self.wall_now()),
+            true => PurgeMode::Soft(self.clock.wall_now()),
             false => PurgeMode::Hard,
         };
         let count = self.purge_local(meant, how);
@@ -194,17 +156,16 @@ impl Proxy {
         }
     }
 
-    /// Purges what the operator requests.
+    /// Purges what the operator requests of `sites`.
     ///
     /// # Errors
     ///
     /// What is wrong with the request.
-    pub fn purge(&self, wish: &handler::PurgeRequest) -> Result<PurgeCount, String> {
+    pub fn purge(&self, sites: &Sites, wish: &PurgeRequest) -> Result<PurgeCount, String> {
         let how = match wish.soft {
-            true => PurgeMode::Soft(self.wall_now()),
+            true => PurgeMode::Soft(self.clock.wall_now()),
             false => PurgeMode::Hard,
         };
-        let sites = self.sites();
         let of_site = match &wish.site {
             Some(name) => {
                 let site = sites.find(name).cloned();
@@ -214,10 +175,10 @@ impl Proxy {
         };
         let count = match (&wish.url, &wish.prefix, &wish.tag, &of_site) {
             (Some(url), None, None, _) => {
-                self.purge_url(&sites, of_site.as_ref(), url, how, true)?
+                self.purge_url(sites, of_site.as_ref(), url, how, true)?
             }
             (None, Some(url), None, _) => {
-                self.purge_url(&sites, of_site.as_ref(), url, how, false)?
+                self.purge_url(sites, of_site.as_ref(), url, how, false)?
             }
             (None, None, Some(tag), Some(site)) => {
                 let tag = PurgeTag::of_site(site.rules.site_origin(), tag);
@@ -310,44 +271,5 @@ fn key_parts<'a>(wanted: &'a ProxyRequest, target: &'a str) -> Vec<KeyParts<'a>>
             let hosts = site.upstream_hosts();
             hosts.map(|host| parts((scheme, host, port))).collect()
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::request::test_key::key;
-
-    #[test]
-    fn response_purged_during_fetch_is_not_stored() {
-        let purges = PurgeLog::default();
-        let before = purges.now();
-        assert!(!purges.purged_since(&key("/a"), before));
-        let prefix = key("/a").as_bytes()[..20].to_vec();
-        purges.record(prefix);
-        assert!(purges.purged_since(&key("/a"), before));
-        let after = purges.now();
-        assert!(!purges.purged_since(&key("/a"), after), "it began later");
-        purges.record(b"https://other.test".to_vec());
-        assert!(!purges.purged_since(&key("/a"), after), "another site's");
-        let group = b"any".to_vec();
-        let tag = PurgeTag::Origin {
-            origin: key("/a").origin().to_vec(),
-            group,
-        };
-        purges.record(tag.prefix());
-        assert!(
-            purges.purged_since(&key("/a"), after),
-            "all of its origin may have it"
-        );
-        let late = purges.now();
-        for _ in 0..=MAX_PURGES {
-            purges.record(b"https://other.test".to_vec());
-        }
-        assert!(
-            purges.purged_since(&key("/a"), late),
-            "more than are remembered"
-        );
-        assert!(!purges.purged_since(&key("/a"), late + 1));
     }
 }

@@ -5,7 +5,7 @@ use std::time::SystemTime;
 
 use http::HeaderMap;
 use spdy_cache::key::Key;
-use spdy_cache::store::Object;
+use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 
 use crate::body::shared_body::SharedBody;
@@ -55,15 +55,15 @@ impl CoalesceKey {
         &self.key
     }
 
-    /// For a request with `fields` that cannot use `landing`; `None` if `landing` is not of another variant.
+    /// For a request with `fields` that cannot use `shared`; `None` if `shared` is not of another variant.
     pub(crate) fn for_other_variant(
         &self,
-        landing: &SharedResponse,
+        shared: &SharedResponse,
         fields: &HeaderMap,
     ) -> Option<Self> {
-        let variant = match landing.stored.matches(fields) {
+        let variant = match shared.stored.matches(fields) {
             true => return None,
-            false => landing.stored.variant_of(fields),
+            false => shared.stored.variant_of(fields),
         };
         let other = Self {
             key: self.key.clone(),

@@ -7,29 +7,167 @@
 //!
 //! A hit in memory uses no other tier.
 
+use std::collections::BTreeMap;
 use std::pin::pin;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, SystemTime};
 
 use futures_util::future::{Either, select};
 use spdy_cache::body::Body as KeptBody;
 use spdy_cache::key::Key;
-use spdy_cache::shared::SharedTier;
-use spdy_cache::store::Object;
+use spdy_cache::lookup::{self, Lookup};
+use spdy_cache::memory_store::{Object, StoreConfig, StoreCounters};
+use spdy_cache::policy::{Policy, SetCookie};
+use spdy_cache::shared_tier::SharedTier;
 use spdy_cache::stored::Stored;
 
+use crate::body::body_memory::BodyMemory;
+use crate::cache::coalescer::Coalescer;
 use crate::cache::disk::store::DiskStore;
-use crate::cache::purge::PurgeSnapshot;
-use crate::proxy::Proxy;
+use crate::cache::encoded_bodies::EncodedBodies;
+use crate::cache::memory_store::MemoryStore;
+use crate::cache::negative_cache::NegativeCache;
+use crate::cache::purge_log::{PurgeLog, PurgeObserver, PurgeSnapshot};
+use crate::cache::shared_response::{CoalesceKey, SharedResponse};
+use crate::clock::Clock;
+use crate::config::cache::CacheConfig;
+use crate::origin_kind::OriginKind;
 use crate::request::proxy_request::ProxyRequest;
+use crate::sites::site_table::Sites;
+use crate::telemetry::counters::Counters;
 
 /// How long a request waits for the disk, which may hang. After that, the next tier is used.
 const DISK_TIMEOUT: Duration = Duration::from_secs(2);
 
-impl Proxy {
+/// Encoded bodies may use extra memory: the memory of the cache divided by this.
+const ENCODED_MEMORY_DIVISOR: usize = 4;
+
+/// Stored responses in all tiers, and the fetches that requests share.
+#[derive(Debug)]
+pub struct Cache {
+    pub(crate) memory: MemoryStore,
+    disk: OnceLock<DiskStore>,
+    shared: OnceLock<Arc<dyn SharedTier>>,
+    pub(crate) encoded_bodies: Arc<EncodedBodies>,
+    pub(crate) coalescer: Arc<Coalescer<CoalesceKey, SharedResponse>>,
+    pub(crate) negative: NegativeCache,
+    pub(crate) purge_log: PurgeLog,
+    pub(crate) purge_observer: Arc<dyn PurgeObserver>,
+    site_policy: Policy,
+    third_party_policy: Policy,
+    pub(crate) limits: BodyLimits,
+    pub(crate) clock: Clock,
+}
+
+/// Limits for bodies on their way into the cache.
+#[derive(Debug)]
+pub(crate) struct BodyLimits {
+    /// The largest stored body.
+    pub(crate) max_object_bytes: usize,
+    /// Memory for bodies that are recorded to be stored.
+    pub(crate) body_memory: Arc<BodyMemory>,
+    /// After it, a body is not stored.
+    pub(crate) fetch_timeout: Duration,
+}
+
+impl Cache {
+    /// An empty cache. A site may hold as many bytes in memory as `site_bytes` has under its name.
+    pub(crate) fn new(
+        config: &CacheConfig,
+        site_bytes: BTreeMap<String, u64>,
+        counters: &Counters,
+        purge_observer: Arc<dyn PurgeObserver>,
+        clock: Clock,
+    ) -> Self {
+        let with = |policy| Policy {
+            clients_may_revalidate: config.obey_reload,
+            ..policy
+        };
+        let memory = MemoryStore::new(StoreConfig {
+            max_bytes: (config.memory_mib << 20) as u64,
+            max_object_bytes: (config.object_mib << 20) as u64,
+            site_bytes,
+            ..StoreConfig::default()
+        });
+        let body_memory = BodyMemory::new(config.in_flight_mib() << 20, counters.clone());
+        let of_codings = (config.memory_mib << 20) / ENCODED_MEMORY_DIVISOR;
+        Self {
+            memory,
+            disk: OnceLock::new(),
+            shared: OnceLock::new(),
+            encoded_bodies: EncodedBodies::new(of_codings, body_memory.clone()),
+            coalescer: Coalescer::new(Duration::from_secs(config.lock_age_s)),
+            negative: NegativeCache::default(),
+            purge_log: PurgeLog::default(),
+            purge_observer,
+            site_policy: with(Policy {
+                store_after_cookie: config.after_cookies,
+                ..Policy::site()
+            }),
+            third_party_policy: with(Policy {
+                // These requests have no client's identity, so their cookies belong to no client.
+                set_cookie: SetCookie::Strip,
+                ..Policy::third_party()
+            }),
+            limits: BodyLimits {
+                max_object_bytes: config.object_mib << 20,
+                body_memory,
+                fetch_timeout: Duration::from_secs(config.fetch_timeout_s),
+            },
+            clock,
+        }
+    }
+
+    /// The counters of the memory tier, and how many bytes and objects are in it.
+    #[must_use]
+    pub fn usage(&self) -> (StoreCounters, u64, usize) {
+        self.memory.counters()
+    }
+
+    /// Memory for bodies that are recorded to be stored.
+    #[must_use]
+    pub fn body_memory(&self) -> &BodyMemory {
+        &self.limits.body_memory
+    }
+
+    pub(crate) fn policy(&self, whose: OriginKind) -> &Policy {
+        match whose {
+            OriginKind::Site => &self.site_policy,
+            OriginKind::ThirdParty => &self.third_party_policy,
+        }
+    }
+
+    /// Sites may hold so many bytes in memory and on the disk from now on.
+    pub(crate) fn set_site_bytes(&self, sites: &Sites) {
+        self.memory.set_site_bytes(sites.memory_quotas());
+        if let Some(disk) = self.disk() {
+            disk.set_site_bytes(sites.disk_quotas());
+        }
+    }
+
+    /// The stored object for `wanted` that needs no request to the origin.
+    pub(crate) fn lookup_fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
+        let variants = self.memory.lookup(&wanted.key)?;
+        let object = self.select_fresh(&variants, wanted, self.clock.wall_now());
+        object.cloned()
+    }
+
+    /// The one of `variants` that `wanted` gets without a request to the origin.
+    pub(crate) fn select_fresh<'a>(
+        &self,
+        variants: &'a [Object],
+        wanted: &ProxyRequest,
+        now: SystemTime,
+    ) -> Option<&'a Object> {
+        let policy = self.policy(wanted.origin_kind());
+        match lookup::lookup(policy, &wanted.ask, variants, now) {
+            Lookup::Fresh { index, .. } => Some(&variants[index]),
+            _ => None,
+        }
+    }
+
     /// Also stores responses on `disk` from now on, and serves what is there. Only the first call has an effect.
-    pub fn set_disk(&self, disk: DiskStore) {
-        disk.set_site_bytes(self.sites().disk_quotas());
+    pub(crate) fn set_disk(&self, disk: DiskStore) {
         if self.disk.set(disk).is_err() {
             tracing::warn!("a second disk was given");
         }
@@ -55,47 +193,60 @@ impl Proxy {
         self.shared.get().map(|tier| &**tier)
     }
 
-    /// Copies the response for `wanted` from the disk or the shared tier into memory; `false` if they have none.
-    pub(crate) async fn promote(&self, wanted: &ProxyRequest) -> bool {
+    /// Copies the response for `wanted` from the disk or the shared tier into memory; `false` if they have none. `found` gets the response
+    /// before it is in memory.
+    pub(crate) async fn promote(
+        &self,
+        wanted: &ProxyRequest,
+        found: &(dyn Fn(&Stored) + Sync),
+    ) -> bool {
         if let Some(disk) = self.disk.get() {
             let policy = self.policy(wanted.origin_kind());
-            let purges = self.purges.now();
+            let purges = self.purge_log.now();
             let finding = pin!(disk.lookup(&wanted.key, &wanted.ask.headers, policy));
-            let given_up = self.runtime.sleep_until(self.runtime.now() + DISK_TIMEOUT);
-            let found = match select(finding, given_up).await {
-                Either::Left((found, _)) => found,
+            let given_up = self
+                .clock
+                .runtime
+                .sleep_until(self.clock.runtime.now() + DISK_TIMEOUT);
+            let lifted = match select(finding, given_up).await {
+                Either::Left((lifted, _)) => lifted,
                 Either::Right(_) => {
                     tracing::debug!("the disk of the cache stands still");
                     None
                 }
             };
-            if let Some((stored, body)) = found {
-                self.stylesheets.record_stored(wanted, &stored);
+            if let Some((stored, body)) = lifted {
+                found(&stored);
                 return self
                     .store_in_memory(&wanted.key, stored, body, purges)
                     .is_some();
             }
         }
-        self.promote_shared(wanted, None).await
+        self.promote_shared(wanted, None, found).await
     }
 
     /// Copies the response from the shared tier into memory and disk, if it is newer than `known`.
-    async fn promote_shared(&self, wanted: &ProxyRequest, known: Option<&Stored>) -> bool {
+    async fn promote_shared(
+        &self,
+        wanted: &ProxyRequest,
+        known: Option<&Stored>,
+        found: &(dyn Fn(&Stored) + Sync),
+    ) -> bool {
         let Some(shared) = self.shared() else {
             return false;
         };
-        let (policy, since) = (self.policy(wanted.origin_kind()), self.since());
-        let found = shared
+        let (policy, since) = (self.policy(wanted.origin_kind()), self.purge_snapshot());
+        let lifted = shared
             .lookup(&wanted.key, &wanted.ask.headers, policy)
             .await;
-        let Some((stored, body)) = found else {
+        let Some((stored, body)) = lifted else {
             return false;
         };
         let is_known = known.is_some_and(|known| stored.times().received <= known.times().received);
-        if is_known || self.purges.purged_since(&wanted.key, since.purges) {
+        if is_known || self.purge_log.purged_since(&wanted.key, since.purges) {
             return false;
         }
-        self.stylesheets.record_stored(wanted, &stored);
+        found(&stored);
         self.store_local(&wanted.key, &Arc::new(stored), body, since.purges)
             .is_some()
     }
@@ -106,18 +257,19 @@ impl Proxy {
         wanted: &ProxyRequest,
         known: Option<&Stored>,
         now: SystemTime,
+        found: &(dyn Fn(&Stored) + Sync),
     ) -> bool {
         let is_past = known.is_some_and(|known| {
             !known.lifetime().duration.is_zero() && known.staleness(now).is_some()
         });
-        is_past && self.promote_shared(wanted, known).await
+        is_past && self.promote_shared(wanted, known, found).await
     }
 
     /// The state of purges now, for a fetch that begins.
-    pub(crate) fn since(&self) -> PurgeSnapshot {
+    pub(crate) fn purge_snapshot(&self) -> PurgeSnapshot {
         let mark = self.shared().map(SharedTier::purge_version);
         PurgeSnapshot {
-            purges: self.purges.now(),
+            purges: self.purge_log.now(),
             mark: mark.unwrap_or_default(),
         }
     }
@@ -130,7 +282,7 @@ impl Proxy {
         body: KeptBody,
         since: PurgeSnapshot,
     ) -> Option<Object> {
-        if self.purges.purged_since(key, since.purges) {
+        if self.purge_log.purged_since(key, since.purges) {
             return None;
         }
         if let Some(shared) = self.shared() {
@@ -152,7 +304,7 @@ impl Proxy {
         }
         let kept = self.store_in_memory(key, Stored::clone(stored), body, purges);
         if let Some(disk) = self.disk.get()
-            && self.purges.purged_since(key, purges)
+            && self.purge_log.purged_since(key, purges)
         {
             disk.remove_entry(key, stored);
         }
@@ -169,7 +321,7 @@ impl Proxy {
     ) -> Option<Object> {
         let object = self.memory.store(key, stored, body)?;
         // A purge in the meantime may have searched memory before the object was in it.
-        if self.purges.purged_since(key, purges) {
+        if self.purge_log.purged_since(key, purges) {
             self.memory.remove(&object);
             return None;
         }
@@ -186,6 +338,7 @@ impl Proxy {
         }
         self.memory.remove(object);
     }
+
     /// Marks `object` as stale in memory and removes it from the other tiers: the origin has another version.
     pub(crate) fn expire(&self, key: &Key, object: &Object) {
         if let Some(disk) = self.disk.get() {
@@ -194,6 +347,6 @@ impl Proxy {
         if let Some(shared) = self.shared() {
             shared.remove(key.url());
         }
-        object.stored().expire(self.wall_now());
+        object.stored().expire(self.clock.wall_now());
     }
 }

@@ -3,40 +3,38 @@
 use std::path::PathBuf;
 
 use serde::Deserialize;
-use url::{Host, Url};
-
-use crate::config::Config;
-use crate::sites::alias_dns_records::is_in_zone;
+use url::Url;
 
 /// Certificates for the names of all sites, from an ACME authority (RFC 8555).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AcmeConfig {
-    /// The authority's directory. Default Let's Encrypt's; to try things out, its staging has one at
+    /// URL of the authority's directory. Let's Encrypt has another for tests:
     /// `https://acme-staging-v02.api.letsencrypt.org/directory`.
     #[serde(default = "AcmeConfig::default_directory")]
     pub directory: Url,
-    /// A folder of its own for the account, the keys and the certificates.
+    /// A folder for the account, keys and certificates, of this machine alone.
     pub folder: PathBuf,
-    /// `true`: the authority's terms of service were read, and are agreed to.
+    /// Must be `true`: the authority's terms of service were read and are agreed to. Default `false`.
     #[serde(default)]
     pub terms_of_service_agreed: bool,
-    /// How it is proven that the names lead here. Default `tls-alpn-01`.
+    /// How the names are proven to lead here. Default `tls-alpn-01`.
     #[serde(default)]
     pub challenge: Challenge,
-    /// Mail addresses at which the authority may contact the operator; sent when the account is created. Default none.
+    /// Mail addresses for the authority, sent when the account is created.
     #[serde(default)]
     pub contact: Vec<String>,
-    /// The kind of certificate, where the authority has several. Default its own choice.
+    /// The kind of certificate, where the authority has several. Default the authority's choice.
     pub profile: Option<String>,
-    /// The CA that signed the certificate of the authority's own server, PEM. Default those of the web.
+    /// PEM of the authority that signs the ACME server's own certificate. Default the public authorities.
     pub authority: Option<PathBuf>,
-    /// A certificate is renewed when this percentage of its validity is left, or earlier if the authority requests it (RFC 9773). Default
-    /// 33.
+    /// A certificate is renewed when this percentage of its validity is left, or earlier if the authority requests it (RFC
+    /// 9773). Range: 1 to 99. Default 33.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 99)))]
     #[serde(default = "AcmeConfig::default_renew_percent")]
     pub renew_percent: u8,
-    /// The account's external binding, if the authority requires one.
+    /// The account at the authority, if it requires an external account binding (RFC 8555 §7.3.4). Optional.
     pub external_account: Option<ExternalAccount>,
 }
 
@@ -44,14 +42,14 @@ pub struct AcmeConfig {
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Challenge {
-    /// The authority comes to port 443, which leads to an address of `listen.tls` (RFC 8737).
+    /// The authority connects to port 443, which leads to an address of `listen.tls` (RFC 8737).
     #[default]
     #[serde(rename = "tls-alpn-01")]
     TlsAlpn01,
-    /// It comes to port 80, which leads to an address of `listen.plain` (RFC 8555 §8.3).
+    /// It connects to port 80, which leads to an address of `listen.plain` (RFC 8555 §8.3).
     #[serde(rename = "http-01")]
     Http01,
-    /// It looks up a TXT record in a zone that is served here (RFC 8555 §8.4).
+    /// It looks up a TXT record in a zone of `[dns]` (RFC 8555 §8.4).
     #[serde(rename = "dns-01")]
     Dns01,
 }
@@ -61,7 +59,7 @@ pub enum Challenge {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExternalAccount {
-    /// What the authority calls it.
+    /// The authority's name for the account.
     pub id: String,
     /// A file with its key, in base64url.
     pub key_file: PathBuf,
@@ -76,74 +74,12 @@ impl AcmeConfig {
     fn default_renew_percent() -> u8 {
         33
     }
-
-    /// A fault in it with `config`: the key, what is valid, and the value.
-    pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
-        if !self.terms_of_service_agreed {
-            let want = "true, when the terms of the authority were read and are agreed to";
-            return Some(("tls.acme.terms_of_service_agreed", want, "false".to_owned()));
-        }
-        if let Some((certificate, _)) = config.tls.files().next() {
-            let want = "no certificate of your own beside it";
-            return Some(("tls.acme", want, format!("{certificate:?}")));
-        }
-        if self.directory.scheme() != "https" || !self.directory.has_host() {
-            let want = "an https URL";
-            return Some(("tls.acme.directory", want, self.directory.to_string()));
-        }
-        if !(1..=99).contains(&self.renew_percent) {
-            let got = self.renew_percent.to_string();
-            return Some(("tls.acme.renew_percent", "1 to 99", got));
-        }
-        let is_mail = |address: &str| address.split('@').count() == 2 && !address.contains(':');
-        if let Some(wrong) = self.contact.iter().find(|address| !is_mail(address)) {
-            let want = "addresses of mail, as admin@site.test";
-            return Some(("tls.acme.contact", want, format!("{wrong:?}")));
-        }
-        if config.listen.tls().is_empty() {
-            let want = "listen.tls beside it, to show certificates at";
-            return Some(("tls.acme", want, "none".to_owned()));
-        }
-        let names = || config.site.iter().flat_map(|site| &site.names);
-        let is_name = |name: &String| matches!(Host::parse(name), Ok(Host::Domain(_)));
-        if let Some(address) = names().find(|name| !is_name(name)) {
-            let want = "sites with names, and no addresses";
-            return Some(("tls.acme", want, address.clone()));
-        }
-        match self.challenge {
-            Challenge::TlsAlpn01 => None,
-            Challenge::Http01 => {
-                let listen = &config.listen;
-                let speaks = listen
-                    .protocols
-                    .iter()
-                    .any(|protocol| protocol == "http/1.1");
-                (listen.plain.is_empty() || !speaks).then(|| {
-                    let want = "listen.plain beside http-01, and http/1.1 among listen.protocols";
-                    ("tls.acme.challenge", want, format!("{listen:?}"))
-                })
-            }
-            Challenge::Dns01 => {
-                let want = "names of zones in [dns], which listens, beside dns-01";
-                if config.dns.listen.is_empty() {
-                    return Some(("tls.acme.challenge", want, "none".to_owned()));
-                }
-                let is_ours = |name: &str| {
-                    let mut zones = config.dns.zone.iter();
-                    zones.any(|zone| is_in_zone(&name.to_ascii_lowercase(), &zone.apex))
-                };
-                let sites = config.site.iter();
-                let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
-                let elsewhere = names().chain(zones).find(|name| !is_ours(name))?;
-                Some(("tls.acme.challenge", want, elsewhere.clone()))
-            }
-        }
-    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
     const GOOD: &str = "folder = '/acme'\nterms_of_service_agreed = true\n";

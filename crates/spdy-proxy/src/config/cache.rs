@@ -14,40 +14,40 @@ const DAY_S: u64 = 24 * 60 * 60;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CacheConfig {
-    /// Memory for all of it, MiB. Default 256.
+    /// Memory for stored responses. Default 256.
     pub memory_mib: usize,
-    /// The largest stored body, MiB. Default 32.
+    /// The largest body that is stored. Default 32.
     pub object_mib: usize,
-    /// Memory for bodies in flight to the cache, beyond 64 KiB of each, MiB. A body that finds no memory there is not stored, and is read
-    /// from its origin at its client's pace. Default as much as `memory_mib`.
+    /// Memory for bodies that are being received and will be stored, except the first 64 KiB of each. A body for which there
+    /// is no memory is not stored, and is read from its origin at its client's pace. Default as much as `memory_mib`.
     pub in_flight_mib: Option<usize>,
-    /// A folder of its own for a cache that survives a restart; `None`: memory alone. Requires a `secret_file`: under another secret
-    /// nothing is found again.
+    /// A folder for stored responses that survive a restart. Needs `secret_file`: with another secret no stored response is
+    /// found again.
     pub disk: Option<PathBuf>,
-    /// Room for all files there, MiB. Default 4096.
+    /// Space for all files in `disk`. Default 4096.
     pub disk_mib: usize,
-    /// A cluster of Valkey or Redis through which several machines share what they keep; `None`: each for itself. Wants a
-    /// `secret_file`, the same on all of them.
+    /// A cluster of Valkey or Redis through which several machines share stored responses. Needs `secret_file`, the same on
+    /// all machines. Optional.
     pub shared: Option<SharedConfig>,
-    /// Stores answers to requests with cookies even if they are not marked as public (`public`, `s-maxage`). Default no: origins forget to
-    /// mark an answer as private.
+    /// Whether responses to requests with cookies are stored that do not state that they are public (`public`, `s-maxage`).
+    /// Off by default because origins forget to mark responses as private. Default `false`.
     pub after_cookies: bool,
-    /// Timeout for a body that is to be stored. After it, the body is not stored: readers get the rest at the origin's pace, and without
-    /// readers the fetch is aborted. Default 600.
+    /// Time for a body that will be stored to arrive. After that it is passed on and not stored: clients get the rest at the
+    /// origin's pace, and without clients the fetch is aborted. Default 600.
     pub fetch_timeout_s: u64,
-    /// How long requests for one resource wait for the head of the first answer before one more request goes to the origin, and then
-    /// another after each such time. The first answer is for all. A request that has waited `upstream.head_timeout_s` fails: the origin
-    /// does not answer. Default 10.
+    /// Time after which one more of the requests that wait for one response is sent to a slow origin, and then another after
+    /// each such time. The first response is for all. A request fails that has waited `upstream.head_timeout_s`. Range: 1 to
+    /// 86400. Default 10.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub lock_age_s: u64,
-    /// Requests per second of one client (an IPv4 address, a /56 of IPv6) that the cache does not answer, so that an origin is contacted;
-    /// up to five seconds' worth at once. Default 500; 0: no limit, as behind a balancer that hides its clients.
+    /// Requests a second of one client that the cache cannot answer, five seconds' worth at once. `0`: no limit, as behind a
+    /// balancer that hides its clients. Default 500.
     pub misses_per_second: u32,
-    /// MiB that range requests of one client (an IPv4 address, a /56 of IPv6) may have origins send beyond what the client takes itself: a
-    /// range from the first byte has the whole resource fetched, to be stored. A 64th of it is refilled each second. Past it, ranges are
-    /// passed through to the origin. Default 64; 0: no limit, as behind a balancer that hides its clients.
+    /// Data that range requests of one client may make origins send beyond what the client reads, because a range from the
+    /// first byte fetches the whole response for the cache. A 64th is refilled each second. Above it, ranges are passed to
+    /// the origin. `0`: no limit, as behind a balancer that hides its clients. Default 64.
     pub range_fill_mib: usize,
-    /// Clients may have what is fresh fetched again, by `Cache-Control: no-cache`. Default no: a reload would then reach the
-    /// origin.
+    /// Whether `Cache-Control: no-cache` of a client makes a fresh response be fetched again. Default `false`.
     pub obey_reload: bool,
 }
 

@@ -2,11 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use crate::config::telemetry::TelemetryConfig;
-use crate::config::{AdminConfig, Config, ConfigError};
+use url::Host;
 
-/// A key with an invalid value: the key, what is valid, and the value.
-type InvalidValue = (&'static str, &'static str, String);
+use crate::config::acme::Challenge;
+use crate::config::dns_name::is_in_zone;
+use crate::config::error::{ConfigError, InvalidValue};
+use crate::config::site::SiteConfig;
+use crate::config::telemetry::TelemetryConfig;
+use crate::config::{AdminConfig, Config};
 
 impl Config {
     /// Checks all of it, and returns the first fault.
@@ -17,15 +20,14 @@ impl Config {
             .or_else(|| self.cache.fault())
             .or_else(|| self.check_secret_file())
             .or_else(|| with_display_value(self.learn.fault()))
-            .or_else(|| self.check_lab())
             .or_else(|| self.check_previous_secret())
             .or_else(|| self.upstream.fault())
-            .or_else(|| with_display_value(self.limits.fault().map(|(what, want)| (what, want, 0))))
+            .or_else(|| with_display_value(self.limits.fault()))
             .or_else(|| with_display_value(self.websocket.fault()))
             .or_else(|| self.check_shared_cache())
             .or_else(|| self.check_sites())
             .or_else(|| self.telemetry.as_ref().and_then(TelemetryConfig::fault))
-            .or_else(|| self.tls.acme.as_ref().and_then(|acme| acme.fault(self)));
+            .or_else(|| self.check_acme());
         match fault {
             None => Ok(()),
             Some((what, want, got)) => {
@@ -82,13 +84,6 @@ impl Config {
         Some(("site.rewrite.names_under", want, format!("{zone:?}")))
     }
 
-    fn check_lab(&self) -> Option<InvalidValue> {
-        let elsewhere = self.listen.public_addresses.first();
-        let is_found = self.lab.paper_urls && elsewhere.is_some();
-        let want = "no listen.public_addresses, for its URLs are those of a laboratory";
-        is_found.then(|| ("lab.paper_urls", want, format!("{elsewhere:?}")))
-    }
-
     fn check_previous_secret(&self) -> Option<InvalidValue> {
         let former = self.former_secret_file.as_ref()?;
         let want = "a secret_file beside it, which took its place";
@@ -110,8 +105,98 @@ impl Config {
         let mut names = BTreeSet::new();
         self.site.iter().find_map(|site| {
             let fault = site.check_names(&mut names);
-            fault.or_else(|| site.fault(self))
+            fault
+                .or_else(|| site.check_origin())
+                .or_else(|| self.check_site(site))
         })
+    }
+
+    /// A fault in `site` beside the other tables.
+    fn check_site(&self, site: &SiteConfig) -> Option<InvalidValue> {
+        let cache = &self.cache;
+        if let Some(got) = site.cache_mib
+            && !(1..=cache.memory_mib).contains(&got)
+        {
+            let want = "1 to cache.memory_mib";
+            return Some(("site.cache_mib", want, got.to_string()));
+        }
+        if let Some(got) = site.disk_mib
+            && (cache.disk.is_none() || !(1..=cache.disk_mib).contains(&got))
+        {
+            let want = "1 to cache.disk_mib, and cache.disk";
+            return Some(("site.disk_mib", want, got.to_string()));
+        }
+        let most = self.upstream.head_timeout_s;
+        let heads = site
+            .rewrite
+            .limits_of_hosts()
+            .filter_map(|it| it.head_timeout_s);
+        let got = heads.max().filter(|got| *got > most)?;
+        let want = "no more than upstream.head_timeout_s";
+        Some(("site.rewrite limits.head_timeout_s", want, got.to_string()))
+    }
+
+    fn check_acme(&self) -> Option<InvalidValue> {
+        let acme = self.tls.acme.as_ref()?;
+        if !acme.terms_of_service_agreed {
+            let want = "true, when the terms of the authority were read and are agreed to";
+            return Some(("tls.acme.terms_of_service_agreed", want, "false".to_owned()));
+        }
+        if let Some((certificate, _)) = self.tls.files().next() {
+            let want = "no certificate of your own beside it";
+            return Some(("tls.acme", want, format!("{certificate:?}")));
+        }
+        if acme.directory.scheme() != "https" || !acme.directory.has_host() {
+            let want = "an https URL";
+            return Some(("tls.acme.directory", want, acme.directory.to_string()));
+        }
+        if !(1..=99).contains(&acme.renew_percent) {
+            let got = acme.renew_percent.to_string();
+            return Some(("tls.acme.renew_percent", "1 to 99", got));
+        }
+        let is_mail = |address: &str| address.split('@').count() == 2 && !address.contains(':');
+        if let Some(wrong) = acme.contact.iter().find(|address| !is_mail(address)) {
+            let want = "addresses of mail, as admin@site.test";
+            return Some(("tls.acme.contact", want, format!("{wrong:?}")));
+        }
+        if self.listen.tls().is_empty() {
+            let want = "listen.tls beside it, to show certificates at";
+            return Some(("tls.acme", want, "none".to_owned()));
+        }
+        let names = || self.site.iter().flat_map(|site| &site.names);
+        let is_name = |name: &String| matches!(Host::parse(name), Ok(Host::Domain(_)));
+        if let Some(address) = names().find(|name| !is_name(name)) {
+            let want = "sites with names, and no addresses";
+            return Some(("tls.acme", want, address.clone()));
+        }
+        match acme.challenge {
+            Challenge::TlsAlpn01 => None,
+            Challenge::Http01 => {
+                let listen = &self.listen;
+                let speaks = listen
+                    .protocols
+                    .iter()
+                    .any(|protocol| protocol == "http/1.1");
+                (listen.plain.is_empty() || !speaks).then(|| {
+                    let want = "listen.plain beside http-01, and http/1.1 among listen.protocols";
+                    ("tls.acme.challenge", want, format!("{listen:?}"))
+                })
+            }
+            Challenge::Dns01 => {
+                let want = "names of zones in [dns], which listens, beside dns-01";
+                if self.dns.listen.is_empty() {
+                    return Some(("tls.acme.challenge", want, "none".to_owned()));
+                }
+                let is_ours = |name: &str| {
+                    let mut zones = self.dns.zone.iter();
+                    zones.any(|zone| is_in_zone(&name.to_ascii_lowercase(), &zone.apex))
+                };
+                let sites = self.site.iter();
+                let zones = sites.filter_map(|site| site.rewrite.names_under.as_ref());
+                let elsewhere = names().chain(zones).find(|name| !is_ours(name))?;
+                Some(("tls.acme.challenge", want, elsewhere.clone()))
+            }
+        }
     }
 }
 

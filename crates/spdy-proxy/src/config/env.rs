@@ -12,11 +12,11 @@
 
 use std::collections::BTreeMap;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use toml::{Table, Value};
 
+use crate::config::error::{ConfigError, describe_error};
 use crate::config::shared_cache::redact_error;
-use crate::config::{Config, ConfigError};
 
 /// How the names of such variables begin.
 pub const PREFIX: &str = "SPDY_ACCELERATE__";
@@ -34,23 +34,23 @@ pub fn from_variables(
 }
 
 /// The configuration of `text`, with the values of `instead` in place of its own.
-pub(crate) fn parse_with_overrides(
+pub(crate) fn parse_with_overrides<C: DeserializeOwned>(
     text: &str,
     instead: &BTreeMap<String, String>,
-) -> Result<Config, ConfigError> {
+) -> Result<C, ConfigError> {
     let table: Table = toml::from_str(text)?;
     apply_overrides(table, instead).or_else(|error| {
         // An error in the text itself is reported with its line.
-        toml::from_str::<Config>(text)?;
+        toml::from_str::<C>(text)?;
         Err(error)
     })
 }
 
 /// The configuration of `table`, with the values of `instead` in place of its own.
-pub(crate) fn apply_overrides(
+pub(crate) fn apply_overrides<C: DeserializeOwned>(
     mut table: Table,
     instead: &BTreeMap<String, String>,
-) -> Result<Config, ConfigError> {
+) -> Result<C, ConfigError> {
     for (name, value) in instead {
         let wrong = |why: String| ConfigError::Environment {
             name: name.clone(),
@@ -59,35 +59,13 @@ pub(crate) fn apply_overrides(
         let path = name.strip_prefix(PREFIX).unwrap_or(name).to_lowercase();
         set_key(&mut table, &path, parse_value(value)).map_err(wrong)?;
     }
-    Config::deserialize(table).map_err(|error| {
+    C::deserialize(table).map_err(|error| {
         let names: Vec<&str> = instead.keys().map(String::as_str).collect();
         ConfigError::Environment {
             name: names.join(", "),
             why: describe_error(&redact_error(error.message())),
         }
     })
-}
-
-/// `error`, with what is valid added if it only states what is wrong.
-pub(crate) fn describe_error(error: &str) -> String {
-    let wants = [
-        (
-            "invalid socket address syntax",
-            "an IP address and a port, as 127.0.0.1:8443 or [::]:443",
-        ),
-        (
-            "relative URL without a base",
-            "http:// or https:// in front",
-        ),
-        ("expected usize", "a whole number from 0"),
-        ("expected u64", "a whole number from 0"),
-        ("expected u32", "a whole number from 0"),
-    ];
-    let want = wants.iter().find(|(what, _)| error.contains(what));
-    match want {
-        Some((_, want)) => format!("{}; want {want}", error.trim_end()),
-        None => error.to_owned(),
-    }
 }
 
 fn set_key(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
@@ -117,6 +95,7 @@ fn parse_value(value: &str) -> Value {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
 

@@ -10,17 +10,21 @@ const MAX_PREFETCHES: usize = 1 << 16;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnConfig {
-    /// What a public page needs is pushed over SPDY: what it names, and what clients request after it. Default yes.
+    /// Whether resources of a public page are pushed over SPDY: those that it names, and those that clients request after it.
+    /// Default `true`.
     pub push: bool,
-    /// Send hints for the same resources by 103 over HTTP/2 and HTTP/3, to clients that announce a navigation by Fetch Metadata. Default yes.
+    /// Whether the same resources are hinted by 103 over HTTP/2 and HTTP/3, to clients that announce a navigation by Fetch
+    /// Metadata. Default `true`.
     pub early_hints: bool,
-    /// What a page names is fetched as soon as it is read. Default yes.
+    /// Whether the resources of a page are prefetched as soon as the page is read. Default `true`.
     pub prefetch: bool,
-    /// Resources that are prefetched for one client request, with all that they lead to. The first named ones come first, without those
-    /// that a browser chooses from, as among the candidates of a `srcset`. Resources that are in the cache already do not count. Default
+    /// Prefetches for one client request, with all that they lead to. The first named ones come first, without those that a
+    /// browser chooses from, such as the candidates of a `srcset`. Cached resources do not count. Range: at least 1. Default
     /// 128.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub prefetch_per_page: usize,
-    /// Prefetches at a time, for all clients. Default 256.
+    /// Prefetches at a time, for all clients. Range: 1 to 65536. Default 256.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 65_536)))]
     pub prefetches: usize,
 }
 

@@ -1,39 +1,106 @@
-//! Limits for clients, where the command line does not set them.
+//! Limits for clients.
 
 use serde::Deserialize;
 
-/// Limits for clients. The command line overrides them; without either, the program's default is used (`spdy accelerate --help`).
-#[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
+/// The smallest limit of a request head, bytes.
+const MIN_HEAD_BYTES: u32 = 8192;
+
+/// Limits for clients.
+#[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientLimitsConfig {
     /// Connections open at once, over all clients and listeners; at least 1. Default 16384.
-    pub max_connections: Option<u32>,
+    pub max_connections: u32,
     /// Of these from one address (of IPv6: one /64). Default 4096; 0: as many as there are.
-    pub connections_per_address: Option<u32>,
+    pub connections_per_address: u32,
     /// New connections a second from one address, five seconds' worth at once. Default 1000; 0: as many as come.
-    pub connection_rate: Option<u32>,
-    /// Exchanges open at once on one SPDY, HTTP/2 or HTTP/3 connection; at least 1. Default 100.
-    pub max_streams: Option<u32>,
+    pub connection_rate: u32,
+    /// Connections of one address that may be ended for abuse within a minute, before new ones are closed unread for the rest of it.
+    /// Default 10; 0: no limit.
+    pub abuses_per_address: u32,
+    /// Exchanges open at once on one SPDY, HTTP/2 or HTTP/3 connection, over HTTP/3 at most 4096; at least 1. Default 100.
+    pub max_streams: u32,
     /// After how long a connection without requests is ended; at least 1. Default 180.
-    pub idle_timeout_s: Option<u64>,
+    pub idle_timeout_s: u64,
+    /// A SPDY session that was silent for so long is sent a PING, and ends if it stays silent for 10 s more; at least 1. Default: no PING,
+    /// since Undertow's clients never answer one.
+    pub keepalive_s: Option<u64>,
     /// The least that a client must send of a body, and take of an answer, bytes a second over a minute of waiting. Default 240; 0: any
     /// trickle.
-    pub min_rate: Option<u32>,
+    pub min_rate: u32,
     /// How long open exchanges have to end when the program is stopped. Default 5.
-    pub drain_timeout_s: Option<u64>,
+    pub drain_timeout_s: u64,
+    /// The largest head of a request, bytes; at least 8192. Default 65536.
+    pub max_head_bytes: u32,
+}
+
+impl Default for ClientLimitsConfig {
+    fn default() -> Self {
+        Self {
+            max_connections: 16_384,
+            connections_per_address: 4096,
+            connection_rate: 1000,
+            abuses_per_address: 10,
+            max_streams: 100,
+            idle_timeout_s: 180,
+            keepalive_s: None,
+            min_rate: 240,
+            drain_timeout_s: 5,
+            max_head_bytes: 65_536,
+        }
+    }
 }
 
 impl ClientLimitsConfig {
-    /// The first key with an invalid value, and what is valid.
-    #[must_use]
-    pub fn fault(&self) -> Option<(&'static str, &'static str)> {
+    /// A key with an invalid value: the key, what is valid, and the value.
+    pub(crate) fn fault(&self) -> Option<(&'static str, &'static str, u32)> {
         let none = [
-            ("limits.max_connections", self.max_connections == Some(0)),
-            ("limits.max_streams", self.max_streams == Some(0)),
-            ("limits.idle_timeout_s", self.idle_timeout_s == Some(0)),
+            ("limits.max_connections", self.max_connections == 0),
+            ("limits.max_streams", self.max_streams == 0),
+            ("limits.idle_timeout_s", self.idle_timeout_s == 0),
+            ("limits.keepalive_s", self.keepalive_s == Some(0)),
         ];
         let none = none.into_iter().find(|(_, is_none)| *is_none);
-        none.map(|(key, _)| (key, "at least 1"))
+        if let Some((key, _)) = none {
+            return Some((key, "at least 1", 0));
+        }
+        let is_small = self.max_head_bytes < MIN_HEAD_BYTES;
+        is_small.then_some((
+            "limits.max_head_bytes",
+            "at least 8192",
+            self.max_head_bytes,
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn limits_below_the_least_value_are_refused() {
+        let fault = |text: &str| {
+            let limits: ClientLimitsConfig = toml::from_str(text).expect("keys of [limits]");
+            limits.fault().map(|(key, _, got)| (key, got))
+        };
+        assert_eq!(fault(""), None);
+        assert_eq!(
+            fault("connections_per_address = 0\nabuses_per_address = 0"),
+            None
+        );
+        for key in [
+            "max_connections",
+            "max_streams",
+            "idle_timeout_s",
+            "keepalive_s",
+        ] {
+            assert_eq!(fault(&format!("{key} = 1")), None);
+            let (got, value) = fault(&format!("{key} = 0")).expect("a fault");
+            assert_eq!((got, value), (format!("limits.{key}").as_str(), 0));
+        }
+        assert_eq!(fault("max_head_bytes = 8192"), None);
+        let want = ("limits.max_head_bytes", 8191);
+        assert_eq!(fault("max_head_bytes = 8191"), Some(want));
     }
 }

@@ -20,25 +20,24 @@ const DEFAULT_TLS: [SocketAddr; 1] = [SocketAddr::V4(SocketAddrV4::new(Ipv4Addr:
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ListenConfig {
-    /// TLS, and QUIC on the same addresses if `h3` is among the protocols. Default 127.0.0.1:8443, or none if `plain` is set.
+    /// Addresses for TLS, and for QUIC if `h3` is among the protocols. Default `["127.0.0.1:8443"]`, or none if `plain` is
+    /// set.
     #[cfg_attr(feature = "schema", schemars(with = "Vec<SocketAddr>"))]
     pub tls: Option<Vec<SocketAddr>>,
-    /// Plain connections. Default none.
+    /// Addresses for connections without TLS.
     pub plain: Vec<SocketAddr>,
-    /// Spoken, best first. Default SPDY/3.1, h3, h2 and HTTP/1.1.
+    /// Protocols, best first: `spdy/3.1`, `spdy/3`, `spdy/2`, `h3`, `h2`, `http/1.1`.
     pub protocols: Vec<String>,
-    /// The port that clients reach the sites at, where it is not the one that is listened at: behind a redirection of ports, of UDP as of
-    /// TCP where `h3` is among the protocols.
+    /// The port that clients use, where a port redirection is in front (for UDP too, with `h3`). Default the listener's port.
     pub public_port: Option<u16>,
-    /// Addresses that lead here and that no interface of the machine has: behind a balancer, or a translation of addresses. No
-    /// origin is connected to there. Default none; what interfaces have is known.
+    /// Addresses that lead to this machine and that no interface has, as behind a balancer. No origin is connected to there.
     pub public_addresses: Vec<IpAddr>,
-    /// Proxies in front of this one, whose X-Forwarded-For and X-Forwarded-Proto are trusted: addresses and ranges, `10.0.0.0/8`. No other
-    /// host may reach the listeners from there, and the listeners' limits per client do not apply. If `tls` is empty, TLS ends at these
-    /// proxies. Default none.
+    /// Addresses and ranges (`10.0.0.0/8`) of proxies in front, whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted.
+    /// No other host may reach the listeners from there, and limits for each client do not apply to them. If `tls` is empty,
+    /// TLS ends at these proxies.
     pub trusted: Vec<String>,
-    /// Whether each TCP connection of a trusted proxy must begin with a PROXY protocol header, version 1 or 2. The header names the client
-    /// to which the listeners' limits apply. X-Forwarded-For and -Proto are then ignored. Default `false`.
+    /// Whether each TCP connection of a trusted proxy begins with a PROXY protocol header, version 1 or 2. The header names
+    /// the client that limits apply to. `X-Forwarded-For` and `X-Forwarded-Proto` are then ignored. Default `false`.
     pub proxy_protocol: bool,
 }
 
@@ -114,15 +113,16 @@ impl ListenConfig {
 pub struct TlsConfig {
     /// Certificate chain, PEM, leaf first. Without one, a local authority signs a certificate for each site.
     pub certificate: Option<PathBuf>,
-    /// Its private key, PEM.
+    /// Private key of `certificate`, PEM.
     pub key: Option<PathBuf>,
-    /// More certificates: each is presented to clients that ask for a name in it. A client that asks for another name gets the one above,
-    /// else the first of these.
+    /// A further certificate, for clients that request a name in it. A client that requests another name gets
+    /// `tls.certificate`, else the first of these.
     pub certificates: Vec<CertificateFiles>,
-    /// The file for the certificate of the local authority, for clients to trust it. Its key is stored beside it (`ca.pem`: `ca.key.pem`),
-    /// so that the authority is the same after the next start. Default nowhere, and another authority at each start.
+    /// A file for the local authority's certificate, for clients to trust it. Its key is stored beside it (`ca.pem`:
+    /// `ca.key.pem`), so that the authority stays the same. Without it, each start makes another authority.
     pub write_authority: Option<PathBuf>,
-    /// Certificates from an authority of the web. Until the first has come, one of the local authority is shown.
+    /// Certificates for the names of all sites from an ACME authority (RFC 8555). Until the first has arrived, the local
+    /// authority signs one. Optional.
     pub acme: Option<AcmeConfig>,
 }
 

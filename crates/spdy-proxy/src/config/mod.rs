@@ -3,8 +3,9 @@
 pub mod acme;
 pub mod cache;
 pub(crate) mod check;
+pub(crate) mod dns_name;
 pub mod env;
-pub mod lab;
+mod error;
 pub mod learn;
 pub mod limits;
 pub mod listen;
@@ -15,4 +16,5 @@ pub mod telemetry;
 pub mod upstream;
 pub mod websocket;
 
-pub use root::{AdminConfig, Config, ConfigError, DnsConfig, TimingConfig};
+pub use error::ConfigError;
+pub use root::{AdminConfig, Config, DnsConfig, TimingConfig};

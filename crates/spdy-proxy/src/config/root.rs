@@ -22,17 +22,16 @@ use url::Url;
 
 use crate::config::cache::CacheConfig;
 use crate::config::env;
-use crate::config::lab::LabConfig;
+use crate::config::error::ConfigError;
 use crate::config::learn::LearnConfig;
 use crate::config::limits::ClientLimitsConfig;
 use crate::config::listen::{ListenConfig, TlsConfig};
-use crate::config::shared_cache;
 use crate::config::site::SiteConfig;
 use crate::config::telemetry::TelemetryConfig;
 use crate::config::upstream::UpstreamConfig;
 use crate::config::websocket::WebSocketConfig;
 
-/// All of it.
+/// The configuration of the accelerator.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -41,7 +40,7 @@ use crate::config::websocket::WebSocketConfig;
     schemars(title = "Configuration of spdy accelerate")
 )]
 pub struct Config {
-    /// Where clients are let in.
+    /// Where clients connect.
     #[serde(default)]
     pub listen: ListenConfig,
     /// The accelerator's certificates.
@@ -50,38 +49,37 @@ pub struct Config {
     /// Limits for clients.
     #[serde(default)]
     pub limits: ClientLimitsConfig,
-    /// What is accelerated; at least one.
+    /// The sites, at least one.
     #[serde(default)]
     pub site: Vec<SiteConfig>,
-    /// What is stored.
+    /// What is stored, and for which clients.
     #[serde(default)]
     pub cache: CacheConfig,
-    /// How origins are contacted.
+    /// How origins are contacted, how long they may take, and which addresses they may have.
     #[serde(default)]
     pub upstream: UpstreamConfig,
-    /// How many WebSockets to the sites' own origins may be open.
+    /// WebSockets to the sites' own origins.
     #[serde(default)]
     pub websocket: WebSocketConfig,
     /// Resources that are sent with pages, or prefetched.
     #[serde(default)]
     pub learn: LearnConfig,
-    /// Names that are answered here, and the servers for other names.
+    /// The built-in name server, and the servers that look up other names.
     #[serde(default)]
     pub dns: DnsConfig,
-    /// A file with the secret that capabilities are made with. Without one they are good until the program ends.
+    /// A file with the secret that makes capabilities and names: 32 bytes or more, the same on every machine of the site.
+    /// Without it, capabilities are valid until the program ends.
     pub secret_file: Option<PathBuf>,
-    /// A file with the secret before that one: capabilities that were made with it are still good. Default none.
+    /// A file with the previous secret. Capabilities made with it are still accepted. Needs `secret_file`.
     pub former_secret_file: Option<PathBuf>,
-    /// The operator's listener; `None`: there is none.
+    /// The operator's listener: purges, reports of pages and metrics. Optional: without this table there is none.
     pub admin: Option<AdminConfig>,
-    /// Which clients see where the time of an answer went.
+    /// Which clients get `Server-Timing`: whether the cache had the response, where the time went, and how far the origin is.
     #[serde(default)]
     pub timing: TimingConfig,
-    /// Where spans of requests are sent (OpenTelemetry); `None`: there are none.
+    /// Spans of requests, sent to a collector by OTLP over HTTP. Optional: without this table no span is made. Environment
+    /// variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) set what the table leaves out.
     pub telemetry: Option<TelemetryConfig>,
-    /// Settings for laboratories only.
-    #[serde(default)]
-    pub lab: LabConfig,
 }
 
 /// Names that are answered here, and the servers for other names.
@@ -89,11 +87,11 @@ pub struct Config {
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DnsConfig {
-    /// Where questions are answered, over UDP and TCP. Default nowhere.
+    /// Addresses of the name server, for UDP and TCP.
     pub listen: Vec<SocketAddr>,
-    /// The zones. Their names are never origins.
+    /// A zone. Its names are never origins.
     pub zone: Vec<spdy_dns::zone_config::ZoneConfig>,
-    /// Recursive servers for the names of other hosts. Default the system's.
+    /// Recursive servers that look up third-party hosts. Default the system's.
     pub servers: Vec<SocketAddr>,
 }
 
@@ -102,10 +100,9 @@ pub struct DnsConfig {
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TimingConfig {
-    /// A file whose first line is a token of 16 characters or more: clients that send it in the field `Spdy-Timing` get the header.
+    /// A file whose first line is a token of 16 characters or more. A request with this token in the field `Spdy-Timing` gets
+    /// `Server-Timing`.
     pub token_file: Option<PathBuf>,
-    /// Every client gets it: for laboratories.
-    pub everyone: bool,
 }
 
 /// The operator's listener: purges, reports of pages and metrics.
@@ -113,12 +110,12 @@ pub struct TimingConfig {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AdminConfig {
-    /// Where it listens. Keep it on loopback.
+    /// Address of the listener. Keep it on loopback.
     pub address: SocketAddr,
     /// A file with the token for purges and reports, in one line.
     pub token_file: PathBuf,
-    /// Names by which it may be addressed, besides IP addresses and `localhost`: a request for any other host gets 421, so that no
-    /// web page can read it by a name of its own (DNS rebinding). Default none.
+    /// Accepted host names, beside IP addresses and `localhost`. A request for any other host gets 421, so that no web page
+    /// can read the listener under its own name (DNS rebinding).
     #[serde(default)]
     pub names: Vec<String>,
 }
@@ -131,39 +128,6 @@ impl AdminConfig {
                 .is_ok_and(|authority| authority.host() == name.as_str())
         };
         self.names.iter().find(|name| !is_host(name))
-    }
-}
-
-/// What is wrong with a configuration.
-#[derive(Debug, thiserror::Error)]
-pub enum ConfigError {
-    /// It is no TOML, or not of this form.
-    #[error("the configuration cannot be read: {0}")]
-    Syntax(String),
-    /// An environment variable that sets no key.
-    #[error("{name} in the environment: {why}")]
-    Environment {
-        /// The variable.
-        name: String,
-        /// What is wrong with it.
-        why: String,
-    },
-    /// It can be read, and cannot work.
-    #[error("{what}: want {want}, got {got}")]
-    InvalidValue {
-        /// The key.
-        what: String,
-        /// What is valid.
-        want: &'static str,
-        /// What is there.
-        got: String,
-    },
-}
-
-impl From<toml::de::Error> for ConfigError {
-    fn from(error: toml::de::Error) -> Self {
-        let error = shared_cache::redact_error(&error.to_string());
-        Self::Syntax(env::describe_error(&error))
     }
 }
 
@@ -210,7 +174,7 @@ impl Config {
         site.insert("origin".to_owned(), origin.as_str().into());
         let mut table = toml::Table::new();
         table.insert("site".to_owned(), vec![site].into());
-        let config = env::apply_overrides(table, instead)?;
+        let config: Self = env::apply_overrides(table, instead)?;
         config.check()?;
         Ok(config)
     }
@@ -229,30 +193,5 @@ impl Config {
             })
         });
         spoken.collect()
-    }
-
-    /// Checks that the enabled features may be used with the listening addresses `listening`.
-    ///
-    /// # Errors
-    ///
-    /// `ConfigError::AttributeValue`: the first address that is not allowed.
-    pub fn check_bound_addresses(
-        &self,
-        listening: impl IntoIterator<Item = SocketAddr>,
-    ) -> Result<(), ConfigError> {
-        match self.lab.fault(listening) {
-            None => Ok(()),
-            Some((what, want, got)) => {
-                let (what, got) = (what.to_owned(), got.to_string());
-                Err(ConfigError::InvalidValue { what, want, got })
-            }
-        }
-    }
-
-    /// Where it is to be listened.
-    pub fn listen_addresses(&self) -> impl Iterator<Item = SocketAddr> {
-        let clients = self.listen.tls().iter().chain(&self.listen.plain);
-        let operator = self.admin.iter().map(|admin| &admin.address);
-        clients.chain(operator).chain(&self.dns.listen).copied()
     }
 }

@@ -40,23 +40,23 @@ pub struct SharedConfig {
     /// Some nodes of the cluster, which know the others: `redis://user:password@host:port`, or `rediss://` for TLS.
     #[serde(deserialize_with = "node_urls")]
     pub urls: Vec<NodeUrl>,
-    /// The authority that signs the nodes' certificates, PEM. Default the system's.
+    /// PEM of the authority that signs the nodes' certificates. Default the system's.
     pub authority: Option<PathBuf>,
-    /// What the names of all its keys begin with. Default `spdy:`.
+    /// Beginning of the names of all keys. Default `spdy:`.
     #[serde(default = "SharedConfig::default_prefix")]
     pub prefix: String,
-    /// The largest body stored there, KiB. Default 1024.
+    /// The largest body that is stored there. Range: at least 1. Default 1024.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[serde(default = "SharedConfig::default_object_kib")]
     pub object_kib: u64,
-    /// How long anything is stored there. Default 86400, a day.
+    /// Lifetime of stored objects there. Range: at least 1. Default 86400.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[serde(default = "SharedConfig::default_ttl_s")]
     pub ttl_s: u64,
-    /// How long a request waits for it before it continues without it. Default 100.
+    /// Time that a request waits for the shared cache before it continues without it. Range: at least 1. Default 100.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[serde(default = "SharedConfig::default_timeout_ms")]
     pub timeout_ms: u64,
-    /// The interval of checks for purges by other machines, and for nodes that are gone or back. Default 1000.
-    #[serde(default = "SharedConfig::default_poll_ms")]
-    pub poll_ms: u64,
 }
 
 impl SharedConfig {
@@ -74,10 +74,6 @@ impl SharedConfig {
 
     fn default_timeout_ms() -> u64 {
         100
-    }
-
-    fn default_poll_ms() -> u64 {
-        1000
     }
 
     /// A fault in it: the key, what is valid, and the value.
@@ -100,7 +96,6 @@ impl SharedConfig {
             ("cache.shared.object_kib", self.object_kib),
             ("cache.shared.ttl_s", self.ttl_s),
             ("cache.shared.timeout_ms", self.timeout_ms),
-            ("cache.shared.poll_ms", self.poll_ms),
         ] {
             if number == 0 {
                 return Some((what, "1 or more", number.to_string()));

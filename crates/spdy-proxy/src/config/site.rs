@@ -7,36 +7,38 @@ use serde::Deserialize;
 use spdy_dns::origin_host::{MAX_LABEL, MAX_NAME};
 use url::{Host, Url};
 
-use crate::config::Config;
+use crate::config::error::InvalidValue;
 
 /// One site.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteConfig {
-    /// The names by which clients request it, complete, without wildcards; capabilities are bound to the first.
+    /// Names of the site, complete, without wildcards. Capabilities are bound to the first.
     pub names: Vec<String>,
-    /// Where its own pages come from: scheme, host and perhaps a port.
+    /// URL of its origin: scheme, host and optional port.
     pub origin: Url,
-    /// The address of `origin`, where its name does not lead there: as when the name is this accelerator's.
+    /// Address of the origin, where its name leads elsewhere, such as to this accelerator. Default looked up.
     pub address: Option<IpAddr>,
-    /// The origin gets the client's host name instead of its own. It is still reached at the address of its own name, but must present a
-    /// certificate for the client's host name.
+    /// Whether the origin is requested with the client's `Host`. It is still reached at the address of its own name, and must
+    /// present a certificate for the client's host name. Default `false`.
     #[serde(default)]
     pub keep_host: bool,
-    /// WebSockets go to its origin. Default yes: the site's own pages open them, as they would without an accelerator.
+    /// Whether WebSockets to its origin are allowed. Default `true`.
     #[serde(default = "yes")]
     pub websocket: bool,
-    /// Compresses an answer that is private to one client and that the origin sent without a content coding, if the client accepts one.
-    /// Default no: the compressed length can reveal a secret that stands beside text chosen by an attacker (BREACH). An origin that knows
-    /// better encodes such answers itself. This key is for origins whose answers hold no secrets, or none that stay the same.
+    /// Whether private responses that the origin did not code are compressed, if the client accepts it. The compressed length
+    /// can reveal a secret beside text that an attacker chooses (BREACH). Use it only if responses hold no lasting secrets.
+    /// Default `false`.
     #[serde(default)]
     pub compress_private: bool,
-    /// Memory for the site's stored answers, of `cache.memory_mib`, MiB. Default all of it.
+    /// The site's share of `cache.memory_mib`. Range: at least 1. Default all.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub cache_mib: Option<usize>,
-    /// Disk space for them, of `cache.disk_mib`, MiB. Default all of it.
+    /// The site's share of `cache.disk_mib`. Range: at least 1. Default all.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub disk_mib: Option<usize>,
-    /// What is moved under the site's name.
+    /// Which third-party hosts are proxied under the site's name.
     #[serde(default)]
     pub rewrite: spdy_rewrite::rules::config::Config,
 }
@@ -47,10 +49,7 @@ fn yes() -> bool {
 
 impl SiteConfig {
     /// A fault in its names, with those of other sites in `taken`, to which it adds its own: the key, what is valid, and the value.
-    pub(crate) fn check_names<'a>(
-        &'a self,
-        taken: &mut BTreeSet<&'a str>,
-    ) -> Option<(&'static str, &'static str, String)> {
+    pub(crate) fn check_names<'a>(&'a self, taken: &mut BTreeSet<&'a str>) -> Option<InvalidValue> {
         if self.names.is_empty() {
             return Some(("site.names", "at least one", "0".to_owned()));
         }
@@ -66,34 +65,14 @@ impl SiteConfig {
         None
     }
 
-    /// Another fault in it with `config`: the key, what is valid, and the value.
-    pub(crate) fn fault(&self, config: &Config) -> Option<(&'static str, &'static str, String)> {
-        if !is_origin_url(&self.origin) {
-            let want = "an http or https URL of a host, without a path or a user";
-            let got = format!("{:?}", redact_origin(&self.origin).as_str());
-            return Some(("site.origin", want, got));
+    /// A fault in its origin: the key, what is valid, and the value.
+    pub(crate) fn check_origin(&self) -> Option<InvalidValue> {
+        if is_origin_url(&self.origin) {
+            return None;
         }
-        let cache = &config.cache;
-        if let Some(got) = self.cache_mib
-            && !(1..=cache.memory_mib).contains(&got)
-        {
-            let want = "1 to cache.memory_mib";
-            return Some(("site.cache_mib", want, got.to_string()));
-        }
-        if let Some(got) = self.disk_mib
-            && (cache.disk.is_none() || !(1..=cache.disk_mib).contains(&got))
-        {
-            let want = "1 to cache.disk_mib, and cache.disk";
-            return Some(("site.disk_mib", want, got.to_string()));
-        }
-        let most = config.upstream.head_timeout_s;
-        let heads = self
-            .rewrite
-            .limits_of_hosts()
-            .filter_map(|it| it.head_timeout_s);
-        let got = heads.max().filter(|got| *got > most)?;
-        let want = "no more than upstream.head_timeout_s";
-        Some(("site.rewrite limits.head_timeout_s", want, got.to_string()))
+        let want = "an http or https URL of a host, without a path or a user";
+        let got = format!("{:?}", redact_origin(&self.origin).as_str());
+        Some(("site.origin", want, got))
     }
 }
 
@@ -133,6 +112,7 @@ fn redact_origin(origin: &Url) -> Url {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::config::Config;
 
     fn fault(names: &str, origin: &str) -> Option<String> {
         let text = format!("[[site]]\nnames = [{names}]\norigin = '{origin}'\n");

@@ -17,24 +17,27 @@ const MAX_QUEUE: usize = 65_536;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TelemetryConfig {
-    /// The collector, to which `/v1/traces` is added. Default `http://127.0.0.1:4318`.
+    /// The collector. `/v1/traces` is added. Default `http://127.0.0.1:4318`.
     pub endpoint: Option<Url>,
-    /// The part of the traces beginning here that is recorded, 0 to 1. Default the value of `OTEL_TRACES_SAMPLER`, else 1.
+    /// Fraction of the traces that begin here and are recorded. Range: 0 to 1. Default `OTEL_TRACES_SAMPLER`, else 1.
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
     pub sample: Option<f64>,
-    /// The `traceparent` of a client is trusted: its trace continues here, and is recorded if the client records it. Default no: a trace
-    /// begins with each request, and the client's is a link of it.
+    /// Whether a client's `traceparent` is trusted: its trace continues here, and is recorded if the client records it.
+    /// Otherwise a trace begins with each request and links to the client's. Default `false`.
     pub trust_clients: bool,
-    /// Spans contain queries of URLs, which may hold secrets. Default no.
+    /// Whether spans contain the queries of URLs, which may hold secrets. Default `false`.
     pub queries: bool,
     /// The service name for the collector. Default `spdy`.
     pub service_name: Option<String>,
-    /// A file of fields for the collector, a `Name: value` in each line: tokens. It is read again by SIGHUP.
+    /// A file with fields for the collector, such as tokens: one `Name: value` on each line. SIGHUP reads it again.
     pub headers_file: Option<PathBuf>,
-    /// The authority that signs the collector's certificate, PEM. Default the system's.
+    /// PEM of the authority that signs the collector's certificate. Default the system's.
     pub authority: Option<PathBuf>,
-    /// Spans that may wait to be sent; one more is dropped, and counted. Default 2048.
+    /// Spans that may wait to be sent. Above it, a span is dropped and counted. Range: 1 to 65536. Default 2048.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 65_536)))]
     pub queue: usize,
-    /// How long the collector may take to answer. Default 10.
+    /// Time for the collector to respond. Range: at least 1. Default 10.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub timeout_s: u64,
 }
 

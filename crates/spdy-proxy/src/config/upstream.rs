@@ -15,52 +15,57 @@ const DAY_S: u64 = 24 * 60 * 60;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpstreamConfig {
-    /// From wanting a connection to having it. Default 5.
+    /// Time to open a connection. Default 5.
     pub connect_timeout_s: u64,
-    /// From the request, with the last piece of its body that the origin took, to the head of the answer. Default 30. A client may be
-    /// silent for as long in the middle of a body.
+    /// Time from the request, with the last piece of its body that the origin read, to the response head. A client may also
+    /// pause this long within a body. Default 30.
     pub head_timeout_s: u64,
-    /// Between two pieces of a body. Default 30.
+    /// Time between two pieces of a body. Default 30.
     pub body_timeout_s: u64,
-    /// How long an origin may take nothing of a request's body that is there for it, or less than 240 bytes a second. Default 60.
+    /// Time in which an origin reads nothing of an upload, or less than 240 bytes a second. Range: 1 to 86400. Default 60.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub write_timeout_s: u64,
-    /// How often a request that may be is sent again. Default 1.
+    /// How often a request is sent again, where that is allowed. Default 1.
     pub retries: u32,
-    /// The percentage of requests to one origin that may be sent again, plus ten at once and one per second. Default 20.
+    /// Percentage of the requests to one origin that may be sent again, plus ten at once and one a second. Range: 0 to 100.
+    /// Default 20.
+    #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 100)))]
     pub retry_percent: u32,
-    /// HTTP/1.1 connections to one origin at a time. Default 16. Slow readers hold at most three quarters of them while other requests wait
-    /// for one.
+    /// HTTP/1.1 connections to one origin at a time. Slow readers hold at most three quarters of them while other requests
+    /// wait for one. Default 16.
     pub connections: usize,
-    /// How long an idle connection can be reused if the origin does not state it (`Keep-Alive: timeout`). Default 4: many origins close
-    /// theirs after 5, and a request in flight at that moment may be lost.
+    /// Time after which an idle HTTP/1.1 connection is not used again, if the origin does not state `Keep-Alive: timeout`.
+    /// Many origins close theirs after 5 s, and a request that is sent at that moment may be lost. Default 4.
     pub idle_timeout_s: u64,
-    /// Requests with long bodies on their way to one origin at a time: they hold a connection for as long as their clients send.
-    /// Default three quarters of `connections`.
+    /// Requests with long bodies in progress to one origin, at most `connections`. Each holds a connection for as long as its
+    /// client sends. Range: at least 1. Default three quarters of `connections`.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub uploads: Option<usize>,
-    /// How long a request waits while all connections, or all permits of long bodies, are in use. Default 10.
+    /// Time that a request waits while all connections, or all places for long bodies, are in use. Default 10.
     pub queue_timeout_s: u64,
-    /// Requests that may wait in this way for one origin; one more is refused at once. Default 1024.
+    /// Requests that may wait in this way for one origin. Above it, a request is rejected at once. Range: at least 1. Default
+    /// 1024.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub queue: usize,
-    /// Failures in a row after which an origin is not contacted for a while: it cannot be reached, does not answer in time, or takes
-    /// nothing of an upload. Default 5; 0: never.
+    /// Failures in a row after which an origin is not contacted for `rest_s`. A failure is an origin that cannot be reached,
+    /// does not respond in time, or reads nothing of an upload. `0`: never. Default 5.
     pub failures: u32,
-    /// For how long. Default 5.
+    /// Time for which a failing origin is not contacted. Default 5.
     pub rest_s: u64,
-    /// Ranges that other hosts may be in although these are not public: for laboratories.
+    /// Address ranges where third-party hosts may be although they are not public, for tests.
     pub allow_addresses: Vec<String>,
-    /// Ranges that they may not be in, even if `allow_addresses` has them.
+    /// Address ranges where third-party hosts may not be, even if `allow_addresses` has them.
     pub deny_addresses: Vec<String>,
-    /// Prefixes by which the machine's network reaches IPv4 (NAT64, RFC 6052), beside the well-known 64:ff9b::/96. Addresses with such a
-    /// prefix are checked as the IPv4 addresses in them.
+    /// NAT64 prefixes of this network (RFC 6052) beside `64:ff9b::/96`. An address with such a prefix is checked as the IPv4
+    /// address in it.
     pub nat64: Vec<String>,
-    /// Names that other hosts may have although these are not public: `backend`, `cache.internal`.
+    /// Names that third-party hosts may have although they are not public names: `backend`, `cache.internal`.
     pub allow_hosts: Vec<String>,
-    /// Ports of other hosts beside 80, 443 and those that a host is listed with.
+    /// Ports of third-party hosts beside 80, 443 and those that a host is listed with.
     pub allow_ports: Vec<u16>,
-    /// Authorities to trust beside those of the web, PEM.
+    /// PEM files of authorities that are trusted for origins beside the public ones.
     pub authorities: Vec<PathBuf>,
-    /// Names that are not looked up, of sites' own origins and of other hosts: `name = "address"`. An `address` of a site overrides it for
-    /// its origin.
+    /// Names that are not looked up: `{ name = "address" }`. An `address` of a site overrides it for the site's origin.
     pub resolve: BTreeMap<String, IpAddr>,
 }
 

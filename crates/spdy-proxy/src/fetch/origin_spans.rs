@@ -84,7 +84,7 @@ impl OriginSpan {
     /// Records the response, or its absence.
     pub(crate) fn answered(self, answered: Result<(StatusCode, Version), &UpstreamError>) {
         if let Self(Some(mut open)) = self {
-            set_origin_response(&mut open, answered);
+            set_origin_response(&mut open, answered.map_err(UpstreamError::name));
         }
     }
 }

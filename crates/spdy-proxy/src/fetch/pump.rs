@@ -18,16 +18,16 @@ use spdy_rewrite::response::rewritten_head;
 use crate::body::shared_body::SharedBodyWriter;
 use crate::cache::memory_store::body_from_pieces;
 use crate::cache::public_response::{is_client_independent, is_public};
-use crate::cache::purge::PurgeSnapshot;
+use crate::cache::purge_log::PurgeSnapshot;
 use crate::cache::shared_response::FetchLeader;
-use crate::prefetch::limits::PrefetchBudget;
-use crate::prefetch::page_resources::DocumentContext;
-use crate::prefetch::prefetcher::FinishedPage;
-use crate::proxy::Proxy;
+use crate::fetch::context::FetchContext;
+use crate::fetch::finished_page::{self, FinishedPage};
+use crate::fetch::page_observer::PagePrefetches;
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::response_rewriter::ResponseRewriter;
 use crate::rewrite::rewrite_facts::{self, RewriteFacts};
-use crate::rewrite::stylesheet_index::{SiteObservations, StylesheetResult};
+use crate::rewrite::site_observations::SiteObservations;
+use crate::rewrite::stylesheet_index::StylesheetResult;
 use crate::sites::page_policies::PagePolicy;
 use crate::telemetry::counters::CounterFamily;
 use crate::telemetry::span_attributes::set_rewrite;
@@ -41,8 +41,8 @@ const MAX_PAGE_REFERENCES: usize = 256;
 
 /// A body on its way from an origin into a recording.
 pub(crate) struct Pump {
-    pub(crate) proxy: Arc<Proxy>,
-    pub(crate) key: spdy_cache::key::Key,
+    pub(crate) context: Arc<FetchContext>,
+    pub(crate) wanted: ProxyRequest,
     /// Present if the response is shared with requests that wait for it.
     pub(crate) shared: Option<Arc<Stored>>,
     /// Whether it is then stored: a response that is stale on arrival may be useless for later requests.
@@ -57,26 +57,36 @@ pub(crate) struct Pump {
     pub(crate) is_redirect_free: bool,
     pub(crate) writer: SharedBodyWriter,
     pub(crate) since: PurgeSnapshot,
-    pub(crate) wanted: ProxyRequest,
-    /// References to moved resources or to the site's own, found so far.
-    pub(crate) named: Vec<Reference>,
-    /// What may still be prefetched for the request that led to it.
-    pub(crate) budget: PrefetchBudget,
-    /// How many more references may be looked up for a prefetch.
-    pub(crate) lookups_left: usize,
-    /// Targets of what was prefetched for it.
-    pub(crate) prefetched: Vec<String>,
+    pub(crate) page: PageProgress,
+}
+
+/// What was found in a page or a style sheet so far.
+pub(crate) struct PageProgress {
+    /// References to moved resources or to the site's own.
+    references: Vec<Reference>,
+    prefetches: PagePrefetches,
     /// The time of rewriting so far.
-    pub(crate) rewrite_time: Duration,
+    rewrite_time: Duration,
     /// The span of the rewriting, if there is one and it is recorded.
-    pub(crate) span: Option<OpenSpan>,
+    span: Option<OpenSpan>,
+}
+
+impl PageProgress {
+    pub(crate) fn new(prefetches: PagePrefetches, span: Option<OpenSpan>) -> Self {
+        Self {
+            references: Vec::new(),
+            prefetches,
+            rewrite_time: Duration::ZERO,
+            span,
+        }
+    }
 }
 
 impl Pump {
     /// Moves `body` to its readers and to the cache in a task. If the first piece is available and cheap, it is processed at once, so that
     /// it is sent with the head.
     pub(crate) fn start(self, body: Body) {
-        let runtime = self.proxy.runtime.clone();
+        let runtime = self.context.clock.runtime.clone();
         match self.rewriter.first_sip() {
             Some(_) => runtime.begin(Box::pin(self.run(body))),
             None => runtime.spawn(Box::pin(self.run(body))),
@@ -85,8 +95,8 @@ impl Pump {
 
     /// Runs until the body ends, or until no reader is left.
     async fn run(mut self, mut body: Body) {
-        let runtime = self.proxy.runtime.clone();
-        let deadline = runtime.now() + self.proxy.fetch_timeout;
+        let runtime = self.context.clock.runtime.clone();
+        let deadline = runtime.now() + self.context.cache.limits.fetch_timeout;
         let is_shared = self.shared.is_some();
         let mut patience = is_shared.then(|| runtime.sleep_until(deadline));
         let mut turns = YieldPolicy::default();
@@ -134,7 +144,8 @@ impl Pump {
                 PumpEvent::StoreTimeout => {
                     patience = None;
                     if self.writer.stop_retaining() {
-                        self.proxy
+                        self.context
+                            .telemetry
                             .counters
                             .count(CounterFamily::Limits, "fetch_timeout_s");
                     }
@@ -150,9 +161,9 @@ impl Pump {
                 };
                 let sip = piece.split_to(piece.len().min(most));
                 let taken = sip.len();
-                let began = self.proxy.runtime.now();
+                let began = self.context.clock.now();
                 let text = self.rewriter.write(sip);
-                self.rewrite_time += self.proxy.runtime.now() - began;
+                self.page.rewrite_time += self.context.clock.now() - began;
                 let text = match text {
                     Ok(text) => text,
                     Err(error) => return self.abort(error.to_string()),
@@ -190,20 +201,13 @@ impl Pump {
         {
             let rules = &self.wanted.site.rules;
             line = Some(became.line());
-            self.proxy.stylesheets.record(rules, &url, became);
+            self.context.pages.stylesheets.record(rules, &url, became);
         }
         let stored = self.shared.as_deref().filter(|_| self.is_stored);
         let public = stored.filter(|stored| is_public(stored));
-        if is_sheet
-            && stored.is_some_and(is_client_independent)
-            && let (Some(url), Some(home)) = (self.wanted.client_url(), self.wanted.client_origin())
-        {
-            let reader = DocumentContext {
-                home: &home,
-                rules: self.wanted.site.rules.tag(),
-            };
-            let companions = &self.proxy.resources;
-            companions.record_stylesheet(url.as_str(), reader, &self.named);
+        if is_sheet && stored.is_some_and(is_client_independent) {
+            let observer = &self.context.observer;
+            observer.stylesheet_finished(&self.wanted, &self.page.references);
         }
         let is_own = self.wanted.moved.is_none();
         let said = report
@@ -217,14 +221,14 @@ impl Pump {
             let done = FinishedPage {
                 report,
                 status: self.status,
-                references: &self.named,
+                references: &self.page.references,
                 is_shared: self.shared.is_some(),
                 public,
-                prefetched: &self.prefetched,
-                rewriting: self.rewrite_time,
+                prefetched: &self.page.prefetches.started,
+                rewriting: self.page.rewrite_time,
                 is_dry_run: self.rewriter.is_dry_run(),
             };
-            self.proxy.record_page(&self.wanted, done);
+            finished_page::record(&self.context, &self.wanted, done);
         }
         let pieces = self.writer.finish();
         match (pieces, self.shared) {
@@ -249,7 +253,10 @@ impl Pump {
                     }
                     None => stored,
                 };
-                let kept = self.proxy.store(&self.key, &stored, body, self.since);
+                let kept = self
+                    .context
+                    .cache
+                    .store(&self.wanted.key, &stored, body, self.since);
                 if let Some(object) = kept {
                     self.writer.replace_with_stored(object.body().clone());
                 }
@@ -263,7 +270,7 @@ impl Pump {
 
     /// Ends the recording with an error: its readers get an incomplete body.
     fn abort(mut self, why: String) {
-        if let Some(span) = &mut self.span {
+        if let Some(span) = &mut self.page.span {
             span.set_error(BROKEN);
         }
         self.writer.fail(why);
@@ -271,9 +278,9 @@ impl Pump {
 
     /// Ends the span of the rewriting.
     fn end_rewrite_span(&mut self, report: Option<&PageReport>) {
-        if let (Some(mut span), Some(kind)) = (self.span.take(), self.rewriter.kind()) {
+        if let (Some(mut span), Some(kind)) = (self.page.span.take(), self.rewriter.kind()) {
             span.set_ok();
-            let busy_ms = self.rewrite_time.as_secs_f64() * 1e3;
+            let busy_ms = self.page.rewrite_time.as_secs_f64() * 1e3;
             set_rewrite(&mut span, kind, busy_ms, report);
         }
     }
@@ -286,14 +293,12 @@ impl Pump {
         }
         // In a dry run, clients load the resources from elsewhere.
         if !self.rewriter.is_dry_run() {
-            let left = &mut self.lookups_left;
-            let begun = self
-                .proxy
-                .prefetch_references(&self.wanted, &self.budget, left, &found);
-            self.prefetched.extend(begun);
+            let (context, prefetches) = (&self.context, &mut self.page.prefetches);
+            let observer = &context.observer;
+            observer.references_found(context, &self.wanted, prefetches, &found);
         }
-        let room = MAX_PAGE_REFERENCES.saturating_sub(self.named.len());
-        self.named.extend(found.into_iter().take(room));
+        let room = MAX_PAGE_REFERENCES.saturating_sub(self.page.references.len());
+        self.page.references.extend(found.into_iter().take(room));
     }
 }
 

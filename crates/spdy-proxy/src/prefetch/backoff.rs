@@ -11,7 +11,7 @@ use spdy_cache::key::Key;
 use spdy_clock::Instant;
 
 use crate::expiring_map::ExpiringMap;
-use crate::fetch::origin_exchange::{FetchOutcome, PrefetchResult};
+use crate::fetch::delivery::PrefetchResult;
 
 /// How long a useless prefetch is remembered.
 const NOT_REUSABLE_BACKOFF: Duration = Duration::from_secs(60 * 60);
@@ -46,16 +46,12 @@ impl PrefetchBackoff {
     }
 
     /// Records the result of a prefetch of `key`.
-    pub(crate) fn record(&self, key: &Key, got: &FetchOutcome, now: Instant) {
+    pub(crate) fn record(&self, key: &Key, got: PrefetchResult, now: Instant) {
         let mut things = self.lock();
         match got {
-            FetchOutcome::Background(PrefetchResult::Stored) => {}
-            FetchOutcome::Background(PrefetchResult::None) => {
-                things.not_reusable.insert_key(key, now);
-            }
-            FetchOutcome::Background(PrefetchResult::Failed) | FetchOutcome::Response(_) => {
-                things.failed.insert_key(key, now);
-            }
+            PrefetchResult::Stored => {}
+            PrefetchResult::None => things.not_reusable.insert_key(key, now),
+            PrefetchResult::Failed => things.failed.insert_key(key, now),
         }
     }
 
@@ -75,12 +71,8 @@ impl PrefetchBackoff {
 
 #[cfg(test)]
 mod tests {
-    use http::Response;
-    use spdy::body::Body;
-
     use super::*;
     use crate::request::test_key::key;
-    use crate::telemetry::counters::Outcome;
 
     fn at(seconds: u64) -> Instant {
         Instant::ZERO + Duration::from_secs(seconds)
@@ -90,23 +82,10 @@ mod tests {
     #[test]
     fn failure_backs_off_seconds_and_unusable_an_hour_or_until_purge() {
         let things = PrefetchBackoff::new();
-        let answer = |outcome| FetchOutcome::answer(Response::new(Body::empty()), outcome);
-        things.record(
-            &key("/kept"),
-            &FetchOutcome::Background(PrefetchResult::Stored),
-            at(0),
-        );
-        things.record(
-            &key("/private"),
-            &FetchOutcome::Background(PrefetchResult::None),
-            at(0),
-        );
-        things.record(
-            &key("/overloaded"),
-            &FetchOutcome::Background(PrefetchResult::Failed),
-            at(0),
-        );
-        things.record(&key("/away"), &answer(Outcome::UNREACHABLE), at(0));
+        things.record(&key("/kept"), PrefetchResult::Stored, at(0));
+        things.record(&key("/private"), PrefetchResult::None, at(0));
+        things.record(&key("/overloaded"), PrefetchResult::Failed, at(0));
+        things.record(&key("/away"), PrefetchResult::Failed, at(0));
         let left = |seconds| {
             let all = ["/kept", "/private", "/overloaded", "/away"];
             let left = all
@@ -117,11 +96,7 @@ mod tests {
         assert_eq!(left(9), ["/private", "/overloaded", "/away"]);
         assert_eq!(left(3599), ["/private"]);
         assert_eq!(left(3600), [""; 0]);
-        things.record(
-            &key("/private"),
-            &FetchOutcome::Background(PrefetchResult::None),
-            at(3600),
-        );
+        things.record(&key("/private"), PrefetchResult::None, at(3600));
         things.purge(key("/private").as_bytes());
         assert_eq!(left(3600), [""; 0]);
     }

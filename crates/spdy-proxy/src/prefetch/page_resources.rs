@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! text of a public page, and of public sheets ──▶ what it names ──────────────┐
-//! Referer of what clients request, a vote of each network ──▶ learned.rs ─────┴▶ candidates ──▶ plan (push_plan.rs)
+//! Referer of what clients request, a vote of each network ──▶ spdy-server/learned_resources/ ─────┴▶ candidates ──▶ plan (push_plan.rs)
 //!                                                                                 ├ in the cache, and fresh ──▶ push
 //!                                                                                 └ else ──▶ hint
 //! ```
@@ -25,7 +25,7 @@ use spdy_page::replica::Kind;
 use spdy_rewrite::kind;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::rules::verdict::SkipReason;
-use spdy_server::learned::{LearnedResources, LearningLimits, ResourceLoad};
+use spdy_server::learned_resources::{LearnedResources, LearningLimits, ResourceLoad};
 use spdy_server::push_plan::PushCandidate;
 
 /// The maximum number of pages, and of sheets, whose references are remembered.

@@ -1,6 +1,6 @@
 //! A request under the name that another host has here: the host, the cache key, and the request for the host.
 //!
-//! The operator listed the host, and the name stands for that host only (`spdy-rewrite/named_host.rs`). Its stored answers are separate
+//! The operator listed the host, and the name stands for that host only (`spdy-rewrite/rules/host_aliases.rs`). Its stored answers are separate
 //! from those of resources moved under the site's name: an answer may depend on the requesting origin.
 
 use std::net::IpAddr;
@@ -17,11 +17,11 @@ use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
-use crate::request::proxy_request::{
-    ProxyRequest, RequestRejection, copy_conditions, request_target,
-};
+use crate::request::client_origin::request_target;
+use crate::request::proxy_request::{ProxyRequest, copy_conditions};
+use crate::request::rejection::RequestRejection;
+use crate::request::websocket_handshake;
 use crate::sites::site_table::Site;
-use crate::websocket::handshake;
 
 impl ProxyRequest {
     /// Reads `asked`, which named `authority`, the name of `named`.
@@ -36,7 +36,7 @@ impl ProxyRequest {
         from: Option<IpAddr>,
         mut asked: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        if handshake::is_upgrade_request(&asked) {
+        if websocket_handshake::is_upgrade_request(&asked) {
             return Err(Refusal::Upgrade.into());
         }
         let target = request_target(&asked);

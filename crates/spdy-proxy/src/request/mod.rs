@@ -2,11 +2,17 @@
 
 pub(crate) mod alias_request;
 pub(crate) mod client_conditions;
+pub(crate) mod client_origin;
 pub(crate) mod forgeable_headers;
 pub(crate) mod forward_headers;
 pub(crate) mod forwarded;
+pub mod incoming_request;
 pub(crate) mod miss_rate;
+pub(crate) mod prefetch_step;
 pub mod proxy_request;
+pub mod rejection;
 pub(crate) mod status_class;
 #[cfg(test)]
 pub(crate) mod test_key;
+pub mod websocket_handshake;
+pub(crate) mod websocket_limit;

@@ -5,10 +5,9 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use http::header::{self, HeaderName};
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, request};
+use http::{HeaderMap, HeaderValue, Method, Request, Uri, request};
 use spdy::body::Body;
 use spdy_cache::key::{Key, KeyParts};
-use spdy_cache::stored::Stored;
 use spdy_net::handler::RequestInfo;
 use spdy_net::interim::expect_continue::expects_continue;
 use spdy_rewrite::csp::guard;
@@ -19,21 +18,19 @@ use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::urls::proxied_url::ProxiedUrl;
 
 use crate::body::content_coding::AcceptedCodings;
-use crate::config::websocket::WebSocketConfig;
-use crate::prefetch::limits::PrefetchStep;
-use crate::request::client_conditions::CACHE_REQUEST_FIELDS;
-use crate::request::forgeable_headers::{self, FromTrustedProxy};
+use crate::origin_kind::OriginKind;
+use crate::request::client_conditions::{CACHE_REQUEST_FIELDS, keep_single_range};
+use crate::request::client_origin::request_target;
+use crate::request::client_origin::{client_origin, client_origin_text};
+use crate::request::forgeable_headers::FromTrustedProxy;
 use crate::request::forward_headers;
+use crate::request::incoming_request::IncomingRequest;
+use crate::request::prefetch_step::PrefetchStep;
+use crate::request::rejection::RequestRejection;
+use crate::request::websocket_handshake;
 use crate::sites::page_policies::PagePolicy;
 use crate::sites::site_table::Site;
 use crate::telemetry::trace_context::SpanContext;
-use crate::upstream::client::OriginKind;
-use crate::websocket::handshake::{self, HandshakeError};
-
-/// A request as it arrived, with its cache key. It does not have the additions for a site's own origin yet: most requests are answered from
-/// the cache and reach no origin.
-#[derive(Debug)]
-pub struct IncomingRequest(ProxyRequest);
 
 /// A request to the proxy, and what the proxy derived from it.
 #[derive(Clone, Debug)]
@@ -70,164 +67,6 @@ pub struct ProxyRequest {
     pub(crate) client_headers: Option<HeaderMap>,
 }
 
-/// Why a request is not passed on.
-#[derive(Clone, Debug, thiserror::Error)]
-pub enum RequestRejection {
-    /// A rule about moved resources.
-    #[error(transparent)]
-    Rule(#[from] Refusal),
-    /// The same, of what the page may load from its host: it is sent there.
-    #[error("{why}, so it is sent to {to}")]
-    Redirect {
-        /// The rule.
-        why: Refusal,
-        /// The URL of the resource at its own host.
-        to: String,
-    },
-    /// It passed here before.
-    #[error("the request came back to where it had passed")]
-    Loop,
-    /// Its target makes no URI, or no key.
-    #[error("the target {0:?} cannot be asked for")]
-    Target(String),
-    /// CONNECT and TRACE end here.
-    #[error("method {0}")]
-    Method(Method),
-    /// A WebSocket would begin with it (RFC 6455 §4.1), and the site lets none through. Its origin would only see a GET, and answer
-    /// with a page.
-    #[error("no WebSocket goes through to this site (websocket = false)")]
-    WebSocket,
-    /// It requests a WebSocket, and is no valid handshake.
-    #[error(transparent)]
-    Handshake(#[from] HandshakeError),
-}
-
-impl RequestRejection {
-    /// The status for the client.
-    #[must_use]
-    pub fn status(&self) -> StatusCode {
-        match self {
-            Self::Rule(refusal) => refusal.status(),
-            Self::Redirect { .. } => StatusCode::TEMPORARY_REDIRECT,
-            Self::Loop => StatusCode::LOOP_DETECTED,
-            Self::Handshake(HandshakeError::Version) => StatusCode::UPGRADE_REQUIRED,
-            Self::Target(_) | Self::Handshake(_) => StatusCode::BAD_REQUEST,
-            Self::Method(_) | Self::WebSocket => StatusCode::NOT_IMPLEMENTED,
-        }
-    }
-
-    /// The text for the client. It is empty for rules about moved resources, so that clients cannot probe them.
-    #[must_use]
-    pub fn message(&self) -> &'static str {
-        match self {
-            Self::Rule(_) | Self::Redirect { .. } => "",
-            Self::Loop => "the request came back to where it had passed\n",
-            Self::Target(_) => "want a target that begins with / and makes a URL\n",
-            Self::Method(_) => "CONNECT and TRACE go no further than here\n",
-            Self::WebSocket => "no WebSocket goes through to this site\n",
-            Self::Handshake(_) => "want a handshake of RFC 6455 for a WebSocket\n",
-        }
-    }
-
-    /// The label of its counter.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Rule(refusal) | Self::Redirect { why: refusal, .. } => refusal.name(),
-            Self::Loop => "loop",
-            Self::Target(_) => "target",
-            Self::Method(_) => "method",
-            Self::WebSocket => "websocket",
-            Self::Handshake(_) => "handshake",
-        }
-    }
-}
-
-impl IncomingRequest {
-    /// Reads `asked`, which named `authority` and came from `from`.
-    ///
-    /// # Errors
-    ///
-    /// The rule that forbids it.
-    pub fn read(
-        site: Arc<Site>,
-        authority: String,
-        from: Option<IpAddr>,
-        asked: request::Parts,
-    ) -> Result<Self, RequestRejection> {
-        let named = site.named(&authority).cloned();
-        let wanted = match (named, site.rules.is_proxied_target(request_target(&asked))) {
-            (Some(named), _) => ProxyRequest::for_alias(site, &named, authority, from, asked)?,
-            (None, true) => ProxyRequest::for_third_party(site, authority, from, asked)?,
-            (None, false) => ProxyRequest::for_site(site, authority, from, asked)?,
-        };
-        Ok(Self(wanted))
-    }
-
-    /// The request, without the additions for the origin ([`into_upstream_request`](Self::into_upstream_request)).
-    #[must_use]
-    pub fn request(&self) -> &ProxyRequest {
-        &self.0
-    }
-
-    /// The same with a span context.
-    #[must_use]
-    pub fn with_span(mut self, context: Option<SpanContext>) -> Self {
-        self.0.span_context = context;
-        self
-    }
-
-    /// The limits for WebSockets, if it requests one.
-    pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
-        self.0.site.websocket.filter(|_| self.0.is_websocket)
-    }
-
-    /// True if the client's own fields are enough to match the `Vary` of `stored`: it names no field that the proxy adds for the origin.
-    #[must_use]
-    pub fn can_select_variant(&self, stored: &Stored) -> bool {
-        self.0.moved.is_some()
-            || !stored
-                .selecting_names()
-                .any(forward_headers::is_set_by_proxy)
-    }
-
-    /// The request with all additions for the origin: the name and scheme by which the site was requested, the client, and the protocol.
-    ///
-    /// # Errors
-    ///
-    /// It makes no URI.
-    pub fn into_upstream_request(self) -> Result<ProxyRequest, RequestRejection> {
-        let Self(mut wanted) = self;
-        if wanted.moved.is_some() {
-            return Ok(wanted); // other hosts get no additions
-        }
-        let (ask, site, authority) = (&mut wanted.ask, &wanted.site, &wanted.authority);
-        let target = request_target(ask);
-        let target = integrity::strip_unrewritten_mark(target).unwrap_or(target);
-        let uri = site.own(authority, target);
-        ask.uri = uri.map_err(|_| RequestRejection::Target(target.to_owned()))?;
-        ask.headers.remove(header::HOST);
-        if let Some(host) = site.host_header(authority) {
-            ask.headers.insert(header::HOST, host);
-        }
-        let (from, is_from_trusted) = (wanted.from, wanted.is_from_trusted);
-        forgeable_headers::remove_forgeable(&mut ask.headers, &ask.method, from, is_from_trusted);
-        forward_headers::set_forwarded_headers(&mut ask.headers, from, wanted.arrival, authority);
-        forward_headers::append_via_and_cdn_loop(&mut ask.headers, ask.version, &site.name);
-        if let Some(left) = forward_headers::max_forwards(&ask.method, &ask.headers) {
-            let left = left.saturating_sub(1).into();
-            ask.headers.insert(header::MAX_FORWARDS, left);
-        }
-        Ok(wanted)
-    }
-}
-
-/// Path and query.
-pub(crate) fn request_target(asked: &request::Parts) -> &str {
-    let target = asked.uri.path_and_query();
-    target.map_or("/", |target| target.as_str())
-}
-
 impl ProxyRequest {
     /// Reads `asked`, which named `authority`, with all additions for the origin.
     ///
@@ -243,7 +82,7 @@ impl ProxyRequest {
     }
 
     /// Something of the site's own, as the cache sees it.
-    fn for_site(
+    pub(super) fn for_site(
         site: Arc<Site>,
         authority: String,
         from: Option<IpAddr>,
@@ -267,10 +106,10 @@ impl ProxyRequest {
         }
         let arrival = asked.extensions.get().copied();
         let is_from_trusted = asked.extensions.get::<FromTrustedProxy>().is_some();
-        let is_socket = handshake::is_upgrade_request(&asked);
+        let is_socket = websocket_handshake::is_upgrade_request(&asked);
         if is_socket {
             site.websocket.ok_or(RequestRejection::WebSocket)?;
-            handshake::check(&asked, arrival)?;
+            websocket_handshake::check(&asked, arrival)?;
         }
         let marked = integrity::strip_unrewritten_mark(target);
         let is_off = marked.is_some() || is_rewriting_disabled(&asked.headers);
@@ -332,7 +171,7 @@ impl ProxyRequest {
         })
     }
 
-    fn for_third_party(
+    pub(super) fn for_third_party(
         site: Arc<Site>,
         authority: String,
         from: Option<IpAddr>,
@@ -445,6 +284,15 @@ impl ProxyRequest {
             rules: &rules,
         };
         Ok((Key::new(&key).map_err(|_| unusable())?, uri))
+    }
+
+    /// The fields of the request for the origin. Another host gets no cache fields of the client but a single range.
+    pub(crate) fn origin_headers(&self) -> HeaderMap {
+        let mut headers = self.ask.headers.clone();
+        if self.moved.is_some() {
+            keep_single_range(&mut headers);
+        }
+        headers
     }
 
     /// Whether its origin is the site's own or another host.
@@ -563,35 +411,6 @@ pub(crate) fn copy_conditions(said: &HeaderMap, headers: &mut HeaderMap) {
         for value in said.get_all(&name) {
             headers.append(name.clone(), value.clone());
         }
-    }
-}
-
-/// The origin at which a client has `site` that connected by `arrival` and named `authority`.
-pub(crate) fn client_origin(
-    site: &Site,
-    arrival: Option<RequestInfo>,
-    authority: &str,
-) -> Option<url::Origin> {
-    let scheme = match arrival {
-        Some(_) => forward_headers::scheme_of(arrival),
-        None => site.rules.site().scheme(),
-    };
-    let home = url::Url::parse(&format!("{scheme}://{authority}/"));
-    home.ok().map(|home| home.origin())
-}
-
-/// The same as text, as most ask: without reading it.
-pub(crate) fn client_origin_text<'s>(
-    site: &'s Site,
-    arrival: Option<RequestInfo>,
-    authority: &str,
-) -> Option<Cow<'s, str>> {
-    let public = site.rules.site_origin();
-    match forward_headers::is_forwarded_origin(public, authority, arrival) {
-        true => Some(Cow::Borrowed(public)),
-        false => Some(Cow::Owned(
-            client_origin(site, arrival, authority)?.ascii_serialization(),
-        )),
     }
 }
 

@@ -1,5 +1,8 @@
 //! Responses made here: from the cache, errors, `Server-Timing`, and the BREACH guard.
 
 pub(crate) mod breach_guard;
+pub(crate) mod from_stored;
+pub(crate) mod redirect_chain;
 pub(crate) mod respond;
 pub mod server_timing;
+pub(crate) mod stale_entry;

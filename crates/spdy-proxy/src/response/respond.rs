@@ -1,76 +1,25 @@
-//! Builds the client's response: from a stored one, from one that is still arriving, or an error.
-
-use std::borrow::Cow;
-use std::ops::Range;
-use std::sync::Arc;
-use std::time::SystemTime;
+//! Builds responses that are no stored ones: redirects, refusals, errors, and streams.
 
 use http::{HeaderMap, HeaderValue, Method, Response, StatusCode, header, response};
 use spdy::body::Body;
-use spdy::runtime::SharedRuntime;
-use spdy_cache::answer::{self, Payload, age_value};
-use spdy_cache::body::Body as KeptBody;
 use spdy_cache::cache_status::CacheStatus;
-use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 use spdy_rewrite::response::rewritten_head;
 use spdy_rewrite::response::sanitize_response;
-use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::urls::proxied_url::ProxiedUrl;
-use url::Url;
 
 use crate::body::content_coding::Coding;
 use crate::body::encoded_body::{encode_body, is_compressible};
-use crate::body::range_body::cut_range;
-use crate::body::shared_body::SharedBody;
-use crate::body::stored_body::{self, BodyPart};
-use crate::cache::encoded_bodies::{EncodedBodies, EncodedLookup};
-use crate::cache::public_response::{PublicPage, is_html, is_public};
-use crate::fetch::redirect_chain::RedirectChain;
 use crate::request::forward_headers::{self, PROXY_STATUS};
-use crate::request::proxy_request::{ProxyRequest, RequestRejection};
-use crate::response::breach_guard;
+use crate::request::proxy_request::ProxyRequest;
+use crate::request::rejection::RequestRejection;
+use crate::request::websocket_handshake::{self, HandshakeError};
 use crate::rewrite::response_rewriter;
 use crate::telemetry::counters::Outcome;
 use crate::upstream::error::UpstreamError;
-use crate::websocket::handshake::{self, HandshakeError};
 
-/// The result of the check of a stored third-party response for `wanted`.
-pub(crate) enum StoredCheck {
-    /// It may be served.
-    Allowed,
-    /// The client gets this instead.
-    Replaced(Box<Response<Body>>),
-}
-
-/// Checks a stored response of another host for `wanted`. A page may display resources that its scripts may not read. After redirects, each
-/// host on the way must allow the use, under the current policies of the pages.
-pub(crate) fn check_stored(wanted: &ProxyRequest, stored: &Stored) -> StoredCheck {
-    let Some((moved, load)) = &wanted.moved else {
-        return StoredCheck::Allowed;
-    };
-    let (site, load) = (&wanted.site, *load);
-    let rules = &site.rules;
-    let hops = RedirectChain::urls_from_note(stored.note());
-    let guarded = |url: &Url| site.pages.guarded_kinds(rules, url);
-    let led = match hops.is_empty() {
-        true => Some(Cow::Borrowed(moved)), // most
-        false => moved
-            .after_redirects(rules, load, &hops, guarded)
-            .map(Cow::Owned),
-    };
-    let Some(led) = led else {
-        let answer = match load.is_subresource {
-            true => sanitize_response::SanitizedResponse::Redirect(moved.url().to_string()),
-            false => sanitize_response::SanitizedResponse::Refuse(Refusal::Location),
-        };
-        return StoredCheck::Replaced(Box::new(from_sanitized(moved, answer)));
-    };
-    match sanitize_response::sanitize(rules, &led, load, stored.status(), stored.headers()) {
-        sanitize_response::SanitizedResponse::Serve(_) => StoredCheck::Allowed,
-        other => StoredCheck::Replaced(Box::new(from_sanitized(moved, other))),
-    }
-}
+/// The name of this cache in `Cache-Status` and `Proxy-Status`.
+pub(crate) const CACHE_NAME: &str = "spdy";
 
 /// The response that follows from the check of a moved resource.
 pub(crate) fn from_sanitized(
@@ -147,9 +96,9 @@ pub(crate) fn options() -> Response<Body> {
 fn websocket_version(why: &RequestRejection) -> Response<Body> {
     let mut response = plain(why.status(), "");
     let headers = response.headers_mut();
-    let version = HeaderValue::from_static(handshake::VERSION);
+    let version = HeaderValue::from_static(websocket_handshake::VERSION);
     headers.insert(header::SEC_WEBSOCKET_VERSION, version);
-    handshake::set_upgrade_headers(headers);
+    websocket_handshake::set_upgrade_headers(headers);
     response
 }
 
@@ -215,140 +164,6 @@ pub(crate) fn plain(status: StatusCode, text: &'static str) -> Response<Body> {
     response
 }
 
-/// The store of encoded bodies, and the runtime that encodes in the background.
-pub(crate) type EncodingContext<'a> = (&'a Arc<EncodedBodies>, &'a SharedRuntime);
-
-/// The response to `wanted` from a complete stored one.
-pub(crate) fn from_stored(
-    policy: &Policy,
-    wanted: &ProxyRequest,
-    stored: &Stored,
-    body: &KeptBody,
-    coder: EncodingContext<'_>,
-    now: SystemTime,
-    status: &CacheStatus,
-) -> Response<Body> {
-    let answer = answer::answer(policy, stored, &wanted.ask, body.len(), now);
-    let (mut head, payload) = (answer.head, answer.body);
-    let is_not_modified = head.status == StatusCode::NOT_MODIFIED;
-    let is_codable = || may_encode(stored.status(), stored.served(), Some(body.len()));
-    // By the fields of the whole response: a 304 has only those that identify it.
-    let is_coded_for_some =
-        stored.memoized_check(is_codable) && !breach_guard::is_stored_per_client(wanted, stored);
-    // A part has the `Vary` of the whole (RFC 9110 §15.3.7). A response without such a part has none.
-    let is_part_of_coded = is_coded_for_some && head.status == StatusCode::PARTIAL_CONTENT;
-    let is_whole = is_not_modified || head.status == stored.status();
-    let is_coded_for_some = is_coded_for_some && is_whole;
-    let coding = wanted.accepted_codings.shortest();
-    let body = match payload {
-        Payload::None => {
-            if is_coded_for_some && coding != Coding::Identity {
-                match is_not_modified {
-                    true => forward_headers::weaken_etag(&mut head.headers),
-                    false => set_content_encoding(&mut head, coding, None),
-                }
-            }
-            Body::empty()
-        }
-        Payload::Whole if is_coded_for_some && coding != Coding::Identity => {
-            let (encodings, runtime) = coder;
-            match encodings.of(&wanted.key, body, coding, runtime) {
-                EncodedLookup::Ready(coded) => {
-                    set_content_encoding(&mut head, coding, Some(coded.len()));
-                    stored_body::whole(&coded)
-                }
-                EncodedLookup::InProgress(coded) => {
-                    set_content_encoding(&mut head, coding, None);
-                    coded
-                }
-                EncodedLookup::Unavailable => stored_body::whole(body),
-            }
-        }
-        Payload::Whole => stored_body::whole(body),
-        Payload::Range(range) => stored_body::range(body, range),
-        Payload::Multipart { parts, end } => {
-            let parts = parts.into_iter();
-            let parts =
-                parts.flat_map(|(before, range)| [BodyPart::Text(before), BodyPart::Range(range)]);
-            stored_body::read_parts(body, parts.chain([BodyPart::Text(end)]))
-        }
-    };
-    if is_coded_for_some || is_part_of_coded {
-        forward_headers::add_vary(&mut head.headers, "accept-encoding");
-    }
-    status.append_to(&mut head.headers);
-    mark_public(stored, &mut head);
-    Response::from_parts(head, body)
-}
-
-/// Marks `head`, the response from `stored`, if it is a public page, so that its view is counted.
-fn mark_public(stored: &Stored, head: &mut response::Parts) {
-    if is_html(stored.served()) && is_public(stored) {
-        head.extensions.insert(PublicPage);
-    }
-}
-
-/// The response to `wanted` while its body is still arriving; `None` if its beginning is gone. `own` is the full head for the request that
-/// started the fetch. Other clients do not see its private fields.
-pub(crate) fn from_shared_body(
-    policy: &Policy,
-    wanted: &ProxyRequest,
-    stored: &Stored,
-    own: Option<&HeaderMap>,
-    recording: &SharedBody,
-    now: SystemTime,
-    status: &CacheStatus,
-) -> Option<Response<Body>> {
-    // The check of the client's conditions needs no length.
-    let known = answer::answer(policy, stored, &wanted.ask, 0, now);
-    if known.head.status == StatusCode::NOT_MODIFIED {
-        let mut head = known.head;
-        let is_codable = may_encode(stored.status(), stored.served(), recording.expected_len())
-            && !breach_guard::is_stored_per_client(wanted, stored);
-        if is_codable {
-            if wanted.accepted_codings.fastest() != Coding::Identity {
-                forward_headers::weaken_etag(&mut head.headers);
-            }
-            forward_headers::add_vary(&mut head.headers, "accept-encoding");
-        }
-        if let Some(own) = own {
-            add_private_fields(&mut head.headers, stored, own);
-        }
-        status.append_to(&mut head.headers);
-        mark_public(stored, &mut head);
-        return Some(Response::from_parts(head, Body::empty()));
-    }
-    let (mut head, ()) = Response::new(()).into_parts();
-    mark_public(stored, &mut head);
-    head.status = stored.status();
-    head.headers = own.unwrap_or(stored.served()).clone();
-    head.headers.insert(header::AGE, age_value(stored.age(now)));
-    let mut body = recording.read()?;
-    let is_for_all = !breach_guard::is_stored_per_client(wanted, stored);
-    if let Some((headers, range)) = part(policy, wanted, &head, recording, now) {
-        (head.status, head.headers) = (StatusCode::PARTIAL_CONTENT, headers);
-        body = cut_range(body, range);
-        if is_for_all && may_encode(stored.status(), stored.served(), recording.expected_len()) {
-            forward_headers::add_vary(&mut head.headers, "accept-encoding");
-        }
-    }
-    Some(streaming(wanted, head, body, is_for_all, status))
-}
-
-/// The requested part of a body that is still arriving, and its fields; `None` for the whole body, or if its length is unknown.
-pub(crate) fn part(
-    policy: &Policy,
-    wanted: &ProxyRequest,
-    head: &response::Parts,
-    recording: &SharedBody,
-    now: SystemTime,
-) -> Option<(HeaderMap, Range<u64>)> {
-    let len = recording
-        .expected_len()
-        .filter(|_| head.status == StatusCode::OK)?;
-    answer::part(policy, &head.headers, &wanted.ask, len, now)
-}
-
 /// Adds the fields of the origin's head `told` that only the client of this request may see.
 pub(crate) fn add_private_fields(headers: &mut HeaderMap, stored: &Stored, told: &HeaderMap) {
     for name in stored.control().private_fields() {
@@ -391,14 +206,14 @@ pub(crate) fn streaming(
 }
 
 /// Whether a body of `len` bytes may be sent encoded to clients that accept a coding. Responses without a coding then also get `Vary`.
-fn may_encode(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
+pub(super) fn may_encode(status: StatusCode, headers: &HeaderMap, len: Option<u64>) -> bool {
     response_rewriter::is_displayed(status)
         && status != StatusCode::PARTIAL_CONTENT
         && is_compressible(headers, len)
         && !rewritten_head::has_no_transform(headers)
 }
 
-fn set_content_encoding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
+pub(super) fn set_content_encoding(head: &mut response::Parts, coding: Coding, len: Option<u64>) {
     let headers = &mut head.headers;
     headers.insert(
         header::CONTENT_ENCODING,

@@ -6,7 +6,7 @@
 //! ```
 //!
 //! It shows whether another client requested the resource before, and how far away the origin is. So only clients that send the token get
-//! it, unless the operator allows all clients. The token has a request field of its own, which is not forwarded.
+//! it. The token has a request field of its own, which is not forwarded.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,15 +26,13 @@ pub const SERVER_TIMING: HeaderName = HeaderName::from_static("server-timing");
 pub struct Timing {
     /// Clients that send this token; `None`: no client.
     pub token: Option<Token>,
-    /// All clients.
-    pub all_clients: bool,
 }
 
 impl Timing {
     /// Removes the token from `headers`, valid or not. Gives whether the client gets `Server-Timing`.
     pub(crate) fn take(&self, headers: &mut HeaderMap) -> bool {
         if !headers.contains_key(SPDY_TIMING) {
-            return self.all_clients; // most
+            return false; // most
         }
         let mut given = headers.get_all(SPDY_TIMING).iter();
         let given = given.next().filter(|_| given.next().is_none());
@@ -43,7 +41,7 @@ impl Timing {
             _ => false,
         };
         headers.remove(SPDY_TIMING);
-        is_known || self.all_clients
+        is_known
     }
 }
 
@@ -121,7 +119,6 @@ mod tests {
     fn client_with_token_gets_timing_and_token_is_removed() {
         let timing = Timing {
             token: Some(Token::new("the token")),
-            all_clients: false,
         };
         for (values, is_told) in [
             (&["the token"][..], true),
@@ -136,11 +133,7 @@ mod tests {
         let nobody = Timing::default();
         let mut headers = sent(&[""]);
         assert!(!nobody.take(&mut headers) && headers.is_empty());
-        let everyone = Timing {
-            all_clients: true,
-            ..Timing::default()
-        };
-        assert!(everyone.take(&mut HeaderMap::new()));
+        assert!(!timing.take(&mut HeaderMap::new()));
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Rewriting of pages and style sheets, and what is known of the style sheets that pages pin.
 
 pub(crate) mod page_rewriter;
+pub mod pages;
+pub(crate) mod refetch;
 pub mod response_rewriter;
 pub(crate) mod rewrite_facts;
+pub(crate) mod site_observations;
 pub(crate) mod stylesheet_index;
 pub(crate) mod stylesheet_rewriter;

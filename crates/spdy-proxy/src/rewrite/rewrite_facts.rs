@@ -10,29 +10,15 @@
 //! was written by it is still right.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::Arc;
-use std::time::Duration;
 
-use http::{HeaderMap, Method, Response, header};
-use parking_lot::Mutex;
-use spdy_cache::control::RequestControl;
-use spdy_cache::key::Key;
-use spdy_cache::storable::may_store;
-use spdy_cache::stored::Stored;
-use spdy_clock::Instant;
+use http::HeaderMap;
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::integrity::IntegrityState;
-use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::referrer::ReferrerScope;
 use spdy_rewrite::response::rewritten_head;
 use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
-
-use crate::expiring_map::ExpiringMap;
-use crate::proxy::Proxy;
-use crate::request::proxy_request::ProxyRequest;
-use crate::rewrite::stylesheet_index::SiteObservations;
 
 /// Pinned sheets of a page that are noted with it.
 const MAX_PINS: usize = 64;
@@ -40,10 +26,6 @@ const MAX_PINS: usize = 64;
 const MAX_PRECONNECTS: usize = 16;
 /// The longest line that is noted, bytes.
 const MAX_LINE_BYTES: usize = 1024;
-/// The interval before a page is fetched again for the same facts without effect: its origin failed, or the answer is not stored.
-const REFETCH_INTERVAL: Duration = Duration::from_secs(60);
-/// The number of pages with such an entry.
-const MAX_PAGES: usize = 4096;
 
 /// The words of a note.
 const PIN: &str = "pin";
@@ -125,7 +107,7 @@ impl RewriteFacts {
     }
 
     /// Reads a note; a line without a fact is ignored.
-    fn parse(note: &[u8]) -> Self {
+    pub(crate) fn parse(note: &[u8]) -> Self {
         let mut made_by = Self::default();
         let lines = std::str::from_utf8(Self::note_lines(note)).unwrap_or_default();
         for line in lines.lines() {
@@ -149,25 +131,39 @@ impl RewriteFacts {
 
     /// The number of what is known by now, if the page would be rewritten otherwise by it; what only spares a connection counts if it
     /// `is_stale`.
-    fn would_change(&self, seen: &SiteObservations, is_stale: bool) -> Option<u64> {
+    ///
+    /// `known` gives what is known of a sheet that is pinned by some metadata, `all_rewritten` whether all references to a host are
+    /// rewritten.
+    pub(crate) fn would_change(
+        &self,
+        known: impl Fn(&Url, &str) -> (IntegrityState, bool),
+        all_rewritten: impl Fn(&Url) -> Option<bool>,
+        is_stale: bool,
+    ) -> Option<u64> {
         let mut facts = DefaultHasher::new();
         let mut changes = false;
         for pin in &self.pins {
             let Ok(url) = Url::parse(&pin.url) else {
                 continue;
             };
-            let (known, is_guarded) = seen.known(&url, &pin.metadata);
-            let answer = answer(&known, is_guarded);
+            let (state, is_guarded) = known(&url, &pin.metadata);
+            let answer = answer(&state, is_guarded);
             changes |= answer != UNKNOWN && answer != pin.answer;
             answer.hash(&mut facts);
         }
         for origin in self.preconnects.iter().filter(|_| is_stale) {
             let url = Url::parse(origin).ok();
-            let goes = url.and_then(|url| seen.all_rewritten(&url)) == Some(true);
+            let goes = url.and_then(|url| all_rewritten(&url)) == Some(true);
             changes |= goes;
             goes.hash(&mut facts);
         }
         changes.then(|| facts.finish())
+    }
+
+    /// Whether lines of a note have one about a pinned sheet.
+    pub(crate) fn has_pins(lines: &[u8]) -> bool {
+        let mut lines = lines.split(|byte| *byte == b'\n');
+        lines.any(|line| line.starts_with(PIN.as_bytes()))
     }
 
     /// Gives the ETag of a page that was rewritten by more than its text and the rules a mark of that.
@@ -185,7 +181,7 @@ impl RewriteFacts {
     }
 
     /// The sheets of which nothing is known.
-    fn unknown_stylesheets(&self) -> impl Iterator<Item = Reference> {
+    pub(crate) fn unknown_stylesheets(&self) -> impl Iterator<Item = Reference> {
         let unknown = self.pins.iter().filter(|pin| pin.answer == UNKNOWN);
         unknown.map(|pin| Reference {
             url: pin.url.clone(),
@@ -209,11 +205,6 @@ fn answer(known: &IntegrityState, is_guarded: bool) -> &str {
     }
 }
 
-fn has_pins(lines: &[u8]) -> bool {
-    let mut lines = lines.split(|byte| *byte == b'\n');
-    lines.any(|line| line.starts_with(PIN.as_bytes()))
-}
-
 /// Marks the ETag in `headers`, of a page stored with `note`, with the facts that it was rewritten by.
 pub(crate) fn mark_etag(note: &[u8], headers: &mut HeaderMap) {
     if !RewriteFacts::note_lines(note).is_empty() {
@@ -221,101 +212,9 @@ pub(crate) fn mark_etag(note: &[u8], headers: &mut HeaderMap) {
     }
 }
 
-/// Pages that are fetched again, and the number of what was known then.
-#[derive(Debug)]
-pub(crate) struct RefetchHistory(Mutex<ExpiringMap<Key, u64>>);
-
-impl Default for RefetchHistory {
-    fn default() -> Self {
-        Self(Mutex::new(ExpiringMap::new(REFETCH_INTERVAL, MAX_PAGES)))
-    }
-}
-
-impl RefetchHistory {
-    fn has(&self, key: &Key, facts: u64, now: Instant) -> bool {
-        let mut pages = self.0.lock();
-        pages.get(key, now) == Some(&facts)
-    }
-
-    /// Whether that is new.
-    fn record(&self, key: &Key, facts: u64, now: Instant) -> bool {
-        let mut pages = self.0.lock();
-        let is_new = pages.get(key, now) != Some(&facts);
-        pages.insert(key, facts, now);
-        is_new
-    }
-}
-
-impl Proxy {
-    /// The number of the facts known now, if the page `stored` must be fetched again to be rewritten with them.
-    fn changed_facts(
-        self: &Arc<Self>,
-        wanted: &ProxyRequest,
-        stored: &Stored,
-        is_stale: bool,
-    ) -> Option<u64> {
-        let lines = RewriteFacts::note_lines(stored.note());
-        if lines.is_empty() || !is_stale && !has_pins(lines) {
-            return None; // most answers
-        }
-        let parts = &wanted.ask;
-        let is_whole = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);
-        if !is_whole || RequestControl::parse(&parts.headers).only_if_cached {
-            return None;
-        }
-        let made_by = RewriteFacts::parse(stored.note());
-        let facts = made_by.would_change(&self.seen_of(wanted), is_stale)?;
-        // A response to a request with cookies may not be stored, so fetching it would be useless.
-        let mut head = Response::new(()).into_parts().0;
-        (head.status, head.headers) = (stored.status(), stored.headers().clone());
-        let policy = self.policy(wanted.origin_kind());
-        let is_kept = may_store(policy, parts, &head, stored.times()).is_ok();
-        is_kept.then_some(facts)
-    }
-
-    /// Whether `stored`, which is fresh for `wanted`, must be fetched again, since more facts are known than when it was rewritten.
-    pub(crate) fn is_needed(self: &Arc<Self>, wanted: &ProxyRequest, stored: &Stored) -> bool {
-        let facts = self.changed_facts(wanted, stored, false);
-        let now = self.runtime.now();
-        facts.is_some_and(|facts| !self.refetches.has(&wanted.key, facts, now))
-    }
-
-    /// Like [`is_outdated`](Self::is_outdated), but true for one request only, until more is known or a minute has passed.
-    pub(crate) fn start(
-        self: &Arc<Self>,
-        wanted: &ProxyRequest,
-        stored: &Stored,
-        is_stale: bool,
-    ) -> bool {
-        let facts = self.changed_facts(wanted, stored, is_stale);
-        let now = self.runtime.now();
-        facts.is_some_and(|facts| self.refetches.record(&wanted.key, facts, now))
-    }
-
-    /// The facts about the site, for the request `wanted`.
-    pub(crate) fn seen_of(self: &Arc<Self>, wanted: &ProxyRequest) -> SiteObservations {
-        SiteObservations::new(self, wanted)
-    }
-
-    /// Prefetches the sheets that are pinned by a page stored with `note` and have no known result.
-    pub(crate) fn prefetch_pinned(self: &Arc<Self>, wanted: &ProxyRequest, note: &[u8]) {
-        if RewriteFacts::note_lines(note).is_empty() {
-            return;
-        }
-        let unknown: Vec<Reference> = RewriteFacts::parse(note).unknown_stylesheets().collect();
-        if unknown.is_empty() {
-            return;
-        }
-        let budget = self.prefetcher.budget(wanted);
-        let mut looked_for = unknown.len();
-        self.prefetch_references(wanted, &budget, &mut looked_for, &unknown);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::request::test_key::key;
 
     fn url(at: usize) -> Url {
         Url::parse(&format!("https://cdn.test/{at}.css?v#f")).expect("a URL")
@@ -394,22 +293,5 @@ mod tests {
         }
         long.add_preconnect("x".repeat(MAX_LINE_BYTES + 1));
         assert!(long.preconnects.is_empty());
-    }
-
-    #[test]
-    fn page_is_refetched_once_per_minute_for_same_facts() {
-        let pages = RefetchHistory::default();
-        let at = |seconds| Instant::ZERO + Duration::from_secs(seconds);
-        assert!(!pages.has(&key("/"), 1, at(0)));
-        assert!(pages.record(&key("/"), 1, at(0)));
-        assert!(!pages.record(&key("/"), 1, at(1)) && pages.has(&key("/"), 1, at(1)));
-        assert!(pages.record(&key("/other"), 1, at(1)));
-        assert!(pages.record(&key("/"), 2, at(2)), "more is known");
-        assert!(!pages.has(&key("/"), 1, at(2)));
-        assert!(pages.record(&key("/"), 2, at(61)), "a minute has passed");
-        for at_page in 0..MAX_PAGES {
-            pages.record(&key(&format!("/{at_page}")), 1, at(62));
-        }
-        assert!(!pages.has(&key("/"), 2, at(62)), "one too many");
     }
 }

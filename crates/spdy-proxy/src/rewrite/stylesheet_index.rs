@@ -12,20 +12,14 @@
 //! host. One of the site's own is requested unchanged. Both are fetched for the next page that names them.
 
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 
 use parking_lot::Mutex;
 use spdy_cache::stored::Stored;
-use spdy_rewrite::kind::{Kind, Kinds};
 use spdy_rewrite::reference::integrity::{self, Digests, IntegrityState};
-use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::rules::Rules;
 use url::Url;
 
-use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
-use crate::rewrite::rewrite_facts::RewriteFacts;
-use crate::sites::site_table::Site;
 
 /// The first word of a note's line with the result of rewriting a sheet.
 const SHEET: &str = "sheet";
@@ -102,9 +96,15 @@ impl StylesheetIndex {
         }
     }
 
-    fn integrity_state(&self, name: &str, metadata: &str) -> IntegrityState {
+    /// What is known under `rules` of the sheet at `url`, which a page pins by `metadata`.
+    pub(crate) fn integrity_state(
+        &self,
+        rules: &Rules,
+        url: &Url,
+        metadata: &str,
+    ) -> IntegrityState {
         let table = self.0.lock();
-        match table.became.get(name) {
+        match table.became.get(&name(rules, url)) {
             Some(became) => integrity::integrity_state(metadata, &became.original, &became.served),
             None => IntegrityState::Unknown,
         }
@@ -114,70 +114,6 @@ impl StylesheetIndex {
 /// The tag of rules is theirs and their site's alone.
 fn name(rules: &Rules, url: &Url) -> String {
     format!("{} {}", rules.tag(), &url[..url::Position::AfterQuery])
-}
-
-/// What was seen of one site, for a page of it.
-#[derive(Debug)]
-pub(crate) struct SiteObservations {
-    proxy: Arc<Proxy>,
-    site: Arc<Site>,
-    /// The page, as reports know it.
-    page: Option<String>,
-    /// The facts that were looked up so far.
-    made_by: Mutex<RewriteFacts>,
-}
-
-impl SiteObservations {
-    /// For the request `wanted` of the site.
-    pub(crate) fn new(proxy: &Arc<Proxy>, wanted: &ProxyRequest) -> Self {
-        Self {
-            proxy: proxy.clone(),
-            site: wanted.site.clone(),
-            page: wanted.url().map(String::from),
-            made_by: Mutex::default(),
-        }
-    }
-
-    /// What is known of the sheet at `url`, which the page pins by `metadata`, and whether it is not served under the site's name.
-    pub(crate) fn known(&self, url: &Url, metadata: &str) -> (IntegrityState, bool) {
-        let name = name(&self.site.rules, url);
-        let is_guarded = self.guarded_kinds(url).has(Kind::Style);
-        (
-            self.proxy.stylesheets.integrity_state(&name, metadata),
-            is_guarded,
-        )
-    }
-
-    /// The facts that the page was rewritten with so far.
-    pub(crate) fn facts(&self) -> RewriteFacts {
-        let made_by = self.made_by.lock();
-        made_by.clone()
-    }
-}
-
-impl SiteFacts for SiteObservations {
-    fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
-        let (known, is_guarded) = self.known(url, metadata);
-        let mut made_by = self.made_by.lock();
-        made_by.pin(url, metadata, &known, is_guarded);
-        known
-    }
-
-    fn guarded_kinds(&self, url: &Url) -> Kinds {
-        self.site.pages.guarded_kinds(&self.site.rules, url)
-    }
-
-    fn all_rewritten(&self, url: &Url) -> Option<bool> {
-        let origin = url.origin().ascii_serialization();
-        let of_page = |page: &String| self.proxy.reports.host_counts(page, &origin);
-        let count = self.page.as_ref().and_then(of_page);
-        let all_moved = count.map(|count| count.moved > 0 && count.left == 0);
-        if all_moved != Some(true) {
-            let mut made_by = self.made_by.lock();
-            made_by.add_preconnect(origin);
-        }
-        all_moved
-    }
 }
 
 #[cfg(test)]
@@ -230,7 +166,7 @@ mod tests {
             sheets.record(&rules, &url(at), became.clone());
         }
         let hello = "sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ=";
-        let pinned = |rules, at| sheets.integrity_state(&name(rules, &url(at)), hello);
+        let pinned = |rules, at| sheets.integrity_state(rules, &url(at), hello);
         assert_eq!(pinned(&rules, 0), IntegrityState::Unknown);
         assert!(matches!(pinned(&rules, 1), IntegrityState::Rewritten(_)));
         assert!(matches!(

@@ -1,44 +1,46 @@
 //! Handles one request: chooses the site, looks up the cache, contacts the origin on a miss, and builds the response.
 //!
 //! ```text
-//!  read (request/proxy_request.rs) ──refused──▶ 404, 421, 508 …
-//!     │ what is kept is fresh, and chosen by what the client said ──▶ kept (response/respond.rs), before anything waits
+//!  read (request/incoming_request.rs) ── rejected ──▶ 404, 421, 508 …
+//!     │ a fresh response that the client's own headers select ──▶ hit (response/from_stored.rs), before anything waits
 //!     │
-//!  told (request/proxy_request.rs): the request that the origin will see ── a WebSocket's handshake ──▶ websocket/connection.rs
+//!  the request for the origin (request/incoming_request.rs) ── a WebSocket's handshake ──▶ websocket/connection.rs
 //!     │
-//!  look up ── Fresh ─────────▶ kept (response/respond.rs)
-//!     │     ── Stale ─────────▶ kept, and validated behind it; also a fresh page that must be rewritten again (rewrite/rewrite_facts.rs)
-//!     │     ── Validate ──┐
-//!     │     ── Miss ──────┴──▶ board (serve/miss.rs): one fetch for all who want it; a 304 leads to what is kept
-//!     ├──── Bypass ──────────▶ pass (serve/miss.rs); unsafe methods make what is kept doubtful
-//!     └──── OnlyIfCached ────▶ 504
+//!  lookup ── Fresh ─────────▶ hit
+//!     │   ── Stale ─────────▶ hit, and a fetch in the background; also for a fresh page that is rewritten again (rewrite/refetch.rs)
+//!     │   ── Revalidate ─┐
+//!     │   ── Miss ───────┴──▶ fetch_coalesced (serve/miss.rs): one fetch for all requests; a 304 leads to the stored response
+//!     ├──── Bypass ─────────▶ bypass (serve/miss.rs); unsafe methods invalidate stored responses
+//!     └──── OnlyIfCached ───▶ 504
 //! ```
 
 use std::future::Ready;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::time::SystemTime;
 
 use futures_util::future::Either;
 use http::{Method, Request, Response, StatusCode, Uri};
 use spdy::body::Body;
 use spdy::runtime::BoxFuture;
-use spdy_cache::body::Body as KeptBody;
-use spdy_cache::cache_status::CacheStatus;
 use spdy_cache::lookup::{self, Lookup};
-use spdy_cache::store::Object;
+use spdy_cache::memory_store::Object;
 use spdy_cache::stored::Stored;
 use spdy_cache::validate::Conditional;
 
 use crate::body::request_body::buffer_start;
-use crate::fetch::origin_exchange::{Fetch, StaleEntry};
-use crate::proxy::{CACHE_NAME, Proxy, request_authority};
+use crate::fetch::origin_exchange::incomplete_request;
+use crate::proxy::Proxy;
+use crate::request::client_origin::request_authority;
 use crate::request::forward_headers;
-use crate::request::proxy_request::{IncomingRequest, ProxyRequest, RequestRejection};
-use crate::response::respond::{self, StoredCheck};
-use crate::sites::page_policies::PagePolicy;
+use crate::request::incoming_request::IncomingRequest;
+use crate::request::proxy_request::ProxyRequest;
+use crate::request::rejection::RequestRejection;
+use crate::response::from_stored::respond_hit;
+use crate::response::respond;
+use crate::response::stale_entry::StaleEntry;
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::telemetry::trace_context::SpanContext;
+use crate::websocket::connection as websocket;
 
 impl Proxy {
     /// The response to `request`, which came from `from`. A fresh cache hit returns `Left` at once, without a future. `Left` is a hit
@@ -61,7 +63,7 @@ impl Proxy {
         let (asked, body) = request.into_parts();
         let at_once = |response| Either::Left(std::future::ready(response));
         let Some((authority, site)) = request_authority(&asked)
-            .and_then(|authority| Some((authority, self.site_or_alias(authority)?)))
+            .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
         else {
             let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
             return at_once(respond::with_outcome(response, Outcome::MISDIRECTED));
@@ -84,7 +86,7 @@ impl Proxy {
             let proxy = self.clone();
             return Either::Right(Box::pin(async move {
                 match asked.into_upstream_request() {
-                    Ok(wanted) => proxy.open_websocket(wanted, limits).await,
+                    Ok(wanted) => websocket::open(&proxy.fetch_context, wanted, limits).await,
                     Err(why) => proxy.reject(&why, uri.as_ref()),
                 }
             }));
@@ -97,7 +99,7 @@ impl Proxy {
         let proxy = self.clone();
         Either::Right(Box::pin(async move {
             match asked.into_upstream_request() {
-                Ok(wanted) => proxy.want(wanted, body).await,
+                Ok(wanted) => proxy.lookup_and_respond(wanted, body).await,
                 Err(why) => proxy.reject(&why, uri.as_ref()),
             }
         }))
@@ -106,28 +108,31 @@ impl Proxy {
     fn reject(&self, why: &RequestRejection, uri: Option<&Uri>) -> Response<Body> {
         let target = uri.map(tracing::field::display);
         tracing::debug!(%why, target, "refused");
-        self.counters
+        self.telemetry
+            .counters
             .count(CounterFamily::RefusedRequests, why.name());
         respond::with_outcome(respond::refused(why), Outcome::REFUSED)
     }
 
     /// The stored response for `asked` that needs no request to the origin, if the client's own headers are enough to select it.
-    fn fresh_hit(self: &Arc<Self>, asked: &IncomingRequest) -> Option<Response<Body>> {
+    fn fresh_hit(&self, asked: &IncomingRequest) -> Option<Response<Body>> {
         let wanted = asked.request();
-        let variants = self.memory.lookup(&wanted.key)?;
-        let now = self.wall_now();
+        let variants = self.cache.memory.lookup(&wanted.key)?;
+        let now = self.clock.wall_now();
         let mut all = variants.iter();
         let object = all
             .all(|variant| asked.can_select_variant(variant.stored()))
-            .then(|| self.select_fresh(&variants, wanted, now))??;
-        if self.is_needed(wanted, object.stored()) {
+            .then(|| self.cache.select_fresh(&variants, wanted, now))??;
+        let policy = self.cache.policy(wanted.origin_kind());
+        let (stored, at) = (object.stored(), self.clock.now());
+        if self.pages.needs_refetch(wanted, stored, policy, at) {
             return None;
         }
-        Some(self.respond_hit(wanted, object, now))
+        Some(respond_hit(&self.cache, wanted, object, now))
     }
 
     /// The response to `wanted`.
-    async fn want(self: &Arc<Self>, mut wanted: ProxyRequest, body: Body) -> Response<Body> {
+    async fn lookup_and_respond(&self, mut wanted: ProxyRequest, body: Body) -> Response<Body> {
         let is_safe = matches!(wanted.ask.method, Method::GET | Method::HEAD);
         let mut body = body;
         if is_safe && wanted.expects_continue(&body) && wanted.moved.is_none() {
@@ -138,7 +143,7 @@ impl Proxy {
             // Over HTTP/2 and HTTP/3 a body may be empty although the head does not end the stream.
             body = match buffer_start(body).await {
                 Ok(body) => body,
-                Err(_) => return Fetch::incomplete_request(),
+                Err(_) => return incomplete_request(),
             };
             if !http_body::Body::is_end_stream(&body) {
                 // A response that depends on content is not selected by the target alone.
@@ -146,10 +151,10 @@ impl Proxy {
                 return self.bypass(wanted, body, None).await;
             }
         }
-        let policy = self.policy(wanted.origin_kind());
-        let mut purges = self.purges.now();
-        let mut kept = self.memory.lookup(&wanted.key);
-        let now = self.wall_now();
+        let policy = self.cache.policy(wanted.origin_kind());
+        let mut purges = self.cache.purge_log.now();
+        let mut kept = self.cache.memory.lookup(&wanted.key);
+        let now = self.clock.wall_now();
         let mut found = lookup::lookup(
             policy,
             &wanted.ask,
@@ -157,17 +162,17 @@ impl Proxy {
             now,
         );
         let is_lifted = match &found {
-            Lookup::Miss(_) => self.promote(&wanted).await,
+            Lookup::Miss(_) => self.fetch_context.promote(&wanted).await,
             // Another machine may have contacted the origin already.
             Lookup::Revalidate { index, .. } => {
                 let known = kept.as_deref().map(|variants| variants[*index].stored());
-                self.promote_newer(&wanted, known, now).await
+                self.fetch_context.promote_newer(&wanted, known, now).await
             }
             _ => false,
         };
         if is_lifted {
-            purges = self.purges.now();
-            kept = self.memory.lookup(&wanted.key);
+            purges = self.cache.purge_log.now();
+            kept = self.cache.memory.lookup(&wanted.key);
             found = lookup::lookup(
                 policy,
                 &wanted.ask,
@@ -180,7 +185,7 @@ impl Proxy {
         let known = |index: usize, conditional| {
             let object: Object = variants[index].clone();
             // With a 304 it would stay as it was rewritten with the facts known then.
-            let conditional = match self.start(&wanted, object.stored(), true) {
+            let conditional = match self.start_refetch(&wanted, object.stored(), true) {
                 true => Conditional::default(),
                 false => conditional,
             };
@@ -192,7 +197,7 @@ impl Proxy {
         };
         match found {
             Lookup::Fresh { index, .. } => {
-                if self.start(&wanted, variants[index].stored(), false) {
+                if self.start_refetch(&wanted, variants[index].stored(), false) {
                     let known = StaleEntry {
                         object: variants[index].clone(),
                         conditional: Conditional::default(),
@@ -202,16 +207,18 @@ impl Proxy {
                 }
                 if is_lifted {
                     // The resources that it waits for may be on the disk, too.
-                    self.prefetch_pinned(&wanted, variants[index].stored().note());
+                    let note = variants[index].stored().note();
+                    self.prefetcher
+                        .prefetch_pinned(&self.fetch_context, &wanted, note);
                 }
-                let response = self.respond_hit(&wanted, &variants[index], now);
+                let response = respond_hit(&self.cache, &wanted, &variants[index], now);
                 respond::with_outcome(response, Outcome::HIT)
             }
             Lookup::Stale {
                 index, background, ..
             } => {
                 self.revalidate_in_background(wanted.clone(), known(index, background));
-                let response = self.respond_hit(&wanted, &variants[index], now);
+                let response = respond_hit(&self.cache, &wanted, &variants[index], now);
                 respond::with_outcome(response, Outcome::STALE)
             }
             Lookup::Revalidate {
@@ -230,54 +237,11 @@ impl Proxy {
         }
     }
 
-    /// The response from a stored object.
-    pub(crate) fn respond_hit(
-        &self,
-        wanted: &ProxyRequest,
-        object: &Object,
-        now: SystemTime,
-    ) -> Response<Body> {
-        object.count_use();
-        let status = CacheStatus::hit(CACHE_NAME).ttl(object.stored().ttl(now));
-        self.respond_stored(wanted, object.stored(), object.body(), now, &status)
-    }
-
-    pub(crate) fn respond_stored(
-        &self,
-        wanted: &ProxyRequest,
-        stored: &Stored,
-        body: &KeptBody,
-        now: SystemTime,
-        status: &CacheStatus,
-    ) -> Response<Body> {
-        match respond::check_stored(wanted, stored) {
-            StoredCheck::Replaced(response) => *response,
-            StoredCheck::Allowed => {
-                wanted.record_policy(PagePolicy::parse_note(stored.note()));
-                let policy = self.policy(wanted.origin_kind());
-                let coder = (&self.encodings, &self.runtime);
-                respond::from_stored(policy, wanted, stored, body, coder, now, status)
-            }
-        }
-    }
-
-    /// The stored object for `wanted` that needs no request to the origin.
-    pub(crate) fn lookup_fresh(&self, wanted: &ProxyRequest) -> Option<Object> {
-        let variants = self.memory.lookup(&wanted.key)?;
-        let object = self.select_fresh(&variants, wanted, self.wall_now());
-        object.cloned()
-    }
-
-    fn select_fresh<'a>(
-        &self,
-        variants: &'a [Object],
-        wanted: &ProxyRequest,
-        now: SystemTime,
-    ) -> Option<&'a Object> {
-        let policy = self.policy(wanted.origin_kind());
-        match lookup::lookup(policy, &wanted.ask, variants, now) {
-            Lookup::Fresh { index, .. } => Some(&variants[index]),
-            _ => None,
-        }
+    /// Whether the page `stored` is fetched again for `wanted`, because more facts are known than when it was rewritten.
+    fn start_refetch(&self, wanted: &ProxyRequest, stored: &Stored, is_stale: bool) -> bool {
+        let policy = self.cache.policy(wanted.origin_kind());
+        let now = self.clock.now();
+        self.pages
+            .start_refetch(wanted, stored, is_stale, policy, now)
     }
 }

@@ -1,74 +1,86 @@
 //! Handles requests that the cache cannot answer: each leads a fetch, or shares the fetch of another request.
 //!
 //! ```text
-//!  board ── Leader ───▶ fetch (fetch/origin_exchange.rs), which lands what others may have
-//!        ── Follower ─▶ what a leader shares; leads himself after a while, one at a time; 504 in the end
-//!        ── Alone ────▶ fetch
-//!  pass ──────────────▶ fetch, by what is kept
+//!  fetch_coalesced ── Leader ──────▶ fetch (fetch/foreground.rs), which shares its response
+//!                  ── Follower ────▶ the leader's response; becomes the leader after a while, one at a time; 504 in the end
+//!                  ── Independent ─▶ fetch
+//!  bypass ─────────────────────────▶ fetch, past the cache
 //! ```
 
-use std::sync::Arc;
-use std::time::SystemTime;
-
-use http::{HeaderValue, Method, Response, StatusCode, header};
+use http::{Method, Response};
 use spdy::body::Body;
-use spdy_cache::cache_status::{CacheStatus, Forward};
-use spdy_cache::lookup::{self, Failure, may_serve_on_error};
+use spdy_cache::cache_status::Forward;
+use spdy_cache::lookup::{self, Failure};
 use spdy_cache::validate::strip_conditions;
 
 use crate::cache::coalescer::{CoalesceRole, WaitOutcome};
-use crate::cache::shared_response::{CoalesceKey, FetchLeader, SharedBodySource, SharedResponse};
-use crate::fetch::origin_exchange::{Fetch, FetchOutcome, StaleEntry};
-use crate::proxy::{CACHE_NAME, Proxy};
+use crate::cache::shared_response::{CoalesceKey, FetchLeader};
+use crate::fetch::background::BackgroundFetch;
+use crate::fetch::foreground::ForegroundFetch;
+use crate::fetch::range_fill::request_whole;
+use crate::proxy::Proxy;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::status_class::is_overloaded;
-use crate::response::respond::{self, StoredCheck};
+use crate::response::from_stored::{respond_hit, respond_shared};
+use crate::response::respond;
+use crate::response::stale_entry::{StaleEntry, respond_stale_on_error};
 use crate::telemetry::counters::{CounterFamily, Outcome};
 use crate::upstream::error::UpstreamError;
 
 impl Proxy {
     /// Fetches a response, or shares one that another request fetches.
     pub(crate) async fn fetch_coalesced(
-        self: &Arc<Self>,
+        &self,
         wanted: ProxyRequest,
         known: Option<StaleEntry>,
         forward: Option<Forward>,
     ) -> Response<Body> {
-        let policy = self.policy(wanted.origin_kind());
+        let policy = self.cache.policy(wanted.origin_kind());
         let forward = forward.unwrap_or(Forward::Miss);
-        let until = self.runtime.now() + self.upstream().head_timeout;
-        let since = self.wall_now();
-        let mut berth = CoalesceKey::of(&wanted.key);
-        let mut may_board_again = true;
+        let until = self.clock.now() + self.origins.upstream().head_timeout;
+        let since = self.clock.wall_now();
+        let mut coalesce_key = CoalesceKey::of(&wanted.key);
+        let mut may_rejoin = true;
         loop {
             // The previous leader may have found that the whole response is not stored.
-            if !lookup::may_join_fetch(policy, &wanted.ask) && !self.should_fill(&wanted) {
-                return match self.respond_range_of_shared(&wanted, forward) {
+            if !lookup::may_join_fetch(policy, &wanted.ask)
+                && !request_whole::should_fill(&self.fetch_context, &wanted)
+            {
+                let context = &self.fetch_context;
+                return match request_whole::respond_range_of_shared(context, &wanted, forward) {
                     Some(part) => part,
                     None => self.fetch(wanted, known, None, forward).await,
                 };
             }
-            let seat = self.coalescer.join(berth.clone(), self.runtime.now());
-            let waited = match seat {
+            let role = self
+                .cache
+                .coalescer
+                .join(coalesce_key.clone(), self.clock.now());
+            let outcome = match role {
                 CoalesceRole::Leader(leader) => WaitOutcome::Promoted(leader),
                 CoalesceRole::Independent => WaitOutcome::Private,
                 CoalesceRole::Follower(follower) => {
-                    let waited = follower.wait(&self.runtime, until).await;
-                    if matches!(waited, WaitOutcome::Promoted(_) | WaitOutcome::TimedOut) {
-                        self.counters.count(CounterFamily::Limits, "lock_age_s");
+                    let outcome = follower.wait(&self.clock.runtime, until).await;
+                    if matches!(outcome, WaitOutcome::Promoted(_) | WaitOutcome::TimedOut) {
+                        self.telemetry
+                            .counters
+                            .count(CounterFamily::Limits, "lock_age_s");
                     }
-                    waited
+                    outcome
                 }
             };
-            let lead = match waited {
+            let lead = match outcome {
                 WaitOutcome::Promoted(leader) => Some(leader),
                 WaitOutcome::Private => None,
                 WaitOutcome::LeaderGone => continue,
                 WaitOutcome::Failed(failure) => {
                     let standing = known
                         .as_ref()
-                        .filter(|known| known.is_unpurged(self, &wanted.key));
-                    if let Some(stale) = self.respond_stale_on_error(&wanted, standing, failure) {
+                        .filter(|known| known.is_unpurged(&self.cache, &wanted.key));
+                    let now = self.clock.wall_now();
+                    let stale =
+                        respond_stale_on_error(&self.cache, &wanted, standing, failure, now);
+                    if let Some(stale) = stale {
                         return stale;
                     }
                     match failure {
@@ -87,24 +99,25 @@ impl Proxy {
                         &UpstreamError::CoalesceTimeout,
                     );
                 }
-                WaitOutcome::Shared(landing) => {
-                    let now = self.wall_now();
-                    if lookup::may_share_with(policy, &landing.stored, &wanted.ask, since, now)
-                        && let Some(response) = self.respond_shared(&wanted, &landing, now, forward)
+                WaitOutcome::Shared(shared) => {
+                    let now = self.clock.wall_now();
+                    if lookup::may_share_with(policy, &shared.stored, &wanted.ask, since, now)
+                        && let Some(response) =
+                            respond_shared(&self.cache, &wanted, &shared, now, forward)
                     {
                         return respond::with_outcome(response, Outcome::COALESCED);
                     }
                     // The shared response is of another variant. Requests for this variant share a fetch, too.
-                    let other = berth.for_other_variant(&landing, &wanted.ask.headers);
+                    let other = coalesce_key.for_other_variant(&shared, &wanted.ask.headers);
                     match other {
                         Some(other) => {
-                            berth = other;
+                            coalesce_key = other;
                             continue;
                         }
                         // It came too late for this request, and is too late for all later ones.
-                        None if landing.is_stale(now) && may_board_again => {
-                            may_board_again = false;
-                            self.coalescer.supersede(&berth, &landing);
+                        None if shared.is_stale(now) && may_rejoin => {
+                            may_rejoin = false;
+                            self.cache.coalescer.supersede(&coalesce_key, &shared);
                             continue;
                         }
                         None => None,
@@ -113,10 +126,10 @@ impl Proxy {
             };
             // The previous leader may have shared a response and finished since the lookup.
             if lead.is_some()
-                && let Some(object) = self.lookup_fresh(&wanted)
+                && let Some(object) = self.cache.lookup_fresh(&wanted)
                 && !known.as_ref().is_some_and(|known| known.object.is(&object))
             {
-                let response = self.respond_hit(&wanted, &object, self.wall_now());
+                let response = respond_hit(&self.cache, &wanted, &object, self.clock.wall_now());
                 return respond::with_outcome(response, Outcome::HIT);
             }
             return self.fetch(wanted, known, lead, forward).await;
@@ -125,73 +138,17 @@ impl Proxy {
 
     /// The response when the shared fetch had no response in time, or none that can be used.
     fn fail_after_wait(
-        self: &Arc<Self>,
+        &self,
         wanted: ProxyRequest,
         known: Option<StaleEntry>,
         forward: Forward,
         error: &UpstreamError,
     ) -> Response<Body> {
-        let fetch = Fetch::new(self, wanted, known, None, forward);
-        match fetch.fail(error) {
-            FetchOutcome::Response(response) => *response,
-            FetchOutcome::Background(_) => unreachable!("who waits gets an answer"),
-        }
-    }
-
-    /// The stored response for `wanted`, although it is stale, if the origin's failure allows it.
-    pub(crate) fn respond_stale_on_error(
-        &self,
-        wanted: &ProxyRequest,
-        known: Option<&StaleEntry>,
-        failure: Failure,
-    ) -> Option<Response<Body>> {
-        let known = known?;
-        let stored = known.object.stored();
-        let now = self.wall_now();
-        if !may_serve_on_error(
-            self.policy(wanted.origin_kind()),
-            &wanted.ask,
-            stored,
-            failure,
-            now,
-        ) {
-            return None;
-        }
-        let mut status = CacheStatus::hit(CACHE_NAME).ttl(stored.ttl(now));
-        status = match failure {
-            Failure::Unreachable => status.detail("origin-unreachable"),
-            Failure::Status(_) => status.detail("origin-error"),
-        };
-        let response = self.respond_stored(wanted, stored, known.object.body(), now, &status);
-        Some(respond::with_outcome(response, Outcome::STALE_ON_ERROR))
-    }
-
-    /// The response to `wanted` from one that another request fetched.
-    pub(crate) fn respond_shared(
-        &self,
-        wanted: &ProxyRequest,
-        landing: &SharedResponse,
-        now: SystemTime,
-        forward: Forward,
-    ) -> Option<Response<Body>> {
-        let status = CacheStatus::forwarded(CACHE_NAME, forward).collapsed(true);
-        if let StoredCheck::Replaced(response) = respond::check_stored(wanted, &landing.stored) {
-            return Some(*response);
-        }
-        let policy = self.policy(wanted.origin_kind());
-        match &landing.source {
-            SharedBodySource::Incoming(recording) => {
-                let stored = &landing.stored;
-                respond::from_shared_body(policy, wanted, stored, None, recording, now, &status)
-            }
-            SharedBodySource::Stored(object) => {
-                Some(self.respond_stored(wanted, &landing.stored, object.body(), now, &status))
-            }
-        }
+        ForegroundFetch::new(&self.fetch_context, wanted, known, None, forward).fail(error)
     }
 
     async fn fetch(
-        self: &Arc<Self>,
+        &self,
         wanted: ProxyRequest,
         known: Option<StaleEntry>,
         leader: Option<FetchLeader>,
@@ -201,13 +158,13 @@ impl Proxy {
             return refused;
         }
         self.prefetcher.record_accept(&wanted);
-        self.awaited(wanted, known, leader, forward, Body::empty())
-            .await
+        let fetch = ForegroundFetch::new(&self.fetch_context, wanted, known, leader, forward);
+        fetch.run(Body::empty()).await
     }
 
     /// Forwards a request past the cache.
     pub(crate) async fn bypass(
-        self: &Arc<Self>,
+        &self,
         wanted: ProxyRequest,
         body: Body,
         forward: Option<Forward>,
@@ -216,64 +173,32 @@ impl Proxy {
             return refused;
         }
         let forward = forward.unwrap_or(Forward::Bypass);
-        self.awaited(wanted, None, None, forward, body).await
-    }
-
-    /// Runs a fetch that a client waits for.
-    async fn awaited(
-        self: &Arc<Self>,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
-        leader: Option<FetchLeader>,
-        forward: Forward,
-        body: Body,
-    ) -> Response<Body> {
-        let fetch = Fetch::new(self, wanted, known, leader, forward);
-        match fetch.run(body).await {
-            FetchOutcome::Response(response) => *response,
-            FetchOutcome::Background(_) => unreachable!("who waits gets an answer"),
-        }
-    }
-
-    /// Counts that an origin could not be contacted.
-    pub(crate) fn count_failure(&self, error: &UpstreamError) {
-        match error.limit() {
-            Some(limit) => self.counters.count(CounterFamily::Limits, limit),
-            None => self.counters.count(CounterFamily::Origins, error.name()),
-        }
+        let fetch = ForegroundFetch::new(&self.fetch_context, wanted, None, None, forward);
+        fetch.run(body).await
     }
 
     /// The response to a client that causes too many requests to origins; `None` if it does not.
-    pub(crate) fn reject_over_rate(&self, wanted: &ProxyRequest) -> Option<Response<Body>> {
-        let from = wanted.from?;
-        if self.miss_rate.admits(from, self.runtime.now()) {
-            return None;
-        }
-        self.counters
-            .count(CounterFamily::Limits, "misses_per_second");
-        let text = "too many requests that nothing is kept for; try again soon\n";
-        let mut response = respond::plain(StatusCode::TOO_MANY_REQUESTS, text);
-        let soon = HeaderValue::from_static("1");
-        response.headers_mut().insert(header::RETRY_AFTER, soon);
-        Some(respond::with_outcome(response, Outcome::RATE_LIMITED))
+    fn reject_over_rate(&self, wanted: &ProxyRequest) -> Option<Response<Body>> {
+        let (now, counters) = (self.clock.now(), &self.telemetry.counters);
+        self.client_limits.reject_over_rate(wanted, now, counters)
     }
 
     /// Revalidates in the background a stored response that was just served, unless a fetch for it is under way.
-    pub(crate) fn revalidate_in_background(
-        self: &Arc<Self>,
-        mut wanted: ProxyRequest,
-        stale: StaleEntry,
-    ) {
-        let berth = CoalesceKey::of(&wanted.key);
-        let CoalesceRole::Leader(leader) = self.coalescer.join(berth, self.runtime.now()) else {
+    pub(crate) fn revalidate_in_background(&self, mut wanted: ProxyRequest, stale: StaleEntry) {
+        let coalesce_key = CoalesceKey::of(&wanted.key);
+        let CoalesceRole::Leader(leader) =
+            self.cache.coalescer.join(coalesce_key, self.clock.now())
+        else {
             return;
         };
         // This client's conditions are its own, and HEAD could refresh only a response that has not changed.
         strip_conditions(&mut wanted.ask.headers);
         wanted.ask.method = Method::GET;
-        let fetch = Fetch::new(self, wanted, Some(stale), Some(leader), Forward::Stale).for_cache();
-        self.runtime.spawn(Box::pin(async move {
-            let _ = fetch.run(Body::empty()).await;
+        let stale = Some(stale);
+        let fetch =
+            BackgroundFetch::new(&self.fetch_context, wanted, stale, leader, Forward::Stale);
+        self.clock.runtime.spawn(Box::pin(async move {
+            let _ = fetch.run().await;
         }));
     }
 }

@@ -3,3 +3,4 @@
 pub mod connection;
 pub(crate) mod handle_request;
 pub(crate) mod miss;
+mod push_and_hints;

@@ -7,6 +7,7 @@
 use spdy_dns::zone_config::{NameConfig, ZoneConfig};
 
 use crate::config::Config;
+use crate::config::dns_name::is_in_zone;
 use crate::sites::site_table::{Site, Sites};
 
 /// The zones of `config`, with the names that other hosts have for `sites`.
@@ -74,13 +75,6 @@ fn record<'a>(zone: &'a ZoneConfig, name: &str) -> Option<&'a NameConfig> {
 fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneConfig> {
     let of_it = zones.iter_mut().filter(|zone| is_in_zone(name, &zone.apex));
     of_it.max_by_key(|zone| zone.apex.len())
-}
-
-/// Whether `name`, in lower case, is that of the zone of `apex` or below it.
-pub(crate) fn is_in_zone(name: &str, apex: &str) -> bool {
-    let apex = apex.trim_end_matches('.').to_ascii_lowercase();
-    let above = name.strip_suffix(&apex);
-    above.is_some_and(|above| above.is_empty() || above.ends_with('.'))
 }
 
 /// `name` of the zone of `apex`, without the dot at the end.

@@ -2,7 +2,7 @@
 //! pages are hidden from other hosts.
 //!
 //! ```text
-//!  head of a page ───────┐               ┌──▶ a script or sheet is asked for: sent on to its host (spdy-rewrite/guarded.rs)
+//!  head of a page ───────┐               ┌──▶ a script or sheet is asked for: sent on to its host (spdy-rewrite/csp/guard.rs)
 //!  policies in its text ─┼─▶ remembered ─┴──▶ a moved thing is asked for with a Referer: its host hears nothing of the page
 //!        a page is kept ─┴─▶ a note with it ──▶ the same of whoever serves it: after a restart, on another machine
 //! ```

@@ -100,6 +100,24 @@ impl Sites {
     ///
     /// [`SiteError`], with the site.
     pub fn compile(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
+        Self::compile_with(config, keys, Ok)
+    }
+
+    /// The same, with moved URLs in the form of the paper, `/HOST/PATH`, for listed hosts alone: for experiments. They hide the site's own
+    /// paths of the same name, and lose schemes and ports.
+    ///
+    /// # Errors
+    ///
+    /// [`SiteError`], with the site.
+    pub fn compile_with_literal_urls(config: &Config, keys: &Keys) -> Result<Self, SiteError> {
+        Self::compile_with(config, keys, Rules::with_literal_urls)
+    }
+
+    fn compile_with(
+        config: &Config,
+        keys: &Keys,
+        form: fn(Rules) -> Result<Rules, RulesError>,
+    ) -> Result<Self, SiteError> {
         let mut sites = Self {
             alt_svc: config.listen.alt_svc(),
             trusted_proxies: Arc::new(config.listen.trusted_proxies().unwrap_or_default()), // it was checked
@@ -113,11 +131,7 @@ impl Sites {
                 error,
             })?;
             let rules = Rules::compile(&public, &with_site_names(site), Some(keys.clone()));
-            let rules = match config.lab.paper_urls {
-                true => rules.and_then(Rules::with_literal_urls),
-                false => rules,
-            };
-            let rules = rules.map_err(|error| SiteError::Rules {
+            let rules = rules.and_then(form).map_err(|error| SiteError::Rules {
                 site: name.clone(),
                 error,
             })?;

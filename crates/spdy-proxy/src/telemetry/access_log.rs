@@ -10,14 +10,14 @@ use bytes::Bytes;
 use http::{Method, StatusCode, Uri};
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
+use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 use spdy_net::latch::Latch;
 use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 
-use crate::proxy::Proxy;
 use crate::telemetry::counters::Outcome;
-use crate::telemetry::page_reports::PageCounts;
+use crate::telemetry::page_reports::{PageCounts, PageReports};
 use crate::telemetry::trace_context::TraceId;
 
 /// Called for every answer.
@@ -116,7 +116,8 @@ pub(crate) struct PendingLogEntry {
     pub(crate) began: Instant,
     /// Set when the program drops the client's connection.
     pub(crate) cut_off: Latch,
-    pub(crate) proxy: Arc<Proxy>,
+    pub(crate) runtime: SharedRuntime,
+    pub(crate) reports: Arc<PageReports>,
     /// The URL, if it is a page of the site's own.
     pub(crate) page: Option<String>,
 }
@@ -124,8 +125,8 @@ pub(crate) struct PendingLogEntry {
 impl PendingLogEntry {
     fn write(&mut self, ended: BodyEnd) {
         let page = self.page.as_deref();
-        self.answered.page = page.and_then(|url| self.proxy.reports.counts(url));
-        self.answered.duration = self.proxy.runtime.now() - self.began;
+        self.answered.page = page.and_then(|url| self.reports.counts(url));
+        self.answered.duration = self.runtime.now() - self.began;
         self.answered.body_end = ended;
         (self.log)(&self.answered);
     }

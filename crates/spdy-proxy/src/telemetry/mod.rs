@@ -4,6 +4,7 @@ pub mod access_log;
 pub mod counters;
 pub mod origin_latency;
 pub mod page_reports;
+pub mod recorders;
 pub mod span_attributes;
 pub mod spans;
 pub mod trace_context;

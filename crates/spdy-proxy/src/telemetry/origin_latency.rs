@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use crate::upstream::client::OriginKind;
+use crate::origin_kind::OriginKind;
 
 /// Upper bounds of the buckets of [`LatencyHistogram`], milliseconds.
 pub const LATENCY_BOUNDS_MS: [u64; 12] = [

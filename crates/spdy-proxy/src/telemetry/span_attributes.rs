@@ -13,11 +13,8 @@ use spdy_net::handler::RequestInfo;
 use spdy_net::protocol::Protocol;
 use spdy_rewrite::reference::page_report::PageReport;
 
-use crate::proxy::request_authority;
-use crate::request::forward_headers::scheme_of;
 use crate::telemetry::counters::Outcome;
 use crate::telemetry::spans::{AttributeValue, OpenSpan};
-use crate::upstream::error::UpstreamError;
 
 /// The longest attribute text that comes from a peer, in bytes; the rest is cut off.
 pub const TEXT_BYTES: usize = 1024;
@@ -73,17 +70,22 @@ fn known(method: &Method) -> Option<&'static str> {
     })
 }
 
-/// Describes a client's request.
-pub(crate) fn set_request(span: &mut OpenSpan, asked: &request::Parts, from: Option<IpAddr>) {
+/// Describes a request that a client at `from` sent over `scheme` and that names `authority`.
+pub(crate) fn set_request(
+    span: &mut OpenSpan,
+    asked: &request::Parts,
+    scheme: &'static str,
+    authority: Option<&str>,
+    from: Option<IpAddr>,
+) {
     let arrival: Option<RequestInfo> = asked.extensions.get().copied();
     of_method(span, &asked.method);
-    let scheme = scheme_of(arrival);
     span.set_attribute(URL_SCHEME, static_text(scheme));
     span.set_attribute(URL_PATH, text(asked.uri.path()));
     if let Some(query) = asked.uri.query().filter(|_| span.records_queries()) {
         span.set_attribute(URL_QUERY, text(query));
     }
-    if let Some(authority) = request_authority(asked) {
+    if let Some(authority) = authority {
         of_server(span, authority, scheme);
     }
     let (name, version) = match arrival.map(|arrival| arrival.protocol) {
@@ -146,10 +148,10 @@ pub(crate) fn set_origin_request(
     }
 }
 
-/// What an origin answers, or why it does not.
+/// What an origin answers, or the label of the error if it does not.
 pub(crate) fn set_origin_response(
     span: &mut OpenSpan,
-    answered: Result<(StatusCode, Version), &UpstreamError>,
+    answered: Result<(StatusCode, Version), &'static str>,
 ) {
     span.set_ok();
     match answered {
@@ -160,7 +162,7 @@ pub(crate) fn set_origin_response(
                 span.set_error(status.as_str().to_owned());
             }
         }
-        Err(error) => span.set_error(error.name()),
+        Err(error) => span.set_error(error),
     }
 }
 

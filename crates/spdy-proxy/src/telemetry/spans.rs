@@ -16,11 +16,9 @@ use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 
-use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
-use crate::body::guarded_body::with_guard;
 use crate::telemetry::trace_context::{SpanContext, SpanId, TraceId};
 
 /// The outcome of an exchange that was dropped before its end.
@@ -320,11 +318,6 @@ impl Drop for OpenSpan {
             self.spans.sink.take(*span);
         }
     }
-}
-
-/// `body`; `span` lasts until its end.
-pub(crate) fn with_span(body: Body, span: OpenSpan) -> Body {
-    with_guard(body, span, |span| span.set_error(BROKEN))
 }
 
 #[cfg(test)]

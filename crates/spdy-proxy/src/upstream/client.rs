@@ -1,7 +1,7 @@
-//! Sends requests to origins, and contacts a failing origin less for a while.
+//! Sends requests to origins, unless they failed recently (`origin_backoff.rs`).
 //!
 //! A site's own origin is where the operator configured it, even in a private network. Other hosts are looked up by a guarded network,
-//! which never leads to a private address (`spdy-dns/guard.rs`). The two never share a connection.
+//! which never leads to a private address (`spdy-dns/address_rules.rs`). The two never share a connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,7 +9,6 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use http::{Request, Response};
-use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::{Client, Config as ClientConfig};
@@ -17,7 +16,7 @@ use spdy_client::error::Error;
 use spdy_client::origin::Origin;
 use spdy_client::retry_budget::RetryBudget;
 use spdy_client::route::Route;
-use spdy_client::switch::UpgradeOutcome;
+use spdy_client::upgrade::UpgradeOutcome;
 use spdy_clock::Instant;
 use spdy_frame::priority::Priority;
 use spdy_net::connection::ClientOptions;
@@ -26,17 +25,16 @@ use spdy_net::protocol::Protocol;
 use spdy_net::tls::ClientTls;
 
 use crate::config::upstream::UpstreamConfig;
+use crate::origin_kind::OriginKind;
 use crate::sites::site_table::Sites;
 use crate::upstream::concurrency::KeyedSemaphore;
-use crate::upstream::error::{UpstreamError, is_write_stalled};
+use crate::upstream::error::UpstreamError;
 use crate::upstream::origin_addresses::origin_addresses;
+use crate::upstream::origin_backoff::OriginBackoff;
 use crate::upstream::response_framing::{check_framing, normalize_content_length};
 use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
-use crate::upstream::third_party::FetchLimitKey;
 use crate::upstream::uploads::{UploadLimit, with_permit};
 
-/// The number of origins with remembered failures.
-const MAX_HEALTH_ENTRIES: usize = 1024;
 /// Bytes of an HTTP/2 answer that may arrive before they are read.
 const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
 /// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many origins state no limit.
@@ -45,23 +43,9 @@ const MAX_STREAMS: u32 = 256;
 /// readers would hold up others.
 const CONNECTION_WINDOW_BYTES: u32 = MAX_STREAMS * STREAM_WINDOW_BYTES;
 
-/// Which origin an answer comes from.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum OriginKind {
-    /// The site's own.
-    Site,
-    /// Some other host's, that is moved under the site's name.
-    ThirdParty,
-}
-
-/// The recent results of an origin.
-#[derive(Clone, Copy, Debug, Default)]
-struct Health {
-    failures: u32,
-    backoff_until: Option<Instant>,
-    /// When it answered last.
-    answered: Option<Instant>,
-}
+/// The key of a host's permits: the site, the host, and the number in the site's rules. Rules with different numbers for the same host have
+/// separate permits.
+pub(crate) type FetchLimitKey = (String, Origin, usize);
 
 /// All origins.
 #[derive(Debug)]
@@ -69,15 +53,13 @@ pub struct Upstream {
     site: Client,
     others: Client,
     pub(crate) runtime: SharedRuntime,
-    health: Mutex<BTreeMap<Origin, Health>>,
+    backoff: OriginBackoff,
     uploads: UploadLimit,
     slow_readers: SlowReaders,
     pub(crate) fetch_limits: KeyedSemaphore<FetchLimitKey>,
     pub(crate) queue_timeout: Duration,
     /// From a request to the head of its answer.
     pub(crate) head_timeout: Duration,
-    failures: u32,
-    rest: Duration,
     retry_budget: Arc<RetryBudget>,
 }
 
@@ -128,14 +110,12 @@ impl Upstream {
             site: client(network, own, sites.connect_hosts().clone()),
             others: client(guarded, of_others, BTreeMap::new()),
             runtime: runtime.clone(),
-            health: Mutex::default(),
+            backoff: OriginBackoff::new(config.failures, config.backoff()),
             uploads: UploadLimit::new(config.max_uploads()),
             slow_readers: SlowReaders::new(config.slow_readers()),
             fetch_limits: KeyedSemaphore::default(),
             queue_timeout: config.queue_timeout(),
             head_timeout: Duration::from_secs(config.head_timeout_s),
-            failures: config.failures,
-            rest: config.backoff(),
             retry_budget,
         }
     }
@@ -152,7 +132,7 @@ impl Upstream {
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
         let origin = Origin::of(request.uri())?;
-        if self.in_backoff(&origin) {
+        if self.backoff.rejects(&origin, self.runtime.now()) {
             return Err(UpstreamError::Backoff(origin));
         }
         let client = match whose {
@@ -204,7 +184,7 @@ impl Upstream {
     /// [`UpstreamError`], as of [`fetch`](Self::fetch).
     pub async fn upgrade(&self, request: Request<Body>) -> Result<UpgradeOutcome, UpstreamError> {
         let origin = Origin::of(request.uri())?;
-        if self.is_backing_off(&origin) {
+        if self.backoff.is_backing_off(&origin, self.runtime.now()) {
             return Err(UpstreamError::Backoff(origin));
         }
         let asked = self.runtime.now();
@@ -251,76 +231,9 @@ impl Upstream {
         self.others.close().await;
     }
 
-    fn health(&self) -> MutexGuard<'_, BTreeMap<Origin, Health>> {
-        self.health.lock()
-    }
-
-    /// Whether `origin` is in backoff, for a request that is not its probe.
-    fn is_backing_off(&self, origin: &Origin) -> bool {
-        let until = self.health().get(origin).and_then(|it| it.backoff_until);
-        until.is_some_and(|until| until > self.runtime.now())
-    }
-
-    fn in_backoff(&self, origin: &Origin) -> bool {
-        let now = self.runtime.now();
-        let mut all = self.health();
-        let Some(health) = all.get_mut(origin) else {
-            return false;
-        };
-        match health.backoff_until {
-            Some(until) if until > now => true,
-            Some(_) => {
-                // One is let through to see; the others wait for what it finds.
-                health.backoff_until = Some(now + self.rest);
-                false
-            }
-            None => false,
-        }
-    }
-
     /// Records the result of a request to `origin`, which was sent at `asked`.
     pub(crate) fn record_result(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
-        // A body that does not come is another error, and its client's fault.
-        let counts = error.is_some_and(|error| match error {
-            // Our own address rules deny it.
-            error if error.is_denied() => false,
-            Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
-            // Counts only if the origin took nothing of a request. An answer that breaks off or cannot be read may concern one resource,
-            // and requests for that would close the site. Or the client broke off.
-            error => is_write_stalled(error),
-        });
-        if !(counts || error.is_none()) {
-            return;
-        }
-        let mut all = self.health();
-        if all.len() >= MAX_HEALTH_ENTRIES && !all.contains_key(&origin) {
-            all.retain(|_, health| health.failures > 0);
-            if all.len() >= MAX_HEALTH_ENTRIES {
-                return;
-            }
-        }
-        let health = all.entry(origin).or_default();
-        if error.is_none() {
-            *health = Health {
-                answered: Some(self.runtime.now()),
-                ..Health::default()
-            };
-            return;
-        }
-        // An origin that answered other requests meanwhile is slow for this resource only, and requests for that would close the site.
-        let is_slow = error.is_some_and(|error| match error {
-            Error::TimedOut { .. } => !error.is_unreachable(),
-            error => is_write_stalled(error),
-        });
-        if is_slow && health.answered.is_some_and(|answered| answered > asked) {
-            return;
-        }
-        health.failures = health.failures.saturating_add(1);
-        if let (1, Some(why)) = (health.failures, error) {
-            tracing::warn!(%why, "an origin fails");
-        }
-        if self.failures > 0 && health.failures >= self.failures {
-            health.backoff_until = Some(self.runtime.now() + self.rest);
-        }
+        let now = self.runtime.now();
+        self.backoff.record_result(origin, asked, error, now);
     }
 }

@@ -5,6 +5,8 @@ use spdy_client::error::{ConnectFailure, Error, TimeoutPhase};
 use spdy_client::origin::Origin;
 use spdy_rewrite::request::anonymize::Load;
 
+use crate::telemetry::counters::{CounterFamily, Counters};
+
 /// Why there is no answer.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum UpstreamError {
@@ -68,6 +70,14 @@ impl UpstreamError {
             | Self::CoalesceTimeout
             | Self::Overloaded(_)
             | Self::Client(_) => None,
+        }
+    }
+
+    /// Counts that an origin could not be contacted.
+    pub(crate) fn count(&self, counters: &Counters) {
+        match self.limit() {
+            Some(limit) => counters.count(CounterFamily::Limits, limit),
+            None => counters.count(CounterFamily::Origins, self.name()),
         }
     }
 

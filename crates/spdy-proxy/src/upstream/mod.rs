@@ -4,6 +4,8 @@ pub mod client;
 pub(crate) mod concurrency;
 pub mod error;
 pub(crate) mod origin_addresses;
+pub(crate) mod origin_backoff;
+pub mod origins;
 pub(crate) mod response_framing;
 pub(crate) mod slow_readers;
 pub(crate) mod third_party;

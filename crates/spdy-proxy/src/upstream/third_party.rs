@@ -9,65 +9,21 @@ use spdy_frame::priority::Priority;
 use spdy_rewrite::rules::host_limits::HostLimits;
 
 use crate::body::limited_body::limit_body;
-use crate::proxy::Proxy;
-use crate::request::proxy_request::ProxyRequest;
-use crate::telemetry::counters::{CounterFamily, Counters};
-use crate::upstream::client::{OriginKind, Upstream};
+use crate::origin_kind::OriginKind;
+use crate::telemetry::counters::Counters;
+use crate::upstream::client::Upstream;
 use crate::upstream::error::UpstreamError;
 
-/// The key of a host's permits: the site, the host, and the number in the site's rules. Rules with different numbers for the same host have
-/// separate permits.
-pub(crate) type FetchLimitKey = (String, Origin, usize);
-
-impl Proxy {
-    /// Sends a request to the origin of `wanted`.
-    pub(crate) async fn request_origin(
-        &self,
-        wanted: &ProxyRequest,
-        request: Request<Body>,
-        priority: Priority,
-    ) -> Result<Response<Body>, UpstreamError> {
-        let (upstream, begun) = (self.upstream(), self.runtime.now());
-        let answered = match &wanted.moved {
-            None => upstream.fetch(OriginKind::Site, request, priority).await,
-            Some((moved, _)) => {
-                let rules = &wanted.site.rules;
-                let of_host = ThirdPartyLimits {
-                    site: rules.site_origin(),
-                    limits: rules.limits(moved),
-                    counters: &self.counters,
-                };
-                upstream
-                    .fetch_third_party(&of_host, request, priority)
-                    .await
-            }
-        };
-        if answered.is_ok() {
-            let took = self.runtime.now() - begun;
-            self.latency.record(wanted.origin_kind(), took);
-        }
-        for (limit, met) in [
-            ("retry_percent", upstream.take_retries_withheld()),
-            ("connections", upstream.take_broken_off()),
-        ] {
-            if met > 0 {
-                self.counters.add(CounterFamily::Limits, limit, met);
-            }
-        }
-        answered
-    }
-}
-
 /// What a host's answers may cost a site.
-struct ThirdPartyLimits<'a> {
-    site: &'a str,
-    limits: HostLimits,
-    counters: &'a Counters,
+pub(crate) struct ThirdPartyLimits<'a> {
+    pub(crate) site: &'a str,
+    pub(crate) limits: HostLimits,
+    pub(crate) counters: &'a Counters,
 }
 
 impl Upstream {
     /// Sends `request` to another host; the body of its answer fails past the limits.
-    async fn fetch_third_party(
+    pub(crate) async fn fetch_third_party(
         &self,
         of_host: &ThirdPartyLimits<'_>,
         request: Request<Body>,

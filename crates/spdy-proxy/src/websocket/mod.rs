@@ -2,5 +2,4 @@
 
 pub(crate) mod connection;
 pub(crate) mod frames;
-pub(crate) mod handshake;
 pub(crate) mod tunnel;

@@ -1,4 +1,4 @@
-//! Where a page is: on its own host, and for the browser that has it.
+//! The location of a page: on its own host, and as the browser sees it.
 //!
 //! For a page of the site's own the two are one, under any name in the request. A page of a host with a name of its own
 //! (`rules/host_aliases.rs`) was written for the host, and is read under that name.

@@ -1,4 +1,4 @@
-//! A style sheet with its references moved: the tokens that name URLs are replaced, every other byte stays.
+//! Rewrites a style sheet: replaces the tokens that are URLs, and keeps every other byte.
 //!
 //! In a moved sheet, relative references stay correct, since a moved path keeps its form. A reference that starts at the root (`/x.png`)
 //! or climbs past it would now mean the site's, so it is rewritten. A reference that must not be moved is written as an absolute URL. If

@@ -14,7 +14,7 @@ use crate::html::page_state::{Embedded, PageState};
 use crate::kind::{Kind, is_javascript};
 use crate::reference::ReferenceContext;
 use crate::reference::integrity;
-use crate::reference::stylesheet_integrity::{self, IntegrityRewrite};
+use crate::reference::pinned_reference::{self, IntegrityRewrite};
 use crate::referrer::ReferrerScope;
 use crate::rules::OPT_OUT;
 use crate::rules::verdict::SkipReason;
@@ -444,7 +444,7 @@ fn rewrite_subresource(
             // Reported as it will be requested; it stays, for it is the site's own, or follows its page.
             let written = page.rewrite_reference(&marked, kind, credentials, reason.cloned());
             page.report
-                .add_uncounted(stylesheet_integrity::unknown_stylesheet(&plain));
+                .add_uncounted(pinned_reference::unknown_stylesheet(&plain));
             write(element, name, written.as_deref().unwrap_or(&marked));
             return;
         }
@@ -477,5 +477,5 @@ fn pin(
         seen,
         ..page.place()
     };
-    stylesheet_integrity::plan_integrity(&place, &text, metadata)
+    pinned_reference::plan_integrity(&place, &text, metadata)
 }

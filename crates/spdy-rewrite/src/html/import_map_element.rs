@@ -1,4 +1,4 @@
-//! The import map of a page: put before its first module, if nothing before that is one.
+//! Inserts an import map before a page's first module, if the page has none before it.
 
 use lol_html::html_content::ContentType;
 use lol_html::send::Element;

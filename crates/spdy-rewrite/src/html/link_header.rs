@@ -11,8 +11,8 @@ use crate::html::link_use::{self, LinkUse};
 use crate::html::srcset;
 use crate::kind::Kind;
 use crate::reference::integrity;
+use crate::reference::pinned_reference::{self, IntegrityRewrite};
 use crate::reference::site_facts::SiteFacts;
-use crate::reference::stylesheet_integrity::{self, IntegrityRewrite};
 use crate::reference::{Reference, ReferenceContext};
 use crate::referrer::ReferrerScope;
 use crate::rules::Rules;
@@ -186,12 +186,12 @@ fn rewrite_member(
     let seen = place.seen.filter(|_| !with_cookies);
     let place = &ReferenceContext { seen, ..*place };
     let pin = pins.map_or(IntegrityRewrite::Rewrite(None), |metadata| {
-        stylesheet_integrity::plan_integrity(place, target, metadata)
+        pinned_reference::plan_integrity(place, target, metadata)
     });
     let mut marked = None;
     let (reason, hash) = match pin {
         IntegrityRewrite::RequestUnrewritten { text, plain } => {
-            found.push(stylesheet_integrity::unknown_stylesheet(&plain));
+            found.push(pinned_reference::unknown_stylesheet(&plain));
             marked = Some(text);
             (None, None)
         }

@@ -1,4 +1,4 @@
-//! What a link is for, in a `link` element or a Link field.
+//! The purpose of a link, in a `link` element or a Link header.
 
 use crate::kind::Kind;
 

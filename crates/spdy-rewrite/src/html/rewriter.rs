@@ -1,4 +1,4 @@
-//! A page with its references moved, as its bytes stream by.
+//! Rewrites the references of a page while its bytes stream through.
 //!
 //! ```text
 //!  bytes ──► sniffing ──► rewriting ──► bytes        lol_html finds the tags, html/element.rs decides

@@ -5,8 +5,7 @@
 //! the hash of the rewritten ones is written in its place. Where they do not match, the browser is left to find that
 //! out. No hash is ever taken away.
 
-use base64::Engine;
-use base64::engine::general_purpose::STANDARD;
+use data_encoding::BASE64;
 use sha2::{Digest, Sha256, Sha384, Sha512};
 
 /// The algorithms of integrity, the weakest first.
@@ -46,12 +45,12 @@ impl Digests {
     /// All of them as one word, which [`parse_token`](Self::parse_token) reads.
     pub fn to_token(&self) -> String {
         let all: [&[u8]; 3] = [&self.sha256, &self.sha384, &self.sha512];
-        STANDARD.encode(all.concat())
+        BASE64.encode(&all.concat())
     }
 
     /// Those that [`to_token`](Self::to_token) wrote; `None` if it is no such word.
     pub fn parse_token(word: &str) -> Option<Self> {
-        let all = STANDARD.decode(word).ok()?;
+        let all = BASE64.decode(word.as_bytes()).ok()?;
         let (sha256, rest) = all.split_first_chunk()?;
         let (sha384, rest) = rest.split_first_chunk()?;
         Some(Self {
@@ -95,7 +94,9 @@ pub fn matches(metadata: &str, body: &Digests) -> bool {
         hashes.iter().any(|hash| {
             // Both alphabets occur, and browsers take both.
             let plain = hash.replace('-', "+").replace('_', "/");
-            STANDARD.decode(plain).is_ok_and(|hash| hash == digest)
+            BASE64
+                .decode(plain.as_bytes())
+                .is_ok_and(|hash| hash == digest)
         })
     })
 }
@@ -122,7 +123,7 @@ pub fn integrity_state(metadata: &str, original: &Digests, served: &Digests) -> 
         Some(_) if !matches(metadata, original) => IntegrityState::Unknown,
         Some((algorithm, _)) if original != served => {
             let (_, start) = Algorithm::ALL[algorithm as usize];
-            IntegrityState::Rewritten(format!("{start}{}", STANDARD.encode(served.by(algorithm))))
+            IntegrityState::Rewritten(format!("{start}{}", BASE64.encode(served.by(algorithm))))
         }
         _ => IntegrityState::Unchanged,
     }

@@ -3,9 +3,9 @@
 pub mod integrity;
 pub(crate) mod origin_cache;
 pub mod page_report;
+pub(crate) mod pinned_reference;
 mod rewrite_reference;
 pub mod site_facts;
-pub(crate) mod stylesheet_integrity;
 
 pub use rewrite_reference::Reference;
 pub(crate) use rewrite_reference::{ReferenceContext, ReferenceRewrite};

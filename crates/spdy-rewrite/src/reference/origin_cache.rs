@@ -23,7 +23,7 @@ use crate::rules::Rules;
 use crate::rules::config::Scheme;
 use crate::rules::path_normalization::canonical;
 use crate::rules::verdict::SkipReason;
-use crate::urls::proxied_url::check_length;
+use crate::urls::target_check::check_length;
 
 /// Bytes of a cached origin, as it is written and in full: `https://`, a host's name, a port and a slash.
 const MAX_ORIGIN_BYTES: usize = 8 + MAX_HOST_BYTES + 7;

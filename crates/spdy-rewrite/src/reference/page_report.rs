@@ -1,4 +1,4 @@
-//! What became of a page: how many references moved, which did not and why, and by host.
+//! The report of a rewritten page: how many references were rewritten, which were skipped and why, and by host.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! A request for a resource of a named host: checked as it came, and rewritten for the host.
+//! Builds the upstream request for a host with an alias.
 //!
 //! It is as anonymous as one for a moved path: no cookie and no credential goes to the host. But the client is of another origin than the
 //! host's name, or a document of that very name. The host must see which, or one could read what belongs to the other. So Origin and

@@ -1,4 +1,4 @@
-//! A request for a moved resource: checked as it came, and rewritten for the host that has it.
+//! Builds the upstream request for a proxied resource, without what identifies the client.
 //!
 //! Of the client's request only these go upstream: the accepted formats and codings, the languages or the class of the browser if the
 //! host's entry states so, and the loop check. So the answer is the same for all clients, and may be stored.
@@ -19,50 +19,14 @@ use crate::rules::host_rule::HostRule;
 use crate::rules::refusal::Refusal;
 use crate::urls::proxied_url::ProxiedUrl;
 
+pub use crate::load::{FetchMode, Load};
+
 /// CDN-Loop (RFC 8586).
 pub const CDN_LOOP: HeaderName = HeaderName::from_static("cdn-loop");
 
 pub(crate) const SEC_FETCH_DEST: &str = "sec-fetch-dest";
 pub(crate) const SEC_FETCH_MODE: &str = "sec-fetch-mode";
 pub(crate) const SEC_FETCH_SITE: &str = "sec-fetch-site";
-
-/// How the page loads the resource, as far as the client states it.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub struct Load {
-    /// The kind that the page uses it as; `None` if the client does not state it, or fetches from a script.
-    pub expected: Option<Kind>,
-    /// Whether the page may read it.
-    pub mode: FetchMode,
-    /// True if the client states that a page loads it: only then may it be redirected.
-    pub is_subresource: bool,
-    /// True for GET or HEAD. The answer to any other method is never a redirect to the host: the host has already acted on it.
-    pub is_safe_method: bool,
-    /// True if a document of the resource's own origin loads it, as far as the client states it.
-    pub is_same_origin: bool,
-}
-
-/// Whether the page may read what it loads.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub enum FetchMode {
-    /// Yes: the other host must have allowed it.
-    Cors,
-    /// No: the page shows it or runs it.
-    NoCors,
-    /// The client does not state it, as before 2019.
-    Unknown,
-}
-
-impl Load {
-    /// Whether the client may be sent to the host itself once that has answered.
-    pub fn allows_redirect(&self) -> bool {
-        self.is_subresource && self.is_safe_method
-    }
-
-    /// True if the request upstream names the site in Origin; answers with and without it are stored separately.
-    pub fn sends_origin(&self) -> bool {
-        self.mode != FetchMode::NoCors
-    }
-}
 
 /// The request to the host that has the resource.
 #[derive(Clone, Debug)]

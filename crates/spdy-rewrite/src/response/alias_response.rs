@@ -1,4 +1,4 @@
-//! The answer of a named host: what of its head is passed on under the name that it has.
+//! Sanitizes the response of a host with an alias: which of its headers are passed on.
 //!
 //! There it acts for itself and not for the site, so its fields about its bytes, about allowed readers and about its own documents stay.
 //! Fields that would affect the operator's zone, or more than the one answer, do not pass: cookies, HSTS, Alt-Svc, reports,
@@ -24,9 +24,9 @@ use url::Url;
 use crate::csp::Policies;
 use crate::csp::page_location::PageLocation;
 use crate::kind::{Kind, Kinds};
-use crate::request::anonymize::{FetchMode, Load};
+use crate::load::{FetchMode, Load};
 use crate::response::redirect;
-use crate::response::sanitize_response::{
+use crate::response::sanitized_response::{
     ALLOWED_HEADERS, CROSS_ORIGIN_RESOURCE_POLICY, SANDBOX, SanitizedResponse, essence,
     is_document_type,
 };

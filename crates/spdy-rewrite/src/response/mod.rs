@@ -4,3 +4,4 @@ pub(crate) mod alias_response;
 pub mod redirect;
 pub mod rewritten_head;
 pub mod sanitize_response;
+pub(crate) mod sanitized_response;

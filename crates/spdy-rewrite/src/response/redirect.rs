@@ -1,4 +1,4 @@
-//! A redirect of a moved host: followed here, handed to the browser, or refused.
+//! Redirects of proxied hosts: followed here, passed to the browser, or refused.
 //!
 //! If the rules cover the next hop, the browser does not see it. Otherwise the browser may go there by itself, as it would have without
 //! us, but only if it states that a page loads the resource: for any other client that would be an open redirect under the site's name.
@@ -7,13 +7,12 @@
 use http::header::{ACCESS_CONTROL_ALLOW_ORIGIN, HeaderMap, HeaderValue, LOCATION};
 use url::Url;
 
-use crate::kind::Kind;
 use crate::limits::MAX_REDIRECTS;
-use crate::request::anonymize::{FetchMode, Load};
-use crate::response::sanitize_response;
+use crate::load::{FetchMode, Load};
+use crate::response::sanitized_response::passes_cors_check;
 use crate::rules::Rules;
 use crate::rules::refusal::Refusal;
-use crate::urls::proxied_url::ProxiedUrl;
+use crate::urls::proxied_url::{ProxiedUrl, may_follow};
 
 /// Origin of a request with an opaque origin (Fetch, *serializing a request origin*).
 pub(crate) const OPAQUE_ORIGIN: &str = "null";
@@ -61,7 +60,7 @@ impl RedirectState {
             Ok(next) => next,
             Err(refusal) => return Redirect::Refuse(refusal),
         };
-        if !sanitize_response::passes_cors_check(headers, self.origin(rules)) {
+        if !passes_cors_check(headers, self.origin(rules)) {
             if load.mode == FetchMode::Cors {
                 return Redirect::Direct(moved.url().to_string());
             }
@@ -91,8 +90,7 @@ impl RedirectState {
 
     /// Lets the head of what they led to allow the page to read it only if all of them did.
     pub fn amend(&self, headers: &mut HeaderMap) {
-        let is_allowed =
-            !self.is_tainted || sanitize_response::passes_cors_check(headers, OPAQUE_ORIGIN);
+        let is_allowed = !self.is_tainted || passes_cors_check(headers, OPAQUE_ORIGIN);
         if self.is_unreadable || !is_allowed {
             headers.remove(ACCESS_CONTROL_ALLOW_ORIGIN);
         } else if self.is_tainted {
@@ -114,16 +112,4 @@ pub(crate) fn target(moved: &ProxiedUrl, headers: &HeaderMap) -> Result<Url, Ref
         && next.username().is_empty()
         && next.password().is_none();
     is_web.then_some(next).ok_or(Refusal::Location)
-}
-
-/// Whether a redirect of `moved` to `next` is followed here for `load`: what a module imports is named relative to where it came from, and
-/// the browser would not know.
-pub(crate) fn may_follow(load: Load, moved: &ProxiedUrl, next: &ProxiedUrl) -> bool {
-    load.expected != Some(Kind::Script) || has_same_directory(moved, next)
-}
-
-/// Whether relative references mean the same from both.
-fn has_same_directory(one: &ProxiedUrl, other: &ProxiedUrl) -> bool {
-    let folder = |moved: &ProxiedUrl| moved.url().join(".").ok();
-    folder(one) == folder(other)
 }

@@ -1,7 +1,6 @@
-//! The head of an answer whose body is rewritten: invalid fields are removed, and its ETag is its own.
+//! The head of a rewritten response: headers that are no longer valid are removed, and the ETag is a new one.
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use http::header::{
     ACCEPT_RANGES, CACHE_CONTROL, CONTENT_LENGTH, ETAG, HeaderMap, HeaderName, HeaderValue,
     LAST_MODIFIED,
@@ -55,14 +54,14 @@ pub fn tag_body<'b>(
     }
     let mut hash = Sha256::new();
     body.into_iter().for_each(|piece| hash.update(piece));
-    let hash = URL_SAFE_NO_PAD.encode(&hash.finalize()[..18]);
+    let hash = BASE64URL_NOPAD.encode(&hash.finalize()[..18]);
     let etag = HeaderValue::from_str(&format!("\"{hash}~{}\"", rules.tag()));
     headers.insert(ETAG, etag.expect("letters and digits"));
 }
 
 /// Marks the ETag of a page with the `facts` that it was rewritten with, beside its text and the rules: other facts give other bytes.
 pub fn add_facts_to_etag(headers: &mut HeaderMap, facts: &[u8]) {
-    let hash = URL_SAFE_NO_PAD.encode(&Sha256::digest(facts)[..6]);
+    let hash = BASE64URL_NOPAD.encode(&Sha256::digest(facts)[..6]);
     let etag = headers.get(ETAG).and_then(|etag| {
         let text = etag.to_str().ok()?.strip_suffix('"')?;
         HeaderValue::from_str(&format!("{text}~{hash}\"")).ok()

@@ -14,8 +14,7 @@
 
 use std::fmt;
 
-use base64::Engine;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use data_encoding::BASE64URL_NOPAD;
 use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 
@@ -187,7 +186,7 @@ impl Keys {
     pub(crate) fn sign(&self, subject: Subject<'_>) -> String {
         let mac = self.current.mac(subject).finalize().into_bytes();
         let letter = if subject.target.is_some() { 'u' } else { 'k' };
-        let code = URL_SAFE_NO_PAD.encode(&mac[..CODE_BYTES]);
+        let code = BASE64URL_NOPAD.encode(&mac[..CODE_BYTES]);
         format!("{letter}{}{code}", self.current.kid)
     }
 
@@ -206,8 +205,8 @@ impl Keys {
             return Err(Refusal::CapabilityForm);
         }
         // 24 characters are 144 bits, without bits to spare: a code has one spelling.
-        let code = URL_SAFE_NO_PAD
-            .decode(code)
+        let code = BASE64URL_NOPAD
+            .decode(code.as_bytes())
             .map_err(|_| Refusal::CapabilityForm)?;
         let made = |key: &Key| key.mac(subject).verify_truncated_left(&code).is_ok();
         if self.live().any(made) {
@@ -285,11 +284,11 @@ mod tests {
     fn flipped_bit_invalidates_capability() {
         let keys = Keys::new(key('a', 1), None);
         let word = keys.sign(SUBJECT);
-        let code = URL_SAFE_NO_PAD.decode(&word[2..]).unwrap();
+        let code = BASE64URL_NOPAD.decode(&word.as_bytes()[2..]).unwrap();
         for bit in 0..code.len() * 8 {
             let mut code = code.clone();
             code[bit / 8] ^= 1 << (bit % 8);
-            let word = format!("ka{}", URL_SAFE_NO_PAD.encode(code));
+            let word = format!("ka{}", BASE64URL_NOPAD.encode(&code));
             assert_eq!(keys.verify(&word, SUBJECT), Err(FORGED), "bit {bit}");
         }
     }

@@ -1,4 +1,4 @@
-//! What an operator writes about one site: the form that [`Rules`](crate::rules::Rules) are compiled from.
+//! The configuration of one site, from which [`Rules`](crate::rules::Rules) are compiled.
 
 use serde::{Deserialize, Serialize};
 
@@ -31,36 +31,36 @@ use crate::rules::host_limits::LimitsConfig;
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[cfg_attr(feature = "schema", schemars(rename = "RewriteConfig"))]
 pub struct Config {
-    /// The prefix of moved URLs: a path of one segment, with its slashes. Default `/.spdy/`.
+    /// Path of proxied URLs: one segment with its slashes. Default `/.spdy/`.
     pub prefix: String,
-    /// A zone of the operator's, as `x.site-assets.example`, in which hosts of `mode = "name"` have their names. Of another
-    /// registrable domain than any site's, and all names in it lead to the accelerator.
+    /// A zone of the operator, such as `x.site-assets.example`, for hosts with `mode = "name"`. It must be of another
+    /// registrable domain than any site, and all names in it must lead to the accelerator.
     pub names_under: Option<String>,
-    /// The hosts that are moved.
+    /// A host that is proxied. With several entries for a host, the entry with the longest `path` that matches the URL
+    /// applies.
     pub hosts: Vec<HostConfig>,
-    /// Hosts that are never moved, whatever else is configured; `*.` stands for one label.
+    /// Hosts that are never proxied; `*.` stands for one label.
     pub deny: Vec<String>,
-    /// Other names of the site, on the same address and certificate: a browser reaches them over the same session
-    /// as it is, so what is there is left.
+    /// Other names of the site on this certificate and address. They share the session, so they are not rewritten.
     pub own_hosts: Vec<String>,
     /// Those of its own hosts under which the site itself is served, by these rules. The code that compiles them sets it; it is not in
     /// the file.
     #[serde(skip)]
     pub site_names: Vec<String>,
-    /// Whether unlisted hosts in pages are moved: those of https on port 443, and only resources that cannot run.
+    /// Whether hosts that are not listed are proxied: only https on port 443, and only resources that cannot run.
     pub discover: bool,
-    /// The rules are tried, and nothing is moved by them: pages and sheets of the site pass as they are, and the would-be result of pages
-    /// is reported.
+    /// Whether the rules are only evaluated and reported. Pages and style sheets of the site then pass unchanged.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
-    /// Pages that are passed on as they are, but for the policies of their heads: folders (ending in `/`) or single paths. Percent-encoding,
-    /// path parameters (`;v=1`) and repeated slashes make no difference.
+    /// Folders (ending in `/`) or single paths of pages that are passed on unchanged, except the policies of their heads.
+    /// Percent-encoding, path parameters (`;v=1`) and repeated slashes make no difference.
     pub pages_left: Vec<String>,
     /// Attributes of lazy loaders that hold a URL, a `srcset` (if the name ends so) or a `url()`.
     pub lazy_attributes: Vec<String>,
-    /// The `Referer` that moved hosts get.
+    /// The `Referer` that proxied hosts get.
     pub referrer: Referrer,
-    /// Limits of the answers of each moved host, unless its own line overrides them.
+    /// Limits of every proxied host, whether the response is stored or not, separately for each entry of `hosts` and for each
+    /// discovered host.
     #[serde(skip_serializing_if = "LimitsConfig::is_empty")]
     pub limits: LimitsConfig,
 }
@@ -107,40 +107,40 @@ impl Config {
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostConfig {
-    /// Its name, or `*.` and a domain for every name one label below; `:port` where it is not the scheme's own.
+    /// Its name, or `*.` and a domain for every name one label below; `:port` if it is not the scheme's own.
     pub host: String,
     /// The scheme of requests to it.
     #[serde(default)]
     pub scheme: Scheme,
-    /// Where it is moved to.
+    /// Where it is proxied.
     #[serde(default)]
     pub mode: HostMode,
-    /// The part that is moved: a folder (ending in `/`) or one path. Default all of it.
+    /// The part that is proxied: a folder (ending in `/`) or one path. Default `/`.
     #[serde(default = "root")]
     pub path: String,
-    /// Parts of it that are not moved: folders (ending in `/`) or single paths within `path`. Default none. Of a host with more than one
-    /// entry they are those of the entry that governs the URL, the one with the longest path. Percent-encoding, path parameters (`;v=1`)
-    /// and repeated slashes make no difference.
+    /// Folders or single paths within `path` that are not proxied. Percent-encoding, path parameters (`;v=1`) and repeated
+    /// slashes make no difference.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<String>,
-    /// The kinds of resources that are moved. Default all that cannot run.
+    /// The kinds of resources that are proxied.
     #[serde(default = "passive")]
     pub kinds: Vec<Kind>,
-    /// Whether many share it, as a public CDN: its scripts are then moved one by one, each under a capability. Its modules stay where
-    /// they are, since what they import would need one each.
+    /// Whether many sites use the host, such as a public CDN. Each of its scripts then needs its own capability, and its
+    /// modules stay at the host.
     #[serde(default)]
     pub shared: bool,
-    /// Whether pages need the host only for moved resources, so that preconnects to it are removed. By default the last rewrite of a page
-    /// decides; before that it is true if all paths and all kinds are moved, and the host is not shared.
+    /// Whether pages need the host only for proxied resources, so that preconnects to it are removed. Before the first
+    /// rewrite of a page it is true if all paths and all kinds are proxied and the host is not shared. Default learned from
+    /// the last rewrite of a page.
     #[serde(default)]
     pub whole: Option<bool>,
-    /// Whether its answers depend on Accept-Language, which is then passed on.
+    /// Whether its responses depend on `Accept-Language`, which is then passed on.
     #[serde(default)]
     pub accept_language: bool,
-    /// Whether its answers depend on the browser: it then gets the class of it, no more.
+    /// Whether its responses depend on the browser. The host then gets only the class of browser.
     #[serde(default)]
     pub user_agent: bool,
-    /// What its answers may cost.
+    /// Limits of this host. Default those of `site.rewrite.limits`.
     #[serde(default, skip_serializing_if = "LimitsConfig::is_empty")]
     pub limits: LimitsConfig,
 }
@@ -197,7 +197,7 @@ pub enum HostMode {
     /// A path under the site's own name.
     #[default]
     Path,
-    /// A name in the zone `names_under`: an origin of its own on the site's address and certificate.
+    /// A name of its own in the zone `names_under`, on the site's address and certificate.
     Name,
 }
 
@@ -211,7 +211,7 @@ pub enum Scheme {
     /// HTTPS.
     #[default]
     Https,
-    /// HTTP, where the operator lists it.
+    /// HTTP.
     Http,
 }
 
@@ -255,9 +255,9 @@ impl Scheme {
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Referrer {
-    /// The site's origin, if the browser sent a `Referer`: the default of browsers for other hosts.
+    /// The site's origin, if the browser sent a `Referer`, as browsers do for other hosts.
     #[default]
     Origin,
-    /// None: for sites whose pages have `Referrer-Policy: no-referrer` or `same-origin`.
+    /// None, for sites whose pages have `Referrer-Policy: no-referrer` or `same-origin`.
     None,
 }

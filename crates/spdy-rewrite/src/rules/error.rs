@@ -1,4 +1,4 @@
-//! What is wrong with a configuration.
+//! Errors of the configuration.
 
 use crate::kind::Kind;
 

@@ -23,28 +23,19 @@ use crate::rules::config::Scheme;
 use crate::rules::error::RulesError;
 use crate::rules::host_name::{self, HostPattern};
 use crate::rules::host_rule::HostRule;
-use crate::rules::path_normalization::may_lead_into;
-use crate::rules::refusal::Refusal;
-use crate::rules::verdict::SkipReason;
-use crate::rules::{RuleMatch, Rules};
-use crate::urls::proxied_url::{Grant, ProxiedUrl, check_length, check_target};
 
 /// Bytes of the code that a label is: 16 characters.
 const LABEL_BYTES: usize = 10;
 const LABEL_CHARS: usize = LABEL_BYTES * 8 / 5;
 
-/// What stands there speaks for the name (RFC 8615): with it the host would prove to authorities of certificates that the operator's
-/// name is its own.
-const WELL_KNOWN: &str = "/.well-known/";
-
 /// A host, and the name that it has.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct HostAlias {
-    scheme: Scheme,
-    host: String,
-    port: u16,
+    pub(crate) scheme: Scheme,
+    pub(crate) host: String,
+    pub(crate) port: u16,
     name: String,
-    origin: String,
+    pub(crate) origin: String,
 }
 
 impl HostAlias {
@@ -86,12 +77,12 @@ impl HostAlias {
 /// All named hosts of a site.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct HostAliases {
-    zone: Option<String>,
-    by_name: BTreeMap<String, HostAlias>,
+    pub(crate) zone: Option<String>,
+    pub(crate) by_name: BTreeMap<String, HostAlias>,
     /// The current key's first.
     by_host: BTreeMap<(Scheme, String, u16), Vec<String>>,
     /// Those that are not written.
-    withheld: BTreeSet<String>,
+    pub(crate) withheld: BTreeSet<String>,
 }
 
 impl HostAliases {
@@ -200,7 +191,7 @@ impl HostAliases {
     }
 
     /// All of the host's.
-    fn of_host(&self, scheme: Scheme, host: &str, port: u16) -> &[String] {
+    pub(crate) fn of_host(&self, scheme: Scheme, host: &str, port: u16) -> &[String] {
         if self.by_host.is_empty() {
             return &[];
         }
@@ -277,96 +268,4 @@ pub fn check_cookie_isolation(zone: &str, name: &str) -> Result<(), String> {
         ));
     }
     Ok(())
-}
-
-impl Rules {
-    /// The host that is served under `name`, if one is; `name` in lower case and without a port.
-    pub fn named(&self, name: &str) -> Option<&HostAlias> {
-        self.names.by_name.get(name)
-    }
-
-    /// All hosts that have a name, in the order of their names; each has two while there is a former key.
-    pub fn aliases(&self) -> impl Iterator<Item = &HostAlias> {
-        self.names.by_name.values()
-    }
-
-    /// The zone of those names.
-    pub fn zone(&self) -> Option<&str> {
-        self.names.zone.as_deref()
-    }
-
-    /// The host of `url`, if it has a name that pages may use.
-    pub fn alias_of(&self, url: &Url) -> Option<&HostAlias> {
-        let mut names = self.alias_names_of(url).iter();
-        let name = names.find(|name| !self.names.withheld.contains(*name))?;
-        self.names.by_name.get(name)
-    }
-
-    /// Why a document of the host of `url`, which has no name that pages may use, is not moved.
-    pub(crate) fn no_alias_reason(&self, url: &Url) -> SkipReason {
-        match self.alias_names_of(url) {
-            [] => SkipReason::Document,
-            _ => SkipReason::NoCertificate,
-        }
-    }
-
-    fn alias_names_of(&self, url: &Url) -> &[String] {
-        let (Some(scheme), Some(host)) = (Scheme::of_name(url.scheme()), url.host_str()) else {
-            return &[];
-        };
-        let port = url.port().unwrap_or(scheme.default_port());
-        self.names.of_host(scheme, host, port)
-    }
-
-    /// What is to be fetched for `target` (path and query as they came) of the name that `named` has.
-    ///
-    /// # Errors
-    ///
-    /// Why nothing is.
-    pub fn open_alias(&self, named: &HostAlias, target: &str) -> Result<ProxiedUrl, Refusal> {
-        check_length(target)?;
-        check_target(self, target)?;
-        let path = target.split('?').next().unwrap_or_default();
-        if may_lead_into(path, WELL_KNOWN) {
-            return Err(Refusal::WellKnown);
-        }
-        let text = format!("{}{target}", named.original_origin());
-        let url = match Url::parse(&text) {
-            // What does not begin a path would go on with the host.
-            Ok(url) if target.starts_with('/') && url.as_str() == text => url,
-            _ => return Err(Refusal::NotSerialised),
-        };
-        let RuleMatch::Listed(entry) =
-            self.match_host(named.scheme, &named.host, named.port, url.path())?
-        else {
-            let host = named.host.clone();
-            return Err(Refusal::NotListed { host });
-        };
-        Ok(ProxiedUrl {
-            grant: Grant::Alias,
-            scheme: named.scheme,
-            kinds: entry.kinds,
-            is_listed: true,
-            head: named.origin.clone(),
-            url,
-        })
-    }
-
-    /// Where `url` is under its host's name, fragment and all; `None` if its host has none, or not for this path.
-    ///
-    /// # Errors
-    ///
-    /// Why it would not be opened.
-    pub fn alias_url(&self, url: &Url) -> Result<Option<String>, Refusal> {
-        let Some(named) = self.alias_of(url) else {
-            return Ok(None);
-        };
-        let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
-        self.open_alias(named, target)?;
-        Ok(Some(format!(
-            "{}{}",
-            named.origin,
-            &url[url::Position::BeforePath..]
-        )))
-    }
 }

@@ -20,13 +20,20 @@ const MAX_FETCHES: usize = 1 << 16;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitsConfig {
-    /// The largest body, MiB, stored or not. Default 256.
+    /// The largest body. If `Content-Length` exceeds it, the browser gets 307 to the host if it states that a page loads the
+    /// resource, else 404. Without a length, the body is cut off, as a failure. Range: 1 to 1073741824. Default 256.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_073_741_824)))]
     pub max_mib: Option<u64>,
-    /// From wanting an answer to its head, seconds. Default, and at most, what origins have (`upstream.head_timeout_s`).
+    /// Time to the response head, at most `upstream.head_timeout_s`. After it: 307 to the host if a page loads the resource,
+    /// else 504. Range: 1 to 86400. Default `upstream.head_timeout_s`.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub head_timeout_s: Option<u64>,
-    /// From wanting an answer to its last byte, seconds, stored or not. Default 1800.
+    /// Time to the last byte. After it, the body is cut off, as a failure. Range: 1 to 86400. Default 1800.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub fetch_timeout_s: Option<u64>,
-    /// Answers under way from one host at a time. Default 256.
+    /// Responses in progress from one host at a time. One more waits `upstream.queue_timeout_s`, then gets 307 to the host if
+    /// a page loads the resource, else 503. Range: 1 to 65536. Default 256.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 65_536)))]
     pub fetches: Option<usize>,
 }
 

@@ -1,20 +1,20 @@
 //! The compiled rules of one site: which URLs are moved, as what, and which requests for moved URLs are anybody's.
 //!
 //! ```text
-//!  a URL of a page ──► verdict ──► Move("/.spdy/1/…") or Leave(why)        urls/proxied_url.rs writes it
-//!  a target that was asked for ──► open ──► Moved or Refusal               urls/proxied_url.rs reads it
-//!    the same of a name ─────────► open_named                              rules/host_aliases.rs does both for hosts with a name
-//!                         both ask standing(scheme, host, port, path)
+//!  a URL of a page          ──► verdict ──► Verdict::Rewrite("/.spdy/1/…") or Skip(why)     urls/build.rs
+//!  the target of a request  ──► open ──► ProxiedUrl or Refusal                              urls/open.rs
+//!    the same under an alias ─► open_alias                                                  urls/host_alias_url.rs
+//!                         all ask match_host(scheme, host, port, path)
 //! ```
 //!
-//! Both doors go by one judgement, so nothing is made that would not open, and nothing opens that would not be made.
+//! All go by `match_host`, so no URL is made that would not open, and none opens that would not be made.
 //! One entry governs a URL: an exact name before a wildcard, a longer path before a shorter one.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use sha2::{Digest, Sha256};
-use url::{Host, Url};
+use url::Url;
 
 use crate::kind::{Kind, Kinds};
 use crate::rules::capability::Keys;
@@ -28,10 +28,7 @@ use crate::rules::host_rule::{HostRule, check_path, patterns};
 use crate::rules::path_normalization::{has_encoded_slash, is_ambiguous, is_in, may_lead_into};
 use crate::rules::refusal::Refusal;
 use crate::rules::selectors::Selectors;
-use crate::rules::self_url_scripts;
 use crate::rules::url_form::UrlForm;
-use crate::rules::verdict::{ReferenceSource, SkipReason, Verdict};
-use crate::urls::proxied_url::{self, ProxiedUrl};
 
 /// Raised whenever the same rules would rewrite a page otherwise than before: part of [`Rules::tag`].
 const REWRITER_VERSION: u32 = 2;
@@ -66,7 +63,7 @@ pub struct Rules {
     lazy_attributes: Vec<String>,
     selectors: Selectors,
     referrer: Referrer,
-    limits: HostLimits,
+    pub(crate) limits: HostLimits,
     pub(crate) keys: Option<Keys>,
     pub(crate) made: CapabilityCache,
     pub(crate) form: UrlForm,
@@ -259,15 +256,22 @@ impl Rules {
         self.discover
     }
 
-    /// The same with URLs of `form`, and another tag.
-    pub(crate) fn with_form(self, form: UrlForm, tag: String) -> Self {
-        let tag_of_all = tag.clone();
-        Self {
-            form,
-            tag,
-            tag_with_all_aliases: tag_of_all,
-            ..self
+    /// The same with URLs in the literal form. Those in the full form are opened as before.
+    ///
+    /// # Errors
+    ///
+    /// [`RulesError::Literal`]: unlisted hosts are moved under capabilities.
+    pub fn with_literal_urls(self) -> Result<Self, RulesError> {
+        if self.discovers() {
+            return Err(RulesError::Literal);
         }
+        let tag = [self.tag(), "-literal"].concat();
+        Ok(Self {
+            form: UrlForm::Literal,
+            tag_with_all_aliases: tag.clone(),
+            tag,
+            ..self
+        })
     }
 
     /// The same, and another tag, where pages call no host by one of `withheld`, which browsers would refuse: a named host that has no
@@ -320,85 +324,20 @@ impl Rules {
         host == self.site_host || self.site_names.iter().any(|name| name == host)
     }
 
-    /// Parses the target of a request (path and query as they came), and returns what to fetch.
-    ///
-    /// What is refused is not mended: see [`Refusal`] for every way to be wrong.
-    ///
-    /// # Errors
-    ///
-    /// Why nothing is fetched.
-    pub fn open(&self, target: &str) -> Result<ProxiedUrl, Refusal> {
-        proxied_url::open(self, target)
+    /// Host and target of a path and query in the literal form, if that is spoken and the host is listed.
+    pub(crate) fn literal<'t>(&self, target: &'t str) -> Option<(&'t str, &'t str)> {
+        let rest = target
+            .strip_prefix('/')
+            .filter(|_| self.form == UrlForm::Literal)?;
+        let (host, target) = rest.split_at(rest.find('/')?);
+        self.scheme_and_port(host).map(|_| (host, target))
     }
 
-    /// Whether `url`, used as `kind` and found by `finder`, is moved, and to where.
-    pub fn verdict(&self, url: &Url, kind: Kind, finder: ReferenceSource) -> Verdict {
-        match self.proxied_path(url, kind, finder) {
-            Ok(path) => Verdict::Rewrite(path),
-            Err(reason) => Verdict::Skip(reason),
-        }
-    }
-
-    fn proxied_path(
-        &self,
-        url: &Url,
-        kind: Kind,
-        finder: ReferenceSource,
-    ) -> Result<String, SkipReason> {
-        let scheme = Scheme::of_name(url.scheme()).ok_or_else(|| SkipReason::Scheme {
-            scheme: url.scheme().to_owned(),
-        })?;
-        if !url.username().is_empty() || url.password().is_some() {
-            return Err(Refusal::Userinfo.into());
-        }
-        let host = match url.host() {
-            Some(Host::Domain(host)) => host,
-            Some(host) if self.is_site_host(&host.to_string()) => return Err(SkipReason::SameSite),
-            Some(host) => {
-                let got = host.to_string();
-                return Err(Refusal::Address { got }.into());
-            }
-            None => return Err(SkipReason::Unreadable),
-        };
-        if self.is_site_host(host) {
-            return Err(SkipReason::SameSite);
-        }
-        host_name::check_labels(host)?;
-        let port = url.port().unwrap_or(scheme.default_port());
-        if kind.needs_own_origin() && self.alias_of(url).is_none() {
-            return Err(self.no_alias_reason(url));
-        }
-        let standing = self.match_host(scheme, host, port, url.path())?;
-        let kinds = match standing {
-            RuleMatch::Listed(entry) => entry.kinds,
-            RuleMatch::Discovered
-                if matches!(finder, ReferenceSource::Discovered | ReferenceSource::Alias) =>
-            {
-                let host = host.to_owned();
-                return Err(Refusal::NotListed { host }.into());
-            }
-            RuleMatch::Discovered => Kinds::PASSIVE,
-        };
-        if !kinds.has(kind) {
-            let host = host.to_owned();
-            return Err(Refusal::KindNotListed { kind, host }.into());
-        }
-        let is_named = matches!(standing, RuleMatch::Listed(entry) if entry.is_alias());
-        if kind == Kind::Script && self_url_scripts::has_self_url_scripts(host, is_named) {
-            return Err(SkipReason::ReadsItsUrl);
-        }
-        if let Some(place) = self.alias_url(url)? {
-            return Ok(place);
-        }
-        if is_named {
-            return Err(SkipReason::NoCertificate);
-        }
-        if finder == ReferenceSource::Alias {
-            return Err(SkipReason::NoAlias);
-        }
-        Ok(proxied_url::build_path(
-            self, url, scheme, host, port, standing, kind,
-        )?)
+    /// The scheme and port of a listed host, for a URL without them.
+    pub(crate) fn scheme_and_port(&self, host: &str) -> Option<(Scheme, u16)> {
+        let mut entries = self.entries.iter();
+        let entry = entries.find(|entry| !entry.is_alias() && entry.pattern.matches(host))?;
+        Some((entry.scheme, entry.port))
     }
 
     /// On what ground this may be moved, if at all.
@@ -481,20 +420,6 @@ impl Rules {
         }
         let entry = of_host.find(|entry| entry.removes_preconnect(all_moved))?;
         Some((entry.kinds, entry.is_partial()))
-    }
-
-    /// The entry that governs what `moved` was opened as, if it is listed.
-    pub fn entry(&self, moved: &ProxiedUrl) -> Option<&HostRule> {
-        let path = moved.target().split('?').next().unwrap_or_default();
-        match self.match_host(moved.scheme(), moved.host(), moved.port(), path) {
-            Ok(RuleMatch::Listed(entry)) => Some(entry),
-            _ => None,
-        }
-    }
-
-    /// What the answer to `moved` may cost.
-    pub fn limits(&self, moved: &ProxiedUrl) -> HostLimits {
-        self.entry(moved).map_or(self.limits, HostRule::limits)
     }
 }
 

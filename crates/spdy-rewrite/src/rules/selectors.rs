@@ -1,4 +1,4 @@
-//! Which elements of a page are looked at: found once for a site's rules, not for each page.
+//! The CSS selectors of elements that the rewriter handles, compiled once for a site's rules.
 
 use lol_html::Selector;
 

@@ -1,4 +1,4 @@
-//! What becomes of a reference: moved, or left and why.
+//! The verdict on a reference: rewritten, or skipped and why.
 
 use crate::rules::refusal::Refusal;
 

@@ -8,18 +8,19 @@ use http::{HeaderMap, Response, request, response};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::stream_id::StreamId;
-use spdy_http::length::LengthCheck;
+use spdy_http::content_length::LengthCheck;
 use spdy_http::push::decode_response;
 use spdy_http::response::BadResponse;
 
 use crate::body::Body;
-use crate::client::claims::{PushInfo, PushParent};
-use crate::entry::{Inbound, Opening, register};
 use crate::error::Error;
-use crate::incoming;
 use crate::receive_body::ReceiveBody;
-use crate::shared::Shared;
-use crate::stream_ref::StreamRef;
+use crate::session::entry::{Inbound, Opening, register};
+use crate::session::incoming;
+use crate::session::push_limits::PushInfo;
+use crate::session::push_parent::PushParent;
+use crate::session::shared::Shared;
+use crate::session::stream_ref::StreamRef;
 
 /// The pushes of a session, in the order in which they came. Dropped, it refuses what comes later.
 #[derive(Debug)]

@@ -8,17 +8,17 @@ use http::{Method, Request, Response, StatusCode, request};
 use spdy_frame::header_block::HeaderBlock;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
-use spdy_http::length::LengthCheck;
+use spdy_http::content_length::LengthCheck;
 use spdy_http::response::{self, BadResponse};
 
 use crate::body::Body;
-use crate::client::Session;
 use crate::client::push::Push;
-use crate::entry::Inbound;
+use crate::client::session::Session;
 use crate::error::Error;
 use crate::receive_body::ReceiveBody;
 use crate::send_body::SendBody;
-use crate::stream_ref::StreamRef;
+use crate::session::entry::Inbound;
+use crate::session::stream_ref::StreamRef;
 
 /// Gives the response once its head has come. Dropped before, it cancels the request.
 ///

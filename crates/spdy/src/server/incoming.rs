@@ -2,17 +2,17 @@
 
 use http::{Method, Request, Response};
 use spdy_frame::status::RstStatus;
-use spdy_http::length::LengthCheck;
+use spdy_http::content_length::LengthCheck;
 use spdy_http::request::{self, BadRequest};
 use spdy_http::response;
 use spdy_session::config::Role;
 use tracing::Span;
 
 use crate::body::Body;
-use crate::incoming::Incoming;
 use crate::receive_body::ReceiveBody;
 use crate::server::push::Pusher;
 use crate::server::responder::Responder;
+use crate::session::incoming::Incoming;
 use crate::trace;
 
 impl Incoming {

@@ -11,12 +11,13 @@ use spdy_http::push::{self, PushForm};
 use spdy_session::session::StreamOptions;
 
 use crate::body::BoxError;
-use crate::entry::Entry;
 use crate::error::Error;
-use crate::sendable;
 use crate::server::responder::{Kind, Responder, ResponseBodyFuture};
-use crate::shared::{Shared, State};
-use crate::stream_ref::StreamRef;
+use crate::session::block_check;
+use crate::session::entry::Entry;
+use crate::session::shared::Shared;
+use crate::session::state::State;
+use crate::session::stream_ref::StreamRef;
 
 /// The stream that a request came on, found in the request's extensions: its number, its priority, and
 /// pushes beside the answer.
@@ -91,7 +92,7 @@ pub(super) fn open_push(
     let (stream, kind) = match shared.push_form {
         PushForm::TwoBlocks | PushForm::VersionTwice => {
             let block = push::encode_promise(shared.version, request.uri())?;
-            sendable::check_length(shared.version, &block)?;
+            block_check::check_length(shared.version, &block)?;
             let key = shared.command(|state| {
                 state.check_origin(parent, request.uri())?;
                 let key = state.entries.insert(Entry::new(StreamId::ZERO, 1));

@@ -20,9 +20,9 @@ use tracing::Span;
 use crate::body::{Body, BoxError};
 use crate::error::Error;
 use crate::send_body::SendBody;
-use crate::sendable;
 use crate::server::push::open_push;
-use crate::stream_ref::StreamRef;
+use crate::session::block_check;
+use crate::session::stream_ref::StreamRef;
 
 /// The rest of an answer on its way; done when its last byte was handed to the session.
 #[derive(Debug)]
@@ -177,7 +177,7 @@ impl Responder {
                 push::encode_one_block(version, uri, &head)?
             }
         };
-        if let Err(error) = sendable::check_length(version, &block) {
+        if let Err(error) = block_check::check_length(version, &block) {
             stream.reset(RstStatus::INTERNAL_ERROR);
             return Err(error);
         }

@@ -15,8 +15,9 @@ use tracing::Instrument;
 use crate::body::{Body, BoxError};
 use crate::error::Error;
 use crate::runtime::{BoxFuture, SharedRuntime};
+use crate::server::accept::Accept;
+use crate::server::builder::{Builder, OnBadRequest};
 use crate::server::responder::Responder;
-use crate::server::{Accept, Builder, OnBadRequest};
 
 /// Serves SPDY/3.1 over `io` on tokio's runtime until the session ends: `service` is called for every request. See
 /// [`Builder::serve`] for other versions, limits and runtimes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{HeaderMap, StatusCode};
 
-use crate::upgrade::Refusal;
+use crate::upgrade::refusal::Refusal;
 
 /// Why there was no switch to SPDY.
 #[derive(Debug, thiserror::Error)]

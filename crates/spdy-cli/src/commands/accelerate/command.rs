@@ -1,8 +1,7 @@
 //! `spdy accelerate`: a caching reverse proxy that folds a page's hosts into one session.
 
-use std::collections::BTreeMap;
 use std::net::SocketAddr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::Context;
@@ -10,7 +9,7 @@ use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
 use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::serve::DnsServer;
-use spdy_dns::zones::{SharedZones, Zones};
+use spdy_dns::zones::SharedZones;
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::ListenOptions;
@@ -22,38 +21,40 @@ use spdy_net::serve::ServerOptions;
 use spdy_net::tls::ClientTls;
 use spdy_net::wall_clock::WallClock;
 use spdy_proxy::config::Config;
-use spdy_proxy::config::env;
 use spdy_proxy::proxy::Proxy;
-use spdy_proxy::response::server_timing::{SharedTiming, Timing};
+use spdy_proxy::response::server_timing::SharedTiming;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_valkey::config::Config as TierConfig;
 use url::Url;
 
-use crate::commands::accelerate::acme::{self, Acme};
-use crate::commands::accelerate::again::Reloader;
-use crate::commands::accelerate::asked::ControlLoop;
 #[cfg(unix)]
-use crate::commands::accelerate::audit;
-use crate::commands::accelerate::certificate_files::CertificateFiles;
-use crate::commands::accelerate::certificates::{self, ServedCertificates};
-use crate::commands::accelerate::doors::{self, Listeners};
+use super::audit;
+use super::certificates::acme::{self, Acme};
+use super::certificates::served_certificates::{self, ServedCertificates};
+use super::config_source::{environment, read_config};
+use super::control::control_loop::ControlLoop;
+use super::control::reload::Reloader;
+use super::control::shutdown;
+use super::control::succession::{self, Predecessor, Succession};
+use super::origins::upstream::{OriginContext, OriginCounters};
+use super::origins::{address_rules, upstream};
+use super::server::admin_listener::AdminHandler;
+use super::server::connection::ConnectionContext;
+use super::server::listeners::{self, Listeners};
 #[cfg(unix)]
-use crate::commands::accelerate::open_files;
-use crate::commands::accelerate::operator::{AdminHandler, Credentials};
-use crate::commands::accelerate::origins::OriginCounters;
-use crate::commands::accelerate::secrets::RandomSecret;
-use crate::commands::accelerate::served::ConnectionContext;
-use crate::commands::accelerate::serving::ServerTasks;
-use crate::commands::accelerate::shared::SharedTier;
-use crate::commands::accelerate::succession::{self, Predecessor, Succession};
-use crate::commands::accelerate::{end, log, metrics, names, origins, schema, setup, shared};
-use crate::commands::serve_limits::ServerLimitArgs;
-use crate::commands::serve_listen::{self, parse_address};
-use crate::commands::serve_push::digest_key;
-use crate::commands::telemetry::{self, Telemetry};
-use crate::commands::{Outcome, Usage};
+use super::server::open_files;
+use super::server::server_tasks::ServerTasks;
+use super::shared_tier::SharedTier;
+use super::start_plan::{StartPlan, plan};
+use super::telemetry::Telemetry;
+use super::{access_log, check, metrics, schema, setup, warnings};
+use crate::args::parse::parse_address;
+use crate::args::server_limits;
 use crate::help::examples;
-use crate::printer::Printer;
+use crate::outcome::{Outcome, Usage};
+use crate::output::Printer;
+use crate::service::digest_key::digest_key;
+use crate::service::listen;
 
 /// What `spdy accelerate` is asked.
 #[derive(Debug, clap::Args)]
@@ -74,7 +75,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     tls: Vec<SocketAddr>,
 
-    /// Take plain connections here, likewise
+    /// Take plain connections here, in the same way
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Vec<SocketAddr>,
 
@@ -93,9 +94,6 @@ pub(crate) struct Args {
     /// Tell where it listens as one line of JSON on stdout; with --check, sites and names
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    limits: ServerLimitArgs,
 }
 
 /// What else is asked of an accelerator than to run.
@@ -125,29 +123,6 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy accelerate audit https://www.example.com/"
 };
 
-/// All that a start needs of the configuration before it opens anything.
-struct StartPlan {
-    config: Config,
-    /// What capabilities are made with where the operator has no secret.
-    random_secret: RandomSecret,
-    sites: Sites,
-    /// Names that are answered for.
-    zones: Zones,
-    /// Those out of files.
-    certificates: CertificateFiles,
-    /// Names of sites that none of them is for, where there are some.
-    uncovered: Vec<String>,
-    /// TLS to origins, with the trusted authorities.
-    origin_tls: ClientTls,
-    timing: Timing,
-    /// The operator's, if there is a listener for one.
-    credentials: Option<Credentials>,
-    /// The shared tier, if configured.
-    tier: Option<TierConfig>,
-    /// Where spans are sent, if configured.
-    spans: Option<telemetry::Settings>,
-}
-
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match &args.command {
         #[cfg(unix)]
@@ -155,25 +130,25 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Some(Command::Schema(args)) => return schema::run(args, printer),
         None => {}
     }
-    let plan = plan(args)?;
-    certificates::warn_uncovered(&plan.uncovered, printer);
+    let plan = plan(args.config()?)?;
+    served_certificates::warn_uncovered(&plan.uncovered, printer);
     if args.config.is_some() {
         // For a look at a site of others, by `--origin`, that is how it is meant.
-        setup::warn_sites(&plan.sites, printer);
+        warnings::warn_sites(&plan.sites, printer);
     }
     if let Some(spans) = &plan.spans {
         spans.print_warnings(printer);
     }
-    setup::warn_admin_address(&plan.config, printer);
+    warnings::warn_admin_address(&plan.config, printer);
     if args.check {
-        setup::warn_unreachable_hosts(&plan.config, printer)?;
+        warnings::warn_unreachable_hosts(&plan.config, printer)?;
         let shown = (&plan.sites, &plan.certificates);
-        names::check(args.json, &plan.config, shown, printer)?;
+        check::print(args.json, &plan.config, shown, printer)?;
         return Ok(Outcome::Done);
     }
     #[cfg(unix)]
     open_files::raise_limit(
-        args.limits.or(&plan.config.limits).max_connections(),
+        plan.config.limits.max_connections,
         plan.config.websocket.open,
         printer,
     );
@@ -182,75 +157,30 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
-    end::run(runtime, accelerate(args, plan, handed, printer))?;
+    shutdown::run(runtime, accelerate(args, plan, handed, printer))?;
     Ok(Outcome::Done)
 }
 
-/// The configuration, found good: all is looked at that needs no socket.
-fn plan(args: &Args) -> anyhow::Result<StartPlan> {
-    let config = read(args)?;
-    let chance = RandomSecret::generate()?;
-    let sites = setup::compile(&config, &chance)?;
-    let zones = setup::zones(&config, &sites)?;
-    acme::certificates(&config, &sites)?;
-    acme::check_files(&config)?;
-    let certificates = CertificateFiles::read(&config)?;
-    certificates::check(&config, &certificates, &sites)?;
-    let uncovered = certificates::uncovered(&certificates, &sites);
-    let spans = setup::telemetry(&config)?;
-    origins::rules(&config, &sites, OwnListeners::default())?;
-    Ok(StartPlan {
-        origin_tls: origins::tls(&config)?,
-        timing: setup::timing(&config.timing)?,
-        credentials: Credentials::read(&config)?,
-        tier: shared::tier(&config)?,
-        config,
-        random_secret: chance,
-        sites,
-        zones,
-        certificates,
-        uncovered,
-        spans,
-    })
-}
-
-/// The configuration at `path`.
-pub(super) fn read_config(path: &Path) -> anyhow::Result<Config> {
-    let text = std::fs::read_to_string(path);
-    let text = text.with_context(|| format!("cannot read {}", path.display()))?;
-    let config = Config::parse_with_env(&text, &environment());
-    Ok(config.map_err(|error| Usage(format!("{}: {error}", path.display())))?)
-}
-
-/// Keys of the configuration out of the environment.
-fn environment() -> BTreeMap<String, String> {
-    let variables = std::env::vars_os();
-    env::from_variables(
-        variables.filter_map(|(name, value)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
-        }),
-    )
-}
-
-/// The configuration, with what the command line says instead.
-pub(super) fn read(args: &Args) -> anyhow::Result<Config> {
-    let mut config = match (&args.config, &args.origin) {
-        (Some(path), _) => read_config(path)?,
-        (None, Some(origin)) => {
-            Config::for_origin(origin, &environment()).map_err(|error| Usage(error.to_string()))?
+impl Args {
+    /// The configuration, with what the command line says instead.
+    fn config(&self) -> anyhow::Result<Config> {
+        let mut config = match (&self.config, &self.origin) {
+            (Some(path), _) => read_config(path)?,
+            (None, Some(origin)) => Config::for_origin(origin, &environment())
+                .map_err(|error| Usage(error.to_string()))?,
+            (None, None) => {
+                return Err(Usage("want a configuration, or --origin".to_owned()).into());
+            }
+        };
+        if !self.tls.is_empty() || !self.plain.is_empty() {
+            config.listen.tls = Some(self.tls.clone());
+            config.listen.plain.clone_from(&self.plain);
         }
-        (None, None) => return Err(Usage("want a configuration, or --origin".to_owned()).into()),
-    };
-    if !args.tls.is_empty() || !args.plain.is_empty() {
-        config.listen.tls = Some(args.tls.clone());
-        config.listen.plain.clone_from(&args.plain);
+        if self.write_ca.is_some() {
+            config.tls.write_authority.clone_from(&self.write_ca);
+        }
+        Ok(config)
     }
-    if args.write_ca.is_some() {
-        config.tls.write_authority.clone_from(&args.write_ca);
-    }
-    let allowed = config.check_bound_addresses(config.listen_addresses());
-    allowed.map_err(|error| Usage(error.to_string()))?;
-    Ok(config)
 }
 
 /// Opens the listeners, builds the proxy, and accepts clients when nothing can fail any more. Then handles signals until the
@@ -269,29 +199,33 @@ async fn accelerate(
     let mut predecessor = Predecessor::of(&mut handed)?;
     let mut sockets = Sockets::new(handed);
     let (hits, counted) = (LimitHits::default(), Metrics::new());
-    let mut doors = Listeners::open(config, &protocols, &zones, &mut sockets, &hits, &runtime)?;
-    doors::close_unused(&mut sockets, printer);
+    let mut listeners = Listeners::open(config, &protocols, &zones, &mut sockets, &hits, &runtime)?;
+    listeners::close_unused(&mut sockets, printer);
 
-    let authority = certificates::authority(config, printer)?;
+    let authority = served_certificates::authority(config, printer)?;
     let shown = ServedCertificates::of(plan.certificates, &sites, &authority)?;
     let identities = shown.identities()?;
     let tls = setup::tls(&identities, &protocols)?;
-    let options = options(args, config, &counted, &hits);
+    let options = options(config, &counted, &hits);
     if predecessor.is_none() {
-        serve_listen::listen_for_quic(&mut doors.clients, &tls, &options, &runtime)?;
+        listen::listen_for_quic(&mut listeners.clients, &tls, &options, &runtime)?;
     }
 
     let names: Vec<String> = sites.names().map(str::to_owned).collect();
-    let listening = doors.addresses();
-    let own = origins::own(config, &listening, printer);
+    let listening = listeners.addresses();
+    let own = address_rules::own_listeners(config, &listening, printer);
     let mut acme = Acme::new(&identities, &zones, &runtime, printer);
     let certificates = acme::certificates(config, &sites)?;
     let certificates = acme.prepare(config, certificates, shown)?;
-    let of_origins = OriginCounters::default();
+    let origins = OriginContext {
+        zones: zones.clone(),
+        counters: OriginCounters::default(),
+        runtime: runtime.clone(),
+    };
     let believed = &plan.origin_tls;
-    let proxy = proxy(config, believed, sites, &zones, own, &of_origins, &runtime)?;
+    let proxy = proxy(config, believed, sites, own, &origins)?;
     let timing = SharedTiming::new(plan.timing);
-    let asked = ControlLoop::listen()?;
+    let control_loop = ControlLoop::listen()?;
 
     if let Some(predecessor) = &mut predecessor {
         predecessor.request_cache().await;
@@ -304,8 +238,8 @@ async fn accelerate(
     let operator = plan.credentials.map(|credentials| {
         let shown = metrics::AcceleratorCollector {
             proxy: proxy.clone(),
-            origin_counters: of_origins.clone(),
-            names: doors.names.as_ref().map(DnsServer::stats),
+            origin_counters: origins.counters.clone(),
+            names: listeners.names.as_ref().map(DnsServer::stats),
             shared: shares.map(|shared| shared.tier.clone()),
             certificates: acme.certificates.clone(),
             spans: sends.map(|telemetry| telemetry.queue.clone()),
@@ -314,7 +248,7 @@ async fn accelerate(
         AdminHandler::new(credentials, &proxy, metrics)
     });
     let mut succession = Succession::listen(sockets)?;
-    doors.announce(&protocols, &names, args.json, printer)?;
+    listeners.announce(&protocols, &names, args.json, printer)?;
     if let Some(telemetry) = sends {
         telemetry.announce();
     }
@@ -325,9 +259,9 @@ async fn accelerate(
     }
     succession::notify_ready();
     acme.commit(certificates);
-    let withheld = acme.uncertified(&proxy.sites());
-    proxy.withhold_aliases(&withheld);
-    certificates::warn_withheld(&withheld, printer);
+    let withheld = acme.uncertified(&proxy.origins.sites());
+    proxy.origins.withhold_aliases(&withheld);
+    served_certificates::warn_withheld(&withheld, printer);
     let served = ConnectionContext {
         proxy: proxy.clone(),
         protocols: Protocol::over_tcp(&protocols),
@@ -337,73 +271,68 @@ async fn accelerate(
         stop: Latch::new(),
         cut_off: Latch::new(),
         alt_svc: None,
-        log: log::log(args.verbose, args.json, printer),
+        log: access_log::log(args.verbose, args.json, printer),
         timing: timing.clone(),
         tokens: Some(acme.tokens.clone()),
     };
-    let in_front = SharedTrustedProxies::new(proxy.sites().trusted_proxies().clone());
+    let in_front = SharedTrustedProxies::new(proxy.origins.sites().trusted_proxies().clone());
     let limits = ListenOptions {
         trusted_proxies: in_front.clone(),
         drain_timed_out: served.cut_off.clone(),
-        ..args.limits.or(&config.limits).of_listeners(hits)
+        ..server_limits::listen_options(&config.limits, hits)
     };
     let datagrams = predecessor.map(Predecessor::left);
-    let serving = ServerTasks::start(doors, &served, operator.clone(), &limits, datagrams);
+    let serving = ServerTasks::start(listeners, &served, operator.clone(), &limits, datagrams);
 
-    let again = Reloader {
-        args,
+    let reloader = Reloader {
+        read_config: &|| args.config(),
         config,
-        chance: &plan.random_secret,
+        random_secret: &plan.random_secret,
         authority: &authority,
-        zones: &zones,
-        counters: &of_origins,
+        origins: &origins,
         listening: &listening,
         proxy: &proxy,
         in_front: &in_front,
         telemetry: sends,
         timing: &timing,
         operator: operator.as_ref(),
-        runtime: &runtime,
         printer,
     };
-    let successor = asked
-        .run(&again, &mut acme, &mut succession, printer)
+    let successor = control_loop
+        .run(&reloader, &mut acme, &mut succession, printer)
         .await?;
     drop((succession, acme));
     serving.end(successor).await;
-    end::end(&proxy, shared, telemetry).await;
+    shutdown::close(&proxy, shared, telemetry).await;
     Ok(())
 }
 
 /// Options of each connection. `counted` counts sessions, `hits` counts limits that clients reach.
-fn options(args: &Args, config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
-    let limits = args.limits.or(&config.limits);
+fn options(config: &Config, counted: &Metrics, hits: &LimitHits) -> ServerOptions {
     ServerOptions {
         http2_push: config.learn.push,
-        ..limits.of_connections(Some(counted.clone()), hits.clone())
+        ..server_limits::connection_options(&config.limits, Some(counted.clone()), hits.clone())
     }
 }
 
-/// The proxy for `sites`; it connects to none of `own`, and counts what becomes of origins in `counted`.
+/// The proxy for `sites`. It connects to none of `own`.
 fn proxy(
     config: &Config,
     believed: &ClientTls,
     sites: Sites,
-    zones: &SharedZones,
     own: OwnListeners,
-    counted: &OriginCounters,
-    runtime: &SharedRuntime,
+    origins: &OriginContext,
 ) -> anyhow::Result<Arc<Proxy>> {
-    let upstream = origins::upstream(config, believed, &sites, zones, own, counted, runtime)?;
+    let upstream = upstream::upstream(config, believed, &sites, own, origins)?;
     let proxy = Proxy::new(
         sites,
         upstream,
         &config.cache,
         &config.learn,
-        runtime.clone(),
+        origins.runtime.clone(),
         WallClock::default(),
     );
-    proxy.set_digest_key(digest_key()?);
+    proxy.push_config.set_digest_key(digest_key()?);
     Ok(proxy)
 }
 

@@ -15,38 +15,38 @@ use spdy_dns::guarded_network::RefusalCounts;
 use spdy_dns::resolver::{Mismatch, MismatchedReplies};
 use spdy_dns::serve::StatsReader;
 use spdy_net::limit::LimitHits;
+use spdy_proxy::origin_kind::OriginKind;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use spdy_proxy::telemetry::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
-use spdy_proxy::upstream::client::OriginKind;
 use spdy_valkey::tier::Tier;
 
-use crate::commands::accelerate::origins::OriginCounters;
-use crate::commands::serve_metrics::{self, counter, gauge, put, put_gauge};
-use crate::commands::telemetry::Queue;
+use super::origins::upstream::OriginCounters;
+use super::telemetry::Queue;
+use crate::service::metrics::{self, counter, gauge, put, put_gauge};
 
 /// Collects the metrics of an accelerator.
 #[derive(Debug)]
-pub(super) struct AcceleratorCollector {
-    pub(super) proxy: Arc<Proxy>,
+pub(crate) struct AcceleratorCollector {
+    pub(crate) proxy: Arc<Proxy>,
     /// What is counted of origins' names and addresses.
-    pub(super) origin_counters: OriginCounters,
+    pub(crate) origin_counters: OriginCounters,
     /// Counters of the DNS server, if there is one.
-    pub(super) names: Option<StatsReader>,
+    pub(crate) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
-    pub(super) shared: Option<Arc<Tier>>,
-    pub(super) certificates: Certificates,
+    pub(crate) shared: Option<Arc<Tier>>,
+    pub(crate) certificates: Certificates,
     /// Spans that wait to be sent, if any are made.
-    pub(super) spans: Option<Arc<Queue>>,
+    pub(crate) spans: Option<Arc<Queue>>,
 }
 
 /// A registry of what is `shown`, and of what its sessions and its listeners count.
-pub(super) fn registry(
+pub(crate) fn registry(
     shown: AcceleratorCollector,
     metrics: &Metrics,
     hits: &LimitHits,
 ) -> Arc<Registry> {
-    let mut registry = serve_metrics::registry(metrics, hits);
+    let mut registry = metrics::registry(metrics, hits);
     let added = Arc::get_mut(&mut registry).expect("it was just made");
     added.register_collector(Box::new(shown));
     registry
@@ -57,20 +57,20 @@ impl Collector for AcceleratorCollector {
         for family in CounterFamily::ALL {
             let (name, label, help) = family.describe();
             let mut metric = counter(&mut encoder, name, help)?;
-            for (value, count) in self.proxy.counters.read(family) {
+            for (value, count) in self.proxy.telemetry.counters.read(family) {
                 put(&mut metric, &[(label, value)], count)?;
             }
         }
         let help = "WebSockets that are open";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
-        open.encode_gauge(&(self.proxy.open_websockets() as u64))?;
+        open.encode_gauge(&(self.proxy.client_limits.open_websockets() as u64))?;
         encode_refusals(&self.origin_counters.refusals, &mut encoder)?;
         encode_unwanted_replies(&self.origin_counters.unwanted, &mut encoder)?;
         if let Some(names) = &self.names {
             encode_dns(names, &mut encoder)?;
         }
-        encode_latency(&self.proxy.latency, &mut encoder)?;
-        let (counters, bytes, objects) = self.proxy.cache();
+        encode_latency(&self.proxy.telemetry.latency, &mut encoder)?;
+        let (counters, bytes, objects) = self.proxy.cache.usage();
         let all = [
             ("inserted", counters.inserted),
             ("replaced", counters.replaced),
@@ -88,6 +88,7 @@ impl Collector for AcceleratorCollector {
         }
         let disk = self
             .proxy
+            .cache
             .disk()
             .map(|disk| (disk.usage(), disk.counters()));
         if let Some((_, counters)) = &disk {
@@ -131,7 +132,7 @@ impl Collector for AcceleratorCollector {
         }
         let help = "Bytes of answers on their way to be kept";
         let mut in_flight = gauge(&mut encoder, "cache_in_flight_bytes", help)?;
-        in_flight.encode_gauge(&(self.proxy.body_memory.bytes() as u64))?;
+        in_flight.encode_gauge(&(self.proxy.cache.body_memory().bytes() as u64))?;
         Ok(())
     }
 }

@@ -1,38 +1,35 @@
-//! `spdy accelerate`: the command, and a file for each part of what it does.
+//! `spdy accelerate`: a caching reverse proxy in front of a site.
+//!
+//! ```text
+//! config_source.rs            the configuration: file and environment
+//! start_plan.rs, setup.rs     everything that can fail before a socket is opened
+//! command.rs                  the options; runs server/, then control/ until the end
+//!
+//! server/        listeners, the tasks that accept from them, and one connection
+//! control/       signals: reload, succession by another process, shutdown
+//! certificates/  ACME, certificate files, the local authority
+//! origins/       connections to origins, and which addresses they may have
+//! telemetry/     spans to a collector
+//! audit/         `accelerate audit`: what an accelerator would do for a page
+//! ```
 
-mod acme;
-mod again;
-mod asked;
+mod access_log;
 #[cfg(unix)]
 mod audit;
-#[cfg(unix)]
-mod audit_page;
-#[cfg(unix)]
-mod audit_view;
-mod certificate_files;
 mod certificates;
+mod check;
 mod command;
-mod doors;
-mod end;
-mod log;
+mod config_source;
+mod control;
 mod metrics;
-mod names;
-#[cfg(unix)]
-mod open_files;
-mod operator;
 mod origins;
 mod schema;
 mod secrets;
-mod served;
-mod serving;
+mod server;
 mod setup;
-mod shared;
-mod stays;
-#[cfg(not(unix))]
-#[path = "alone.rs"]
-mod succession;
-#[cfg(unix)]
-mod succession;
-mod upstream_needs;
+mod shared_tier;
+mod start_plan;
+mod telemetry;
+mod warnings;
 
 pub(crate) use command::{Args, EXAMPLES, run};

@@ -1,11 +1,11 @@
-//! `spdy accelerate schema`: what a configuration may say, for editors and checks that know JSON Schema.
+//! `spdy accelerate schema`: the JSON Schema of the configuration, for editors and checks.
 
 use schemars::schema_for;
 use spdy_proxy::config::Config;
 
-use crate::commands::Outcome;
 use crate::help::examples;
-use crate::printer::Printer;
+use crate::outcome::Outcome;
+use crate::output::Printer;
 
 /// What `spdy accelerate schema` is asked.
 #[derive(Debug, clap::Args)]

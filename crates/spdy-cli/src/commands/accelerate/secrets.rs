@@ -1,4 +1,4 @@
-//! What the capabilities of `spdy accelerate` are made with: the operator's secret, and the one before it.
+//! The secrets that sign the capabilities of `spdy accelerate`: the operator's current and former one, or a random one.
 
 use std::path::Path;
 
@@ -6,17 +6,17 @@ use anyhow::Context;
 use spdy_proxy::config::Config;
 use spdy_rewrite::rules::capability::{Key, Keys};
 
-use crate::commands::Usage;
+use crate::outcome::Usage;
 
 /// Bytes that a secret has at least.
 const SECRET_BYTES: usize = Key::MIN_SECRET_BYTES;
 
 /// The secret where the operator has none. It lives as long as the program.
-pub(super) struct RandomSecret([u8; SECRET_BYTES]);
+pub(crate) struct RandomSecret([u8; SECRET_BYTES]);
 
 impl RandomSecret {
     /// Generates a secret from the system's random numbers.
-    pub(super) fn generate() -> anyhow::Result<Self> {
+    pub(crate) fn generate() -> anyhow::Result<Self> {
         let mut secret = [0; SECRET_BYTES];
         getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
         Ok(Self(secret))
@@ -24,9 +24,9 @@ impl RandomSecret {
 }
 
 /// The keys of capabilities, from the current files of `config`.
-pub(super) fn keys(config: &Config, chance: &RandomSecret) -> anyhow::Result<Keys> {
+pub(crate) fn keys(config: &Config, random_secret: &RandomSecret) -> anyhow::Result<Keys> {
     let Some(path) = &config.secret_file else {
-        return Ok(Keys::from_secrets(&chance.0, None)?);
+        return Ok(Keys::from_secrets(&random_secret.0, None)?);
     };
     let current = read(path)?;
     let former = config.former_secret_file.as_deref();

@@ -7,30 +7,29 @@ use std::time::Duration;
 use anyhow::Context;
 use indicatif::ProgressBar;
 use serde::Serialize;
-use spdy_lab::live::browsed::{BrowserCell, ProtocolRatio};
-use spdy_lab::live::kept::{CAPTURE_BYTES, RunFiles};
-use spdy_lab::live::stage::Replay;
-use spdy_lab::live::visit::{BrowserLoad, BrowserLoader};
+use spdy_lab::live::browser_cell::{BrowserCell, ProtocolRatio};
+use spdy_lab::live::browser_load::{BrowserLoad, BrowserLoader};
+use spdy_lab::live::replay::Replay;
+use spdy_lab::live::run_files::{CAPTURE_BYTES, RunFiles};
+use spdy_lab::options::Scheduler;
 use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::race::RaceNetwork;
-use spdy_lab::scheduler::choice::Scheduler;
 use spdy_page::archive;
 use spdy_page::har_export;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
-use spdy_tun::enclosure::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::host::SERVER;
+use spdy_tun::namespaces::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
 
-use crate::commands::lab::calibrate::{error_cell, load_average, ms_cell};
-use crate::commands::lab::calibrate_pages::check_kernel_tcp;
-use crate::commands::new_file::NewFile;
-use crate::commands::pages::open_replica;
-use crate::commands::race::networks;
-use crate::commands::{Outcome, Usage};
+use super::calibrate::{check_kernel_tcp, error_cell, load_average, ms_cell};
+use crate::args::{networks, open_replica};
 use crate::help::examples;
-use crate::printer::{DIM, Printer, WARN};
-use crate::table::{Cell, Table};
+use crate::outcome::{Outcome, Usage};
+use crate::output::{AtomicFile, Cell, DIM, Printer, Table, WARN};
+
+/// Longest time until a page is quiet.
+const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// What `spdy lab browse` is asked.
 #[derive(Debug, clap::Args)]
@@ -73,10 +72,6 @@ pub(crate) struct Args {
     /// The browser, if not Chromium or Chrome as PATH has it
     #[arg(long, value_name = "PATH")]
     browser: Option<PathBuf>,
-
-    /// Longest time until the page is quiet, seconds
-    #[arg(long, value_name = "SECONDS", default_value_t = 120)]
-    timeout: u64,
 
     /// Write what the first load of all recorded as a replica: the page as this browser asks for it, with its 404s
     #[arg(long, value_name = "FILE")]
@@ -121,8 +116,8 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             return Err(Usage(why).into());
         }
     }
-    match enclosure::enter(CtrlCPolicy::EndAll)? {
-        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match namespaces::enter(CtrlCPolicy::EndAll)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
         ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
         ProcessRole::Inner(inside) => browse(args, inside, printer),
     }
@@ -198,7 +193,7 @@ impl Args {
         let stage = Replay::new(replica, protocol).context("the page cannot be served")?;
         let visitor = BrowserLoader {
             browser: self.browser.clone(),
-            timeout: Duration::from_secs(self.timeout),
+            timeout: LOAD_TIMEOUT,
             keep_files: self.keep_runs.is_some(),
         };
         let mut visits = Vec::new();
@@ -250,11 +245,11 @@ fn write(
     // Not with_extension: a network may have a dot in its name.
     let path = |ending: &str| folder.join(format!("{name}.{ending}"));
     if let Some(recording) = recording {
-        NewFile::create(&path("har"))?.write(&har_export::export(recording))?;
+        AtomicFile::create(&path("har"))?.write(&har_export::export(recording))?;
     }
-    NewFile::create(&path("pcapng"))?.write_by(|file| kept.write_pcapng(file))?;
+    AtomicFile::create(&path("pcapng"))?.write_by(|file| kept.write_pcapng(file))?;
     match &kept.png {
-        Some(png) => NewFile::create(&path("png"))?.write(png)?,
+        Some(png) => AtomicFile::create(&path("png"))?.write(png)?,
         None => printer.note(format_args!(
             "{WARN}no {}{WARN:#}: the browser drew nothing",
             path("png").display()

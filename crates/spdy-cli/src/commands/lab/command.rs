@@ -1,13 +1,18 @@
-//! `spdy lab`: its commands, and which does what.
+//! The tree of `spdy lab` commands.
 
-use crate::commands::Outcome;
 #[cfg(target_os = "linux")]
-use crate::commands::lab::{browse, calibrate, shape};
-use crate::commands::lab::{
-    cell, cells, compare, export, import, merge, report, reproduce, show, view,
-};
+use super::browse;
+#[cfg(target_os = "linux")]
+use super::calibrate;
+use super::report::view;
+use super::run::{cell, cells};
+#[cfg(target_os = "linux")]
+use super::shape;
+use super::store::{compare, export, import, merge, show};
+use super::{report, reproduce};
 use crate::help::examples;
-use crate::printer::Printer;
+use crate::outcome::Outcome;
+use crate::output::Printer;
 
 /// What `spdy lab` is asked.
 #[derive(Debug, clap::Args)]
@@ -140,6 +145,3 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         Command::Shape(args) => shape::run(args, printer),
     }
 }
-
-/// The version that rows are told to be of.
-pub(super) const PROGRAM: &str = env!("CARGO_PKG_VERSION");

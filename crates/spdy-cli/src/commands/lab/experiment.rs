@@ -1,33 +1,36 @@
-//! An experiment by its name: a shipped one, or a file; and its pages opened.
+//! Opens an experiment by its name (a shipped one, or a file), and its pages.
 
 use std::fs::File;
 use std::io::Read;
 use std::path::{Component, Path, PathBuf};
 
 use anyhow::Context;
-use spdy_lab::experiment::effect::{self, IneffectiveFactor};
+use spdy_lab::experiment::builtin_experiments;
+use spdy_lab::experiment::ineffective_factors::{self, IneffectiveFactor};
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::experiment::shipped;
 use spdy_page::open::ImportOptions;
 
-use crate::commands::Usage;
-use crate::commands::pages::open_replica;
-use crate::printer::{Printer, WARN};
+use crate::args::open_replica;
+use crate::outcome::Usage;
+use crate::output::{Printer, WARN};
+
+/// The version of this program, which each row of a store has.
+pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
 /// Most bytes of an experiment's file.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A plan, and where the paths in it start from.
-pub(super) struct Experiment {
-    pub(super) plan: Plan,
+pub(crate) struct Experiment {
+    pub(crate) plan: Plan,
     folder: PathBuf,
 }
 
 impl Experiment {
     /// The shipped experiment called `name`, or the file at that path.
-    pub(super) fn open(name: &str) -> anyhow::Result<Self> {
-        let (text, folder) = match shipped::experiment(name) {
+    pub(crate) fn open(name: &str) -> anyhow::Result<Self> {
+        let (text, folder) = match builtin_experiments::experiment(name) {
             Some(text) => (text.to_owned(), PathBuf::new()),
             None => {
                 let path = Path::new(name);
@@ -42,13 +45,13 @@ impl Experiment {
     }
 
     /// Prints which factors have no effect for which protocols, so that their levels are not taken for evidence.
-    pub(super) fn warn_ineffective(&self, printer: &Printer) {
+    pub(crate) fn warn_ineffective(&self, printer: &Printer) {
         for IneffectiveFactor {
             factor,
             protocols,
             cells,
             why,
-        } in effect::ineffective_factors(&self.plan)
+        } in ineffective_factors::ineffective_factors(&self.plan)
         {
             let names: Vec<_> = protocols.iter().map(|protocol| protocol.name()).collect();
             let (names, all) = (names.join(", "), self.plan.len());
@@ -56,7 +59,7 @@ impl Experiment {
                 "{WARN}{factor}{WARN:#} has no effect on {cells} of {all} cells ({names}): {why}"
             ));
         }
-        if let repeats @ 1.. = effect::duplicate_cells(&self.plan) {
+        if let repeats @ 1.. = ineffective_factors::duplicate_cells(&self.plan) {
             printer.note(format_args!(
                 "{repeats} cells are others over again but for their seeds; a report counts what they say once"
             ));
@@ -65,7 +68,7 @@ impl Experiment {
 
     /// The plan in a store. Its paths are relative to `folder` and must stay below it: a store may come from another
     /// person and must not choose which of our files are read.
-    pub(super) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
         let plan = Plan::parse(plan).context("the plan in the store is none")?;
         for name in plan.pages() {
             anyhow::ensure!(
@@ -78,10 +81,10 @@ impl Experiment {
     }
 
     /// Opens the pages: shipped ones by name, others from their files, whose paths start beside the experiment's.
-    pub(super) fn into_runner(self, printer: &Printer) -> anyhow::Result<Runner> {
+    pub(crate) fn into_runner(self, printer: &Printer) -> anyhow::Result<Runner> {
         let mut replicas = Vec::with_capacity(self.plan.pages().len());
         for name in self.plan.pages() {
-            let shipped = shipped::page(name);
+            let shipped = builtin_experiments::page(name);
             replicas.push(match shipped {
                 Some(replica) => replica,
                 None => {
@@ -108,7 +111,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
     let shown = path.display();
     let file = File::open(path).map_err(|error| match error.kind() {
         std::io::ErrorKind::NotFound => {
-            let shipped = shipped::EXPERIMENTS.join(", ");
+            let shipped = builtin_experiments::EXPERIMENTS.join(", ");
             Usage(format!(
                 "no experiment {shown}: no file of that name, and the shipped ones are {shipped}"
             ))

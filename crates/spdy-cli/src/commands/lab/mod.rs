@@ -1,30 +1,19 @@
-//! `spdy lab ...`: a file for each of its commands.
+//! `spdy lab ...`: experiments in virtual time and their stores, and programs behind a link in real time.
+//!
+//! `command.rs` has the tree of its commands. `run/` loads the cells of an experiment, `store/` works on the stores that keep them,
+//! `report/` shows a store as a page, and `calibrate/` compares virtual time with the kernel's TCP.
 
 #[cfg(target_os = "linux")]
 mod browse;
 #[cfg(target_os = "linux")]
 mod calibrate;
-#[cfg(target_os = "linux")]
-mod calibrate_link;
-#[cfg(target_os = "linux")]
-mod calibrate_pages;
-mod cell;
-mod cells;
 mod command;
-mod compare;
 mod experiment;
-mod export;
-mod import;
-mod loading;
-mod merge;
 mod report;
 mod reproduce;
 mod run;
 #[cfg(target_os = "linux")]
 mod shape;
-mod show;
-mod summary_table;
-mod view;
-mod watch;
+mod store;
 
 pub(crate) use command::{Args, EXAMPLES, run};

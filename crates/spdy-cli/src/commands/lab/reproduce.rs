@@ -5,14 +5,14 @@ use std::path::PathBuf;
 
 use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Corpus, Paper, Verdict};
 
-use crate::commands::Outcome;
-use crate::commands::count::at_least_one;
+use crate::args::parse::at_least_one;
 use crate::help::examples;
-use crate::printer::{BAD, BOLD, DIM, GOOD, Printer, WARN};
+use crate::outcome::Outcome;
+use crate::output::{BAD, BOLD, DIM, GOOD, Printer, WARN};
 
 /// What `spdy lab reproduce` is asked.
 #[derive(Debug, clap::Args)]
-pub(super) struct Args {
+pub(crate) struct Args {
     /// Whose claims: belshe, whitepaper, lulic, unm, mineki, nsdi14, cacm12, or all
     #[arg(value_name = "PAPER", default_value = "all", value_parser = papers)]
     papers: Papers,
@@ -22,7 +22,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
 
-    /// Loads of a page wherever chance plays
+    /// Loads of a page where results depend on chance
     #[arg(short, long, value_name = "N", default_value_t = ClaimRunner::RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
 
@@ -43,7 +43,7 @@ pub(super) struct Args {
     markdown: bool,
 }
 
-pub(super) const EXAMPLES: &str = examples! {
+pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab reproduce lulic"
     "spdy lab reproduce all --corpus recordings/ --markdown"
     "spdy lab reproduce nsdi14 --quick --json"
@@ -67,7 +67,7 @@ fn papers(name: &str) -> Result<Papers, String> {
     })
 }
 
-pub(super) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let corpus = args.corpus.as_ref();
     let corpus = corpus.map(|folder| Corpus::read(folder, args.jobs));
     let corpus = corpus.transpose()?;

@@ -12,14 +12,14 @@ use anyhow::Context;
 use nix::sys::wait::{WaitStatus, waitpid};
 use serde::Serialize;
 use spdy_netem::profile::{Era, Profile};
-use spdy_tun::enclosure::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::limits::{Fault, ValidityLimits};
-use spdy_tun::measured::LinkStats;
+use spdy_tun::namespaces::{self, CtrlCPolicy, InnerProcess, ProcessRole};
 use spdy_tun::network::{RealNetwork, RealNetworkConfig};
+use spdy_tun::stats::LinkStats;
 
-use crate::commands::{Outcome, Usage};
 use crate::help::examples;
-use crate::printer::{BAD, BOLD, GOOD, Printer, WARN};
+use crate::outcome::{Outcome, Usage};
+use crate::output::{BAD, BOLD, GOOD, Printer, WARN};
 
 /// What `spdy lab shape` is asked.
 #[derive(Debug, clap::Args)]
@@ -31,16 +31,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "COMMAND")]
     server: Option<OsString>,
 
-    /// Seconds within which the server must listen
-    #[arg(long, value_name = "SECONDS", default_value_t = 10)]
-    server_within: u64,
-
     /// Tell what was achieved as one line of JSON on stderr
     #[arg(long)]
     json: bool,
-
-    #[command(flatten)]
-    limits: LimitArgs,
 
     /// The program, and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
@@ -51,37 +44,9 @@ pub(crate) struct Args {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Link")]
 struct LinkArgs {
-    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms"; what follows changes it
+    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=1%"; settings behind a name change it
     #[arg(short, long, value_name = "NAME|SPEC")]
     network: Option<String>,
-
-    /// Rate to the program, as 2mbit
-    #[arg(long, value_name = "RATE")]
-    down: Option<String>,
-
-    /// Rate from the program
-    #[arg(long, value_name = "RATE")]
-    up: Option<String>,
-
-    /// Propagation there and back, as 100ms
-    #[arg(long, value_name = "TIME")]
-    rtt: Option<String>,
-
-    /// Delay added to each packet by chance, up to this
-    #[arg(long, value_name = "TIME")]
-    jitter: Option<String>,
-
-    /// Loss of each direction, as 1%
-    #[arg(long, value_name = "PART")]
-    loss: Option<String>,
-
-    /// What each queue holds, as 50p or 64kb
-    #[arg(long, value_name = "LENGTH")]
-    queue: Option<String>,
-
-    /// Segments that either side may send before it hears of the first [default: the kernel's]
-    #[arg(long, value_name = "N")]
-    initial_window: Option<String>,
 
     /// Decides which packets are lost, and jitter
     #[arg(short, long, value_name = "S", default_value_t = 1)]
@@ -92,36 +57,17 @@ struct LinkArgs {
     congestion: String,
 }
 
-/// When a run is told to count.
-#[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Limits of a run that counts")]
-struct LimitArgs {
-    /// Mean lateness of either direction, milliseconds
-    #[arg(long, value_name = "MS", default_value_t = ValidityLimits::default().late_mean_ms)]
-    late_mean: f64,
-
-    /// 99th percentile of it
-    #[arg(long, value_name = "MS", default_value_t = ValidityLimits::default().late_p99_ms)]
-    late_p99: f64,
-
-    /// Maximum of it
-    #[arg(long, value_name = "MS", default_value_t = ValidityLimits::default().late_max_ms)]
-    late_max: f64,
-
-    /// Error of the rate while the link was busy (for a second or more), as a part of it
-    #[arg(long, value_name = "PART", default_value_t = ValidityLimits::default().rate_error)]
-    rate_error: f64,
-}
-
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab shape --network dsl --server \"spdy serve portal --plain 0.0.0.0:80\" -- spdy fetch -v http://198.18.0.1/"
-    "spdy lab shape --down 2mbit --up 384kbit --rtt 100ms --loss 1% --server ./server -- curl http://198.18.0.1/"
+    "spdy lab shape -n down=2mbit,up=384kbit,rtt=100ms,loss=1% --server ./server -- curl http://198.18.0.1/"
     "spdy lab shape -n 3g --congestion bbr --json --server \"python3 -m http.server 80\" -- curl -s http://198.18.0.1/"
 };
 
 /// Which command an enclosed process becomes.
 const CLIENT: usize = 0;
 const SERVER: usize = 1;
+/// For the server to listen.
+const SERVER_TIMEOUT: Duration = Duration::from_secs(10);
 /// Exit code for a command that cannot be run, as shells have it.
 const CANNOT_RUN: u8 = 126;
 /// Exit code for a command that is not found.
@@ -129,8 +75,8 @@ const NOT_FOUND: u8 = 127;
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let profile = args.link.profile()?;
-    match enclosure::enter(CtrlCPolicy::ForwardToCommand)? {
-        ProcessRole::Outer(status) => Ok(Outcome::Code(enclosure::exit_code(status))),
+    match namespaces::enter(CtrlCPolicy::ForwardToCommand)? {
+        ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
         ProcessRole::Command(number) => Ok(become_command(args, number, printer)),
         ProcessRole::Inner(inside) => shape(args, &profile, inside, printer),
     }
@@ -141,7 +87,7 @@ fn become_command(args: &Args, number: usize, printer: &Printer) -> Outcome {
         (SERVER, Some(server)) => vec!["sh".into(), "-c".into(), server.clone()],
         _ => args.command.clone(),
     };
-    let error = enclosure::become_command(&words);
+    let error = namespaces::become_command(&words);
     let code = match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_RUN,
@@ -173,7 +119,7 @@ fn shape(
     };
     let mut network = RealNetwork::start(&config)?;
     let server = match &args.server {
-        Some(_) => Some(start_server(&network, inside, args.server_within)?),
+        Some(_) => Some(start_server(&network, inside)?),
         None => None,
     };
     network.begin(&profile.path, link.seed)?;
@@ -183,12 +129,12 @@ fn shape(
     let client = started.context("cannot start the command")?;
     let status = wait_for(client, server, printer)?;
     let measured = network.measure()?;
-    let limits = args.limits.limits();
+    let limits = ValidityLimits::default();
     let shaped = ShapeReport {
         network: profile.settings(),
         seed: link.seed,
         congestion: &link.congestion,
-        exit_code: enclosure::exit_code(status),
+        exit_code: namespaces::exit_code(status),
         faults: limits.faults(&measured),
         limits,
         measured,
@@ -198,20 +144,21 @@ fn shape(
 }
 
 /// Starts the server's command, and waits until something listens at the far end.
-fn start_server(network: &RealNetwork, inside: InnerProcess, within: u64) -> anyhow::Result<u32> {
+fn start_server(network: &RealNetwork, inside: InnerProcess) -> anyhow::Result<u32> {
     let started = network.server.run(move || {
         let mut command = inside.command(SERVER);
         command.stdin(Stdio::null()).stdout(io::stderr());
         command.spawn()
     });
     let mut child = started.context("cannot start the server")?;
-    let deadline = Instant::now() + Duration::from_secs(within);
+    let deadline = Instant::now() + SERVER_TIMEOUT;
     while !network.server.run(has_listener) {
         if let Some(status) = child.try_wait()? {
-            let code = enclosure::exit_code(status);
+            let code = namespaces::exit_code(status);
             anyhow::bail!("the server ended with {code} before it listened");
         }
         if Instant::now() > deadline {
+            let within = SERVER_TIMEOUT.as_secs();
             anyhow::bail!("the server did not listen within {within} s");
         }
         thread::sleep(Duration::from_millis(10));
@@ -251,43 +198,17 @@ fn wait_for(client: u32, server: Option<u32>, printer: &Printer) -> anyhow::Resu
             return Ok(status);
         }
         if Some(pid) == server {
-            let code = enclosure::exit_code(status);
+            let code = namespaces::exit_code(status);
             printer.note(format_args!("{WARN}the server ended{WARN:#} with {code}"));
         }
     }
 }
 
 impl LinkArgs {
-    /// The network, with every setting that is given by itself in place of its own.
     fn profile(&self) -> anyhow::Result<Profile> {
-        let settings = [
-            ("down", &self.down),
-            ("up", &self.up),
-            ("rtt", &self.rtt),
-            ("jitter", &self.jitter),
-            ("loss", &self.loss),
-            ("queue", &self.queue),
-            ("iw", &self.initial_window),
-        ];
-        let given = settings
-            .into_iter()
-            .filter_map(|(key, value)| Some(format!("{key}={}", value.as_ref()?)));
-        let words: Vec<String> = self.network.iter().cloned().chain(given).collect();
-        let spec = words.join(",");
+        let spec = self.network.as_deref().unwrap_or_default();
         spec.parse()
             .map_err(|error| Usage(format!("link {spec:?}: {error}")).into())
-    }
-}
-
-impl LimitArgs {
-    fn limits(&self) -> ValidityLimits {
-        ValidityLimits {
-            late_mean_ms: self.late_mean,
-            late_p99_ms: self.late_p99,
-            late_max_ms: self.late_max,
-            rate_error: self.rate_error,
-            ..ValidityLimits::default()
-        }
     }
 }
 

@@ -6,9 +6,9 @@ use std::process::Command;
 use serde::Deserialize;
 use spdy::server::PushForm;
 
-use super::certificate::CERTIFICATE;
-use super::files::FILES;
-use super::program::{ReadyOn, RunningProgram, output};
+use crate::support::certificate::CERTIFICATE;
+use crate::support::files::FILES;
+use crate::support::program::{ReadyOn, RunningProgram, output};
 
 /// An implementation of SPDY that is not ours.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

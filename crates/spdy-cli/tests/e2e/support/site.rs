@@ -13,14 +13,15 @@ use spdy::server::{PushForm, Pusher};
 use spdy_frame::priority::Priority;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::options::SpdyServerOptions;
 use spdy_net::protocol::Protocol;
 use spdy_net::serve::{ServerOptions, serve_connection};
 use spdy_net::tls::certificates::Identity;
 use spdy_net::tls::{ServerTls, TlsOptions};
 use tokio::runtime::Runtime;
 
-use super::certificate::CERTIFICATE;
-use super::files::{FILES, sha256};
+use crate::support::certificate::CERTIFICATE;
+use crate::support::files::{FILES, sha256};
 
 /// The path that answers POST with the SHA-256 of the body, in hexadecimal.
 pub(crate) const DIGEST_PATH: &str = "/digest";
@@ -60,8 +61,11 @@ impl Site {
         let address = listener.address();
         let (shared, stop) = (SharedRuntime::new(TokioRuntime::start()), Latch::new());
         let options = ServerOptions {
-            flow_control,
-            push_form,
+            spdy: SpdyServerOptions {
+                flow_control,
+                push_form,
+                ..SpdyServerOptions::default()
+            },
             ..ServerOptions::default()
         };
         let never = stop.clone();

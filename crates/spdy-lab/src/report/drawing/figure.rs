@@ -8,8 +8,8 @@
 
 use std::fmt::{self, Write};
 
-use super::ink::{LegendAttributes, ProtocolStyle, ShapeStyle, TextStyle};
 use super::panel::Panel;
+use super::shape_style::{LegendAttributes, ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::text::Text;
 
 /// Most panels of one figure; what is more is told and left out.

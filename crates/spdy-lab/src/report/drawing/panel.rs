@@ -2,7 +2,7 @@
 
 use std::fmt::{self, Write};
 
-use super::ink::{HtmlAttributes, ShapeStyle, SvgAttributes, TextStyle};
+use super::shape_style::{HtmlAttributes, ShapeStyle, SvgAttributes, TextStyle};
 use crate::report::text::Text;
 
 /// Pixels of a page for a unit, at most.

@@ -2,9 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::real::RealRunRow;
+use super::real_run_row::RealRunRow;
 use crate::experiment::cell::levels_of;
-use crate::experiment::effect::DuplicateCells;
+use crate::experiment::ineffective_factors::DuplicateCells;
 use crate::stats::{Bootstrap, MIN_RUNS, Modes, median};
 use crate::store::row::Row;
 use crate::store::value::Value;

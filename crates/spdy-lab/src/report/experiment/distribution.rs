@@ -2,8 +2,8 @@
 
 use super::data::ReportData;
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
+use crate::report::drawing::shape_style::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::text::Millis;
 use crate::report::times::tick_label;
 use crate::stats::median;

@@ -2,8 +2,8 @@
 
 use super::data::{ReportData, Trial, VariedFactor};
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
+use crate::report::drawing::shape_style::{ShapeStyle, TextStyle};
 
 const LEFT: f64 = 64.0;
 const TOP: f64 = 16.0;

@@ -5,8 +5,8 @@
 
 use super::data::{MedianTime, Moment, ReportData, Trial, VariedFactor};
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
+use crate::report::drawing::shape_style::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::text::{Millis, ticks};
 use crate::report::times::tick_label;
 

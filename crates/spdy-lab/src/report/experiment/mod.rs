@@ -7,9 +7,9 @@
 //!                     factors,        │        ├─ lines.rs         times over a factor
 //!                     trials          │        ├─ heat.rs          ratios over two factors
 //!                                     │        ├─ distribution.rs  how many cells are done by when
-//! again.rs: median runs ──────────────┤        ├─ wire.rs          connections, packets, bytes, heads
+//! trial_waterfalls.rs: median runs ──────────────┤        ├─ wire.rs          connections, packets, bytes, heads
 //!           with waterfalls           │        ├─ validity.rs      which loads are whole
-//!                                     │        └─ real.rs          runs in real time, and which of them count
+//!                                     │        └─ real_runs.rs          runs in real time, and which of them count
 //!                                     ▼
 //!                                  page.rs ──► HTML, or a file a figure
 //! ```
@@ -17,18 +17,19 @@
 //! A *trial* is a cell without its protocol: what is compared meets in it. A factor is drawn as an axis if all its levels
 //! are numbers with a unit, else as names side by side.
 
-mod again;
 mod data;
 mod distribution;
 mod heat;
 mod lines;
 mod page;
-mod real;
+mod real_run_row;
+mod real_runs;
 mod scatter;
 mod sections;
 mod tables;
+mod trial_waterfalls;
 mod validity;
 mod wire;
 
-pub use again::{TrialWaterfalls, again};
 pub use page::{FigureFile, figures, render};
+pub use trial_waterfalls::{TrialWaterfalls, again};

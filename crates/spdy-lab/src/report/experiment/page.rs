@@ -3,16 +3,16 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 
-use super::again::TrialWaterfalls;
 use super::data::ReportData;
 use super::sections::{self, Body, Section};
 use super::tables;
+use super::trial_waterfalls::TrialWaterfalls;
 use crate::model;
 use crate::report::drawing::figure::Figure;
 use crate::report::page::open_page;
 use crate::report::text::{Count, FullText, Text};
 use crate::report::waterfall;
-use crate::store::contents::Manifest;
+use crate::store::manifest::Manifest;
 use crate::store::row::Row;
 
 /// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order; `again` has

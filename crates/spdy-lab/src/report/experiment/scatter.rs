@@ -3,8 +3,8 @@
 
 use super::data::ReportData;
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
+use crate::report::drawing::shape_style::{ProtocolStyle, ShapeStyle, TextStyle};
 use crate::report::text::Millis;
 
 const WIDTH: f64 = 320.0;

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::again::TrialWaterfalls;
 use super::data::ReportData;
-use super::{distribution, heat, lines, real, scatter, tables, validity, wire};
+use super::trial_waterfalls::TrialWaterfalls;
+use super::{distribution, heat, lines, real_runs, scatter, tables, validity, wire};
 use crate::report::drawing::figure::Figure;
 use crate::report::waterfall;
 
@@ -105,7 +105,7 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
     });
     if !data.real.is_empty() {
         sections.push(Section {
-            table: Some(real::runs),
+            table: Some(real_runs::runs),
             ..section(
                 "Runs in real time",
                 "What the link of each was, and whether it counts: a run that is late, starved or not whole is repeated, and one that never counted is kept with its reasons.",

@@ -2,8 +2,8 @@
 
 use super::data::{CellStats, ReportData, Trial};
 use crate::report::drawing::figure::Figure;
-use crate::report::drawing::ink::{ShapeStyle, TextStyle};
 use crate::report::drawing::panel::Panel;
+use crate::report::drawing::shape_style::{ShapeStyle, TextStyle};
 
 const LEFT: f64 = 62.0;
 const FIELD: f64 = 9.0;

@@ -14,10 +14,11 @@ use spdy_cache::policy::Policy;
 use spdy_cache::stored::Stored;
 
 use crate::cache::disk::counters::DiskCounters;
+use crate::cache::disk::eviction::FileLocation;
 use crate::cache::disk::file::{
     is_hexadecimal, is_not_found, is_store_file, open, read_body, read_valid_head,
 };
-use crate::cache::disk::index::{DiskIndex, FileLocation, Generation};
+use crate::cache::disk::index::{DiskIndex, Generation};
 use crate::cache::disk::removal::PendingRemovals;
 
 /// What the threads of the disk tier share.

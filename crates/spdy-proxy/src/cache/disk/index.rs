@@ -1,4 +1,4 @@
-//! The files of the disk tier by key, by tag and by last use, in total and for each site; and the recent purges.
+//! The files of the disk tier by key, by tag and by last use (`eviction.rs`), and the recent purges.
 //!
 //! A read or a queued write from before a purge that matches it is dropped ([`DiskIndex::is_purged_since`]). A purge applies to everything
 //! that was handed over before it, written or not.
@@ -8,38 +8,26 @@ use std::ops::Bound;
 
 use bytes::Bytes;
 use spdy_cache::key::Key;
-use spdy_cache::shared::PurgeTarget;
+use spdy_cache::purge_tags;
+use spdy_cache::purge_tags::PurgeTag;
+use spdy_cache::shared_tier::PurgeTarget;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::{self, PurgeTag};
+
+use crate::cache::disk::eviction::{EvictionOrder, FileLocation};
 
 /// Purges that are remembered. A read or write from before all of them counts as purged.
 const MAX_RECENT_PURGES: usize = 256;
-
-/// The location of a file: its key and its name.
-pub(crate) type FileLocation = (Key, String);
 
 /// The index of the files.
 #[derive(Debug, Default)]
 pub(crate) struct DiskIndex {
     keys: BTreeMap<Key, BTreeMap<String, IndexEntry>>,
     tags: BTreeMap<PurgeTag, BTreeSet<FileLocation>>,
-    /// By last use.
-    by_last_use: BTreeMap<u64, FileLocation>,
-    next_use: u64,
-    bytes: u64,
-    sites: BTreeMap<Bytes, SiteUsage>,
+    eviction: EvictionOrder,
     /// Purges so far. A read or a queued write from before a purge that matches it is dropped.
     purges: u64,
     /// What the latest purges match.
     recent_purges: VecDeque<PurgeTarget>,
-}
-
-/// What a site uses.
-#[derive(Debug, Default)]
-struct SiteUsage {
-    bytes: u64,
-    /// By last use.
-    turns: BTreeSet<u64>,
 }
 
 /// Distinguishes successive files of one name: a report about one file does not apply to the next.
@@ -74,12 +62,12 @@ impl DiskIndex {
 
     /// The number of files.
     pub(crate) fn files(&self) -> usize {
-        self.by_last_use.len()
+        self.eviction.files()
     }
 
     /// Bytes of all files.
     pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
+        self.eviction.bytes()
     }
 
     /// Purges so far.
@@ -90,21 +78,14 @@ impl DiskIndex {
     /// Adds a file. Replaces the one with this name.
     pub(crate) fn add(&mut self, key: &Key, stored: &Stored, name: String, bytes: u64) {
         self.remove(key, &name);
-        let turn = self.next_use;
-        self.next_use += 1;
-        let tags = tags::response_tags(key, stored.headers());
+        let turn = self.eviction.add((key.clone(), name.clone()), bytes);
+        let tags = purge_tags::response_tags(key, stored.headers());
         for tag in &tags {
             self.tags
                 .entry(tag.clone())
                 .or_default()
                 .insert((key.clone(), name.clone()));
         }
-        self.by_last_use.insert(turn, (key.clone(), name.clone()));
-        self.bytes += bytes;
-        let site = Bytes::copy_from_slice(key.site());
-        let of_site = self.sites.entry(site).or_default();
-        of_site.bytes += bytes;
-        of_site.turns.insert(turn);
         let which = Generation(turn);
         let entry = IndexEntry {
             bytes,
@@ -120,21 +101,9 @@ impl DiskIndex {
 
     /// Records a use.
     pub(crate) fn record_use(&mut self, key: &Key, name: &str) {
-        let turn = self.next_use;
-        let Some(entry) = self.keys.get_mut(key).and_then(|names| names.get_mut(name)) else {
-            return;
-        };
-        let place = self
-            .by_last_use
-            .remove(&entry.last_use)
-            .expect("every entry has a turn");
-        if let Some(of_site) = self.sites.get_mut(key.site()) {
-            of_site.turns.remove(&entry.last_use);
-            of_site.turns.insert(turn);
+        if let Some(entry) = self.keys.get_mut(key).and_then(|names| names.get_mut(name)) {
+            entry.last_use = self.eviction.record_use(key.site(), entry.last_use);
         }
-        entry.last_use = turn;
-        self.by_last_use.insert(turn, place);
-        self.next_use += 1;
     }
 
     /// Removes a file from the index; `None` if it is not there.
@@ -144,15 +113,8 @@ impl DiskIndex {
         if names.is_empty() {
             self.keys.remove(key);
         }
-        self.by_last_use.remove(&entry.last_use);
-        self.bytes -= entry.bytes;
-        if let Some(of_site) = self.sites.get_mut(key.site()) {
-            of_site.bytes -= entry.bytes;
-            of_site.turns.remove(&entry.last_use);
-            if of_site.turns.is_empty() {
-                self.sites.remove(key.site());
-            }
-        }
+        self.eviction
+            .remove(key.site(), entry.last_use, entry.bytes);
         for tag in &entry.tags {
             if let Some(places) = self.tags.get_mut(tag) {
                 places.remove(&(key.clone(), name.to_owned()));
@@ -174,10 +136,7 @@ impl DiskIndex {
     /// Removes the least recently used files from the index until at most `room` bytes are left. Gives their names.
     pub(crate) fn evict_to(&mut self, room: u64) -> Vec<String> {
         let mut names = Vec::new();
-        while self.bytes > room
-            && let Some((_, (key, name))) = self.by_last_use.first_key_value()
-        {
-            let (key, name) = (key.clone(), name.clone());
+        while let Some((key, name)) = self.eviction.next_over(room).cloned() {
             self.remove(&key, &name);
             names.push(name);
         }
@@ -187,11 +146,7 @@ impl DiskIndex {
     /// The same for the files of `site`.
     pub(crate) fn evict_site_to(&mut self, site: &[u8], room: u64) -> Vec<String> {
         let mut names = Vec::new();
-        while let Some(of_site) = self.sites.get(site)
-            && of_site.bytes > room
-            && let Some(turn) = of_site.turns.first()
-            && let Some((key, name)) = self.by_last_use.get(turn).cloned()
-        {
+        while let Some((key, name)) = self.eviction.next_of_site_over(site, room).cloned() {
             self.remove(&key, &name);
             names.push(name);
         }

@@ -32,13 +32,13 @@ use spdy_cache::body::Body;
 use spdy_cache::key::Key;
 use spdy_cache::object_file::file_name;
 use spdy_cache::policy::Policy;
+use spdy_cache::purge_tags::PurgeTag;
 use spdy_cache::stored::Stored;
-use spdy_cache::tags::PurgeTag;
 use tokio::sync::oneshot;
 
 use crate::cache::disk::counters::DiskCounters;
+use crate::cache::disk::eviction::FileLocation;
 use crate::cache::disk::folder::DiskFolder;
-use crate::cache::disk::index::FileLocation;
 use crate::cache::disk::lock::FolderLock;
 use crate::cache::disk::writer::WriterCommand;
 

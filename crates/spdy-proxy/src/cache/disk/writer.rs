@@ -13,9 +13,10 @@ use spdy_cache::object_file::{Encoder, Layout, file_name};
 use spdy_cache::stored::Stored;
 use tokio::sync::oneshot;
 
+use crate::cache::disk::eviction::FileLocation;
 use crate::cache::disk::file::write_new;
 use crate::cache::disk::folder::DiskFolder;
-use crate::cache::disk::index::{DiskIndex, FileLocation};
+use crate::cache::disk::index::DiskIndex;
 use crate::cache::disk::lock::FolderLock;
 
 /// A change for the writer.

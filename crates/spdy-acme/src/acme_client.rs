@@ -1,0 +1,359 @@
+//! The ACME client: an order, from the account to the certificate chain (RFC 8555 §7).
+//!
+//! ```text
+//!  account ──▶ order ──▶ each name: proven already, or its proof shown and the authority told to look
+//!    │           └─▶ ready ──▶ a key and a request ──▶ valid ──▶ the chain
+//!    └ kept in the folder, made if there is none
+//! ```
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use futures_util::future::{Either, select};
+use instant_acme::{
+    Account, AuthorizationStatus, CertificateIdentifier, ChallengeType, Error, Identifier,
+    NewOrder, Order, OrderStatus,
+};
+use rcgen::{CertificateParams, DistinguishedName, KeyPair};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_client::client::{Client, Config};
+use spdy_net::network::SharedNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::ClientTls;
+use spdy_net::tls::certificates::{Identity, certificates_from_pem};
+
+use crate::account::Accounts;
+use crate::error::AcmeError;
+use crate::settings::{authority_error, is_problem};
+use crate::state_dir::StateDir;
+use crate::transport::Transport;
+
+pub use crate::settings::AcmeSettings;
+
+/// For all of an order: an authority looks from several places, and waits for their names.
+pub const ORDER_TIMEOUT: Duration = Duration::from_secs(180);
+/// Between two looks at an order, the first time and at most.
+const POLL_INTERVAL: Range<Duration> = Duration::from_millis(250)..Duration::from_secs(8);
+/// For one request.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Signs certificates.
+pub trait Authority: Send + Sync + 'static {
+    /// Has a certificate made for `names`, in place of `held` if there is one.
+    fn order(
+        &self,
+        names: Vec<String>,
+        held: Option<CertificateDer<'static>>,
+    ) -> BoxFuture<Result<Identity, OrderFailure>>;
+
+    /// When it suggests to renew `held` (RFC 9773); `None` if it makes no suggestion.
+    fn renewal_info(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>>;
+}
+
+/// An order that brought nothing.
+#[derive(Debug)]
+pub struct OrderFailure {
+    /// Why.
+    pub error: AcmeError,
+    /// How long to wait before the next request, if the authority stated it.
+    pub rest: Option<Duration>,
+}
+
+/// When a certificate is to be renewed.
+#[derive(Clone, Debug)]
+pub struct RenewalInfo {
+    /// At some time within this.
+    pub window: Range<SystemTime>,
+    /// When to poll again.
+    pub again: Duration,
+}
+
+/// An authority that speaks ACME.
+#[derive(Clone)]
+pub struct AcmeClient(Arc<Inner>);
+
+impl std::fmt::Debug for AcmeClient {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Acme").field(&self.0.settings).finish()
+    }
+}
+
+struct Inner {
+    settings: AcmeSettings,
+    accounts: Accounts,
+    client: Client,
+    runtime: SharedRuntime,
+}
+
+impl AcmeClient {
+    /// One that is reached over `network`, and believed by `tls`.
+    #[must_use]
+    pub fn new(
+        settings: AcmeSettings,
+        folder: StateDir,
+        tls: ClientTls,
+        network: SharedNetwork,
+        runtime: SharedRuntime,
+    ) -> Self {
+        let config = Config {
+            protocols: vec![Protocol::Http2, Protocol::Http1],
+            tls: Some(tls),
+            connect_timeout: Some(REQUEST_TIMEOUT),
+            head_timeout: Some(REQUEST_TIMEOUT),
+            body_timeout: Some(REQUEST_TIMEOUT),
+            ..Config::default()
+        };
+        Self(Arc::new(Inner {
+            client: Client::new(runtime.clone(), network, config),
+            accounts: Accounts::new(folder),
+            settings,
+            runtime,
+        }))
+    }
+}
+
+impl Authority for AcmeClient {
+    fn order(
+        &self,
+        names: Vec<String>,
+        held: Option<CertificateDer<'static>>,
+    ) -> BoxFuture<Result<Identity, OrderFailure>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let transport = inner.transport();
+            let deadline = inner.runtime.now() + ORDER_TIMEOUT;
+            let late = inner.runtime.sleep_until(deadline);
+            let ordering = Box::pin(inner.order(&transport, &names, held));
+            let ordered = match select(ordering, late).await {
+                Either::Left((ordered, _)) => ordered,
+                Either::Right(_) => Err(AcmeError::Timeout(ORDER_TIMEOUT)),
+            };
+            ordered.map_err(|error| OrderFailure {
+                error,
+                rest: transport.rest(),
+            })
+        })
+    }
+
+    fn renewal_info(&self, held: CertificateDer<'static>) -> BoxFuture<Option<RenewalInfo>> {
+        let inner = self.0.clone();
+        Box::pin(async move {
+            let identifier = CertificateIdentifier::try_from(&held).ok()?;
+            let transport = inner.transport();
+            let opened = inner.accounts.open(&inner.settings, &transport).await;
+            let (account, _) = opened.ok()?;
+            let advised = account.renewal_info(&identifier).await;
+            let (info, again) = advised
+                .inspect_err(|error| tracing::debug!(%error, "no advice on renewal"))
+                .ok()?;
+            let window = info.suggested_window;
+            Some(RenewalInfo {
+                window: window.start.into()..window.end.into(),
+                again,
+            })
+        })
+    }
+}
+
+impl Inner {
+    /// For one order: how long the authority wants to be left alone after it is no other's business.
+    fn transport(&self) -> Transport {
+        let scheme = self.settings.directory.scheme();
+        Transport::new(self.client.clone(), scheme, self.runtime.clone())
+    }
+
+    async fn order(
+        &self,
+        transport: &Transport,
+        names: &[String],
+        held: Option<CertificateDer<'static>>,
+    ) -> Result<Identity, AcmeError> {
+        let (account, kept) = self.accounts.open(&self.settings, transport).await?;
+        let ordered = self.order_with(&account, names, held).await;
+        if let Err(AcmeError::Account { .. }) = ordered {
+            self.accounts.set_aside(&kept).await;
+        }
+        ordered
+    }
+
+    async fn order_with(
+        &self,
+        account: &Account,
+        names: &[String],
+        held: Option<CertificateDer<'static>>,
+    ) -> Result<Identity, AcmeError> {
+        let mut order = self.new_order(account, names, held.as_ref()).await?;
+        let shown = self.show_challenges(&mut order, names).await?;
+        let status = self
+            .until(&mut order, |status| status != OrderStatus::Pending)
+            .await?;
+        if status == OrderStatus::Invalid {
+            return Err(self.why(&mut order).await);
+        }
+        drop(shown);
+        let (key, request) = request(names)?;
+        let finalized = order.finalize_csr(&request).await;
+        finalized.map_err(|error| self.authority_error("a certificate", error))?;
+        let is_over = |status| matches!(status, OrderStatus::Valid | OrderStatus::Invalid);
+        self.until(&mut order, is_over).await?;
+        let chain = order.certificate().await;
+        let chain = chain.map_err(|error| self.authority_error("a certificate", error))?;
+        let chain = chain.ok_or_else(|| AcmeError::Order("valid, and has no chain".to_owned()))?;
+        let chain = certificates_from_pem(chain.as_bytes(), self.settings.directory.as_str())?;
+        Ok(Identity { chain, key })
+    }
+
+    async fn new_order(
+        &self,
+        account: &Account,
+        names: &[String],
+        held: Option<&CertificateDer<'static>>,
+    ) -> Result<Order, AcmeError> {
+        let names: Vec<_> = names.iter().cloned().map(Identifier::Dns).collect();
+        let wanted = || match &self.settings.profile {
+            Some(profile) => NewOrder::new(&names).profile(profile),
+            None => NewOrder::new(&names),
+        };
+        let said = |error| self.authority_error("a new order", error);
+        if let Some(replaced) = held.and_then(|held| CertificateIdentifier::try_from(held).ok()) {
+            match account.new_order(&wanted().replaces(replaced)).await {
+                // Some do not know of replacing, or not of this one. One that was rate limited would be so again.
+                Err(error) if !is_problem(&error, "rateLimited") => {
+                    tracing::debug!(%error, "the order replaces nothing");
+                }
+                ordered => return ordered.map_err(said),
+            }
+        }
+        account.new_order(&wanted()).await.map_err(said)
+    }
+
+    /// Shows what proves each of `names` that wants it.
+    async fn show_challenges(
+        &self,
+        order: &mut Order,
+        names: &[String],
+    ) -> Result<Vec<crate::challenge::ActiveChallenge>, AcmeError> {
+        let way = &self.settings.way;
+        let mut shown = Vec::new();
+        let mut authorizations = order.authorizations();
+        while let Some(authorization) = authorizations.next().await {
+            let mut authorization =
+                authorization.map_err(|error| self.authority_error("an authorization", error))?;
+            let name = authorization.identifier().to_string();
+            // Else an authority could have texts at any name of our zones.
+            if !names
+                .iter()
+                .any(|ordered| without_wildcard(ordered) == without_wildcard(&name))
+            {
+                return Err(AcmeError::UnexpectedName(name));
+            }
+            match authorization.status {
+                AuthorizationStatus::Pending => {}
+                AuthorizationStatus::Valid => continue, // it was proven lately
+                other => return Err(AcmeError::Order(format!("{other:?} for {name}"))),
+            }
+            let offered = authorization
+                .challenges
+                .iter()
+                .map(|challenge| challenge_name(&challenge.r#type))
+                .collect::<Vec<_>>()
+                .join(", ");
+            let Some(mut challenge) = authorization.challenge(way.kind()) else {
+                return Err(AcmeError::ChallengeNotOffered {
+                    name,
+                    want: way.challenge(),
+                    offered,
+                });
+            };
+            let authorized = challenge.key_authorization();
+            shown.push(way.start(
+                without_wildcard(&name),
+                &challenge.token,
+                authorized.as_str(),
+            )?);
+            let told = challenge.set_ready().await;
+            told.map_err(|error| self.authority_error("a challenge", error))?;
+        }
+        Ok(shown)
+    }
+
+    /// Looks at the order until its status `is_it`.
+    async fn until(
+        &self,
+        order: &mut Order,
+        is_it: impl Fn(OrderStatus) -> bool,
+    ) -> Result<OrderStatus, AcmeError> {
+        let mut wait = POLL_INTERVAL.start;
+        loop {
+            let refreshed = order.refresh().await;
+            let status = refreshed
+                .map_err(|error| self.authority_error("its order", error))?
+                .status;
+            if is_it(status) {
+                return Ok(status);
+            }
+            let runtime = &self.runtime;
+            runtime.sleep_until(runtime.now() + wait).await;
+            wait = (wait * 2).min(POLL_INTERVAL.end);
+        }
+    }
+
+    /// Why an order is invalid, as far as the authority states it.
+    async fn why(&self, order: &mut Order) -> AcmeError {
+        let challenge = self.settings.way.challenge();
+        let mut authorizations = order.authorizations();
+        while let Some(Ok(mut authorization)) = authorizations.next().await {
+            if authorization.refresh().await.is_err() {
+                continue;
+            }
+            let told = authorization
+                .challenges
+                .iter()
+                .find_map(|challenge| challenge.error.as_ref());
+            if let Some(problem) = told {
+                return AcmeError::ChallengeFailed {
+                    name: authorization.identifier().to_string(),
+                    challenge,
+                    why: problem.to_string(),
+                };
+            }
+        }
+        match &order.state().error {
+            Some(problem) => AcmeError::Order(problem.to_string()),
+            None => AcmeError::Order("invalid".to_owned()),
+        }
+    }
+
+    fn authority_error(&self, what: &'static str, source: Error) -> AcmeError {
+        authority_error(&self.settings, what, source)
+    }
+}
+
+/// A kind of challenge as authorities call it.
+fn challenge_name(kind: &ChallengeType) -> &str {
+    match kind {
+        ChallengeType::Http01 => "http-01",
+        ChallengeType::Dns01 => "dns-01",
+        ChallengeType::TlsAlpn01 => "tls-alpn-01",
+        ChallengeType::Unknown(other) => other,
+        _ => "another",
+    }
+}
+
+/// A key of its own for each certificate, and the request that it signs.
+fn request(names: &[String]) -> Result<(PrivateKeyDer<'static>, Vec<u8>), AcmeError> {
+    let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
+    let mut params = CertificateParams::new(names)?;
+    params.distinguished_name = DistinguishedName::new(); // all names are alternative ones
+    let request = params.serialize_request(&key)?;
+    let key = PrivateKeyDer::try_from(key.serialize_der())
+        .expect("a key we made is a key that can be read");
+    Ok((key, request.der().to_vec()))
+}
+
+/// The name that is proven: for a wildcard, the one below its star.
+fn without_wildcard(name: &str) -> &str {
+    name.strip_prefix("*.").unwrap_or(name)
+}

@@ -1,0 +1,187 @@
+//! Reads a certificate: its validity and its names.
+
+use std::ops::Range;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::pki_types::CertificateDer;
+use spdy_net::tls::certificates::Identity;
+use x509_parser::extensions::GeneralName;
+
+use crate::error::AcmeError;
+
+/// The least time that a certificate must have before its end when it comes: with less, orders would follow one another.
+pub const MIN_REMAINING: Duration = Duration::from_secs(5 * 60);
+/// The longest accepted validity: a certificate that is never renewed has a key that never changes. Browsers accept 398 days, internal
+/// authorities go further.
+pub const MAX_LIFETIME: Duration = Duration::from_secs(3653 * 24 * 60 * 60);
+/// How far in the future it may begin: clocks differ.
+pub const CLOCK_SKEW: Duration = Duration::from_secs(60 * 60);
+
+/// What stands in a certificate, as far as it matters here.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct CertificateInfo {
+    /// From when, and until when (RFC 5280 §4.1.2.5).
+    pub validity: Range<SystemTime>,
+    /// The names of hosts, in lower case.
+    pub names: Vec<String>,
+}
+
+impl CertificateInfo {
+    /// Reads `certificate`.
+    ///
+    /// # Errors
+    ///
+    /// It is none, or its end is before its beginning.
+    pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, AcmeError> {
+        let wrong = |why: String| AcmeError::Certificate { why };
+        let (_, parsed) = x509_parser::parse_x509_certificate(certificate)
+            .map_err(|error| wrong(error.to_string()))?;
+        let at = |seconds: i64| {
+            let since = Duration::from_secs(u64::try_from(seconds).unwrap_or_default());
+            UNIX_EPOCH + since
+        };
+        let validity = parsed.validity();
+        let validity = at(validity.not_before.timestamp())..at(validity.not_after.timestamp());
+        if validity.is_empty() {
+            return Err(wrong(format!("valid from {}", format_validity(&validity))));
+        }
+        let names = parsed.subject_alternative_name();
+        let names = names.map_err(|error| wrong(error.to_string()))?;
+        let names = names
+            .into_iter()
+            .flat_map(|names| &names.value.general_names)
+            .filter_map(|name| match name {
+                GeneralName::DNSName(name) => Some(name.to_ascii_lowercase()),
+                _ => None,
+            });
+        Ok(Self {
+            validity,
+            names: names.collect(),
+        })
+    }
+
+    /// Reads the leaf of `identity`.
+    ///
+    /// # Errors
+    ///
+    /// There is none, or as [`of`](Self::of).
+    pub fn parse_leaf(identity: &Identity) -> Result<Self, AcmeError> {
+        let leaf = identity.chain.first();
+        let leaf = leaf.ok_or_else(|| AcmeError::Certificate {
+            why: "an empty chain".to_owned(),
+        })?;
+        Self::of(leaf)
+    }
+
+    /// Whether it does for `names` from `now` on.
+    ///
+    /// # Errors
+    ///
+    /// It is for other names; it has not begun by `now`, [`CLOCK_SKEW`] aside, or has less than [`MIN_REMAINING`] before its end; or
+    /// it is valid for more than [`MAX_LIFETIME`].
+    pub fn check(&self, names: &[String], now: SystemTime) -> Result<(), AcmeError> {
+        let Range { start, end } = self.validity;
+        let why = if !names.iter().all(|name| self.covers(name)) {
+            let (wanted, came) = (names.join(", "), self.names.join(", "));
+            format!("want one for {wanted}, but it is for {came}")
+        } else if start > now + CLOCK_SKEW || end < now + MIN_REMAINING {
+            let (now, minutes) = (httpdate::fmt_http_date(now), MIN_REMAINING.as_secs() / 60);
+            let came = format_validity(&self.validity);
+            format!(
+                "want one that is valid at {now} and {minutes} min longer, but it is from {came}"
+            )
+        } else if start + MAX_LIFETIME < end {
+            let (days, came) = (
+                MAX_LIFETIME.as_secs() / 86_400,
+                format_validity(&self.validity),
+            );
+            format!("want one that is valid for {days} days at most, but it is from {came}")
+        } else {
+            return Ok(());
+        };
+        Err(AcmeError::Certificate { why })
+    }
+
+    /// Whether it is good for `name`, which may be a wildcard itself.
+    #[must_use]
+    pub fn covers(&self, name: &str) -> bool {
+        let parent = name.split_once('.').map(|(_, parent)| parent);
+        self.names.iter().any(|known| {
+            let wild = known.strip_prefix("*.");
+            known == name || (wild.is_some() && wild == parent && !name.starts_with("*."))
+        })
+    }
+}
+
+/// Both ends, for people.
+fn format_validity(validity: &Range<SystemTime>) -> String {
+    let [from, until] = [validity.start, validity.end].map(httpdate::fmt_http_date);
+    format!("{from} until {until}")
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_net::tls::certificates::{KeyKind, LocalCa};
+
+    use super::*;
+
+    #[test]
+    fn certificate_has_validity_and_names() {
+        let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+        let from = UNIX_EPOCH + Duration::from_secs(1_795_000_000);
+        let validity = from..from + Duration::from_secs(90 * 86_400);
+        let names = ["a.test", "*.b.test"].map(str::to_owned);
+        let here = [[127, 0, 0, 1].into()];
+        let issued = ca.issue_for(&names, &here, validity.clone()).unwrap();
+        let facts = CertificateInfo::of(&issued.chain[0]).unwrap();
+        assert_eq!(facts.validity, validity);
+        assert_eq!(facts.names, names);
+        for (name, is_covered) in [
+            ("a.test", true),
+            ("c.b.test", true),
+            ("*.b.test", true),
+            ("b.test", false),
+            ("d.c.b.test", false),
+            ("*.c.b.test", false),
+            ("c.test", false),
+        ] {
+            assert_eq!(facts.covers(name), is_covered, "{name}");
+        }
+        assert!(CertificateInfo::of(&CertificateDer::from(vec![0x30, 3, 2, 1, 1])).is_err());
+    }
+    #[test]
+    fn certificate_times_are_limited() {
+        let (second, now) = (Duration::from_secs(1), UNIX_EPOCH + CLOCK_SKEW * 500_000);
+        let names = ["a.test".to_owned()];
+        let fit = |validity: Range<SystemTime>| {
+            let facts = CertificateInfo {
+                validity,
+                names: names.to_vec(),
+            };
+            match facts.check(&names, now) {
+                Ok(()) => String::new(),
+                Err(error) => error.to_string(),
+            }
+        };
+        let (soon, late) = (now + MIN_REMAINING, now + MAX_LIFETIME);
+        for good in [now - second..soon, now + CLOCK_SKEW..late, now..late] {
+            assert_eq!(fit(good), "");
+        }
+        for (validity, want) in [
+            (now - second..soon - second, "valid at "),
+            (now - MIN_REMAINING..now - second, "valid at "),
+            (now + CLOCK_SKEW + second..late, "valid at "),
+            (
+                now..late + second,
+                "valid for 3653 days at most, but it is from ",
+            ),
+            (
+                now..UNIX_EPOCH + 8000 * MAX_LIFETIME / 10,
+                "3653 days at most",
+            ),
+        ] {
+            let said = fit(validity.clone());
+            assert!(said.contains(want), "{validity:?}: {said:?}");
+        }
+    }
+}

@@ -1,0 +1,395 @@
+//! Keeps certificates valid: those in the folder are served from the start, missing or due ones are ordered, and new ones are served from
+//! the next handshake on.
+
+use std::any::Any;
+use std::collections::BTreeSet;
+use std::ops::Range;
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::{Duration, SystemTime};
+
+use futures_util::FutureExt;
+use futures_util::future::select;
+use spdy::runtime::SharedRuntime;
+use spdy_net::latch::Latch;
+use spdy_net::tls::certificates::Identity;
+use spdy_net::wall_clock::WallClock;
+use tokio::sync::Semaphore;
+
+use crate::acme_client::{Authority, OrderFailure};
+use crate::certificates::{Certificates, LoadedCertificate};
+use crate::error::AcmeError;
+use crate::renewal_schedule::{NextAction, RenewalSchedule};
+use crate::state_dir::StateDir;
+
+/// Orders that are open at the same time.
+const MAX_CONCURRENT_ORDERS: usize = 4;
+/// How long a task sleeps at most: a machine may be suspended, or its clock may be set.
+const MAX_SLEEP: Duration = Duration::from_secs(60 * 60);
+
+/// What happened to a certificate, for logs and metrics.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum RenewalEvent<'a> {
+    /// It was in the folder.
+    Loaded {
+        /// Its names.
+        names: &'a [String],
+        /// From when, and until when it is valid.
+        validity: Range<SystemTime>,
+        /// When it is renewed.
+        due: SystemTime,
+    },
+    /// What was in the folder cannot be used.
+    Unusable {
+        /// The names that it was for.
+        names: &'a [String],
+        /// What is wrong with it.
+        error: &'a AcmeError,
+    },
+    /// It is ordered.
+    Ordered {
+        /// Its names.
+        names: &'a [String],
+        /// There is none for them yet.
+        is_first: bool,
+    },
+    /// It has come, and is shown.
+    Issued {
+        /// Its names.
+        names: &'a [String],
+        /// From when, and until when it is valid.
+        validity: Range<SystemTime>,
+        /// When it is renewed.
+        due: SystemTime,
+    },
+    /// It has come, is served, and cannot be stored: after a restart it is ordered again.
+    SaveFailed {
+        /// Its names.
+        names: &'a [String],
+        /// Why.
+        error: &'a AcmeError,
+    },
+    /// It has not come.
+    Failed {
+        /// Its names.
+        names: &'a [String],
+        /// Why.
+        error: &'a AcmeError,
+        /// How long it is left alone now.
+        again: Duration,
+        /// Until when the one that is shown is valid; `None`: there is none.
+        held: Option<SystemTime>,
+    },
+}
+
+/// Called for every [`RenewalEvent`].
+pub type EventHandler = Arc<dyn Fn(&RenewalEvent<'_>) + Send + Sync>;
+
+/// The certificates to keep valid.
+#[derive(Clone, Debug)]
+pub struct RenewalConfig {
+    /// The names of each certificate.
+    pub certificates: Vec<Vec<String>>,
+    /// Names that hold up no others: if no certificate comes that has them, one is ordered without.
+    pub optional_names: BTreeSet<String>,
+    /// A certificate is renewed when so much of its validity is left, in percent.
+    pub renew_at_percent_left: u8,
+    /// Chance begins here.
+    pub seed: u64,
+}
+
+/// Keeps certificates as long as it lives.
+#[derive(Debug)]
+pub struct Renewer {
+    stop: Latch,
+}
+
+impl Drop for Renewer {
+    fn drop(&mut self) {
+        self.stop.set();
+    }
+}
+
+/// What every certificate's task has.
+#[derive(Clone)]
+struct RenewalContext {
+    certificates: Certificates,
+    folder: StateDir,
+    authority: Arc<dyn Authority>,
+    calendar: WallClock,
+    runtime: SharedRuntime,
+    order_permits: Arc<Semaphore>,
+    on_event: EventHandler,
+}
+
+/// One certificate's.
+struct RenewalTask {
+    common: RenewalContext,
+    names: Vec<String>,
+    /// Those of them that are no guests.
+    own: Vec<String>,
+    schedule: RenewalSchedule,
+}
+
+impl Renewer {
+    /// Serves the `wanted` certificates that `folder` has, and orders the rest from `authority`. It cannot fail: unusable files are
+    /// reported, and their certificates ordered.
+    ///
+    /// # Panics
+    ///
+    /// If the `calendar` does not know the hour.
+    #[must_use]
+    pub fn start(
+        wanted: &RenewalConfig,
+        certificates: &Certificates,
+        folder: &StateDir,
+        authority: Arc<dyn Authority>,
+        (calendar, runtime): (WallClock, &SharedRuntime),
+        tell: &EventHandler,
+    ) -> Self {
+        let common = RenewalContext {
+            certificates: certificates.clone(),
+            folder: folder.clone(),
+            authority,
+            calendar,
+            runtime: runtime.clone(),
+            order_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_ORDERS)),
+            on_event: tell.clone(),
+        };
+        certificates.want(&wanted.certificates);
+        let stop = Latch::new();
+        let is_own = |name: &&String| !wanted.optional_names.contains(*name);
+        for (number, names) in (0..).zip(&wanted.certificates) {
+            let mut task = RenewalTask {
+                common: common.clone(),
+                names: names.clone(),
+                own: names.iter().filter(is_own).cloned().collect(),
+                schedule: RenewalSchedule::new(
+                    wanted.renew_at_percent_left,
+                    wanted.seed.wrapping_add(number),
+                ),
+            };
+            task.load();
+            let stop = stop.clone();
+            runtime.spawn(Box::pin(async move {
+                // The stop first: what came at the same moment is not shown any more.
+                select(stop.wait(), Box::pin(task.run())).await;
+            }));
+        }
+        Self { stop }
+    }
+}
+
+impl RenewalTask {
+    fn now(&self) -> SystemTime {
+        let now = self.common.calendar.now(&self.common.runtime);
+        now.unwrap_or_else(|| panic!("{:?} does not know the hour", self.common.calendar))
+    }
+
+    fn first(&self) -> &str {
+        self.names.first().map_or("", String::as_str)
+    }
+
+    fn emit(&self, event: &RenewalEvent<'_>) {
+        (self.common.on_event)(event);
+    }
+
+    /// Takes up what was there before.
+    fn load(&mut self) {
+        let now = self.now();
+        let RenewalContext {
+            certificates,
+            folder,
+            ..
+        } = &self.common;
+        let kept = folder.load_certificate(self.first());
+        let known = kept.and_then(|kept| {
+            let known = kept.map(|kept| certificates.known(kept, folder));
+            known.transpose()
+        });
+        let facts = match known {
+            Ok(None) => return,
+            Ok(Some(known)) => certificates.set_loaded(self.first(), known),
+            Err(error) => {
+                let names = &self.names;
+                return self.emit(&RenewalEvent::Unusable {
+                    names,
+                    error: &error,
+                });
+            }
+        };
+        // Other names than it was made for, or another time: it is shown for what it is good for, until another comes.
+        if let Err(error) = facts.check(&self.names, now) {
+            tracing::debug!(%error, "not good enough");
+            return;
+        }
+        self.schedule.found(now, &facts.validity);
+        self.emit(&RenewalEvent::Loaded {
+            names: &self.names,
+            validity: facts.validity,
+            due: self.schedule.due(),
+        });
+    }
+
+    async fn run(mut self) {
+        loop {
+            let now = self.now();
+            match self.schedule.next(now) {
+                NextAction::Wait(until) => {
+                    let wait = until.duration_since(now).unwrap_or_default();
+                    let runtime = &self.common.runtime;
+                    let wake = runtime.now() + wait.min(MAX_SLEEP);
+                    runtime.sleep_until(wake).await;
+                }
+                NextAction::Order => self.order().await,
+                NextAction::FetchRenewalInfo => self.ask().await,
+            }
+        }
+    }
+
+    async fn order(&mut self) {
+        let common = self.common.clone();
+        let place = common.order_permits.acquire().await;
+        let held = common.certificates.held(self.first());
+        self.emit(&RenewalEvent::Ordered {
+            names: &self.names,
+            is_first: held.is_none(),
+        });
+        let came = self.order_and_install(&self.names, held.as_ref()).await;
+        let now = self.now();
+        let orders = &common.certificates.orders;
+        match came {
+            Ok(validity) => {
+                self.schedule.record_issued(now, &validity);
+                orders.issued.fetch_add(1, Ordering::Relaxed);
+                self.emit(&RenewalEvent::Issued {
+                    names: &self.names,
+                    validity,
+                    due: self.schedule.due(),
+                });
+            }
+            Err(OrderFailure { error, rest }) => {
+                self.schedule.record_failure(now, rest);
+                orders.failed.fetch_add(1, Ordering::Relaxed);
+                self.emit(&RenewalEvent::Failed {
+                    names: &self.names,
+                    error: &error,
+                    again: self.schedule.due().duration_since(now).unwrap_or_default(),
+                    held: held.as_ref().map(|held| held.facts.validity.end),
+                });
+                self.order_required_names(held.as_ref()).await;
+            }
+        }
+        drop(place);
+    }
+
+    /// Orders one without the guests if nothing good is held for the rest. One with them is still due as it was.
+    async fn order_required_names(&self, held: Option<&LoadedCertificate>) {
+        let now = self.now();
+        let is_good = held.is_some_and(|held| {
+            let facts = &held.facts;
+            facts.check(&self.own, now).is_ok() && !self.schedule.is_overdue(now, &facts.validity)
+        });
+        if is_good || self.own.is_empty() || self.own.len() == self.names.len() {
+            return;
+        }
+        let orders = &self.common.certificates.orders;
+        let names = &self.own;
+        self.emit(&RenewalEvent::Ordered {
+            names,
+            is_first: held.is_none(),
+        });
+        match self.order_and_install(names, held).await {
+            Ok(validity) => {
+                orders.issued.fetch_add(1, Ordering::Relaxed);
+                self.emit(&RenewalEvent::Issued {
+                    names,
+                    validity,
+                    due: self.schedule.due(),
+                });
+            }
+            Err(OrderFailure { error, .. }) => {
+                orders.failed.fetch_add(1, Ordering::Relaxed);
+                let again = self.schedule.due().duration_since(self.now());
+                self.emit(&RenewalEvent::Failed {
+                    names,
+                    error: &error,
+                    again: again.unwrap_or_default(),
+                    held: held.map(|held| held.facts.validity.end),
+                });
+            }
+        }
+    }
+
+    async fn order_and_install(
+        &self,
+        names: &[String],
+        held: Option<&LoadedCertificate>,
+    ) -> Result<Range<SystemTime>, OrderFailure> {
+        let failed = |error| OrderFailure { error, rest: None };
+        let ordered = catch_panic(async {
+            let leaf = held.and_then(|held| held.identity.chain.first());
+            let authority = &self.common.authority;
+            let identity = authority.order(names.to_vec(), leaf.cloned()).await?;
+            self.take(names, identity).map_err(failed)
+        });
+        ordered.await.map_err(failed)?
+    }
+
+    /// Shows and keeps what came.
+    fn take(&self, names: &[String], identity: Identity) -> Result<Range<SystemTime>, AcmeError> {
+        let RenewalContext {
+            certificates,
+            folder,
+            ..
+        } = &self.common;
+        let known = certificates.known(identity, folder)?;
+        known.facts.check(names, self.now())?;
+        let validity = known.facts.validity.clone();
+        certificates.set(self.first(), known.clone());
+        // Some kilobytes, once in months: the wait for the disk is short.
+        if let Err(error) = folder.save_certificate(self.first(), &known.identity) {
+            self.emit(&RenewalEvent::SaveFailed {
+                names,
+                error: &error,
+            });
+        }
+        Ok(validity)
+    }
+
+    async fn ask(&mut self) {
+        let held = self.common.certificates.held(self.first());
+        let leaf = held.and_then(|held| held.identity.chain.into_iter().next());
+        let advice = match leaf {
+            Some(leaf) => catch_panic(self.common.authority.renewal_info(leaf)).await,
+            None => Ok(None),
+        };
+        let now = self.now();
+        match advice {
+            Ok(Some(advice)) => {
+                self.schedule
+                    .record_renewal_info(now, &advice.window, advice.again);
+            }
+            Ok(None) => self.schedule.record_no_renewal_info(now),
+            Err(error) => {
+                tracing::warn!(%error, "no advice on renewal");
+                self.schedule.record_no_renewal_info(now);
+            }
+        }
+    }
+}
+
+/// The result of `work`, which runs much foreign code. If it panics, its task continues, as otherwise the certificate would never be
+/// renewed again. The panic message goes to stderr, like any other.
+async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AcmeError> {
+    let done = AssertUnwindSafe(work).catch_unwind().await;
+    done.map_err(|panic| AcmeError::Panicked(panic_message(&*panic)))
+}
+
+fn panic_message(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("without a word").to_owned()
+}

@@ -1,0 +1,62 @@
+//! The settings of an ACME authority and account, and the errors of its responses.
+
+use instant_acme::Error;
+use url::Url;
+
+use crate::challenge::ChallengeMethod;
+use crate::error::AcmeError;
+
+/// Which authority, and our account there. The caller has read the authority's terms, and agreed.
+#[derive(Clone)]
+pub struct AcmeSettings {
+    /// URL of its directory (RFC 8555 §7.1.1).
+    pub directory: Url,
+    /// Contact addresses, as URLs (`mailto:`); sent only when the account is created.
+    pub contact: Vec<String>,
+    /// The account that we have with it otherwise, and its key (§7.3.4).
+    pub external_account: Option<(String, Vec<u8>)>,
+    /// What kind of certificate is wanted, where it has several.
+    pub profile: Option<String>,
+    /// How names are proven.
+    pub way: ChallengeMethod,
+}
+
+impl std::fmt::Debug for AcmeSettings {
+    /// Without the key of the account.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let account = self.external_account.as_ref().map(|(id, _)| id);
+        f.debug_struct("Settings")
+            .field("directory", &self.directory.as_str())
+            .field("contact", &self.contact)
+            .field("external_account", &account)
+            .field("profile", &self.profile)
+            .field("way", &self.way)
+            .finish()
+    }
+}
+
+/// The error for a request that failed: `what` was requested.
+pub(crate) fn authority_error(
+    settings: &AcmeSettings,
+    what: &'static str,
+    source: Error,
+) -> AcmeError {
+    let directory = settings.directory.to_string();
+    match is_problem(&source, "accountDoesNotExist") {
+        true => AcmeError::Account { directory },
+        false => AcmeError::Authority {
+            directory,
+            what,
+            source,
+        },
+    }
+}
+
+/// Whether it is a problem of this kind (RFC 8555 §6.7).
+pub(crate) fn is_problem(error: &Error, kind: &str) -> bool {
+    let Error::Api(problem) = error else {
+        return false;
+    };
+    let told = problem.r#type.as_deref().unwrap_or_default();
+    told.strip_prefix("urn:ietf:params:acme:error:") == Some(kind)
+}

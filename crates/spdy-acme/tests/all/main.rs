@@ -1,5 +1,0 @@
-//! Certificates by ACME, in time that a test turns on.
-
-mod authority;
-mod course;
-mod keeper;

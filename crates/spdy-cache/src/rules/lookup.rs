@@ -1,0 +1,349 @@
+//! What to do with a request: answer it from the cache, contact the origin, or both (RFC 9111 §4).
+//!
+//! ```text
+//!  request + variants of its key
+//!     │ not GET or HEAD, a condition that is the origin's alone ─────▶ Bypass
+//!     │ none is for it ───────────▶ Miss, or OnlyIfCached (504)
+//!     ▼ the newest that is
+//!     │ age < lifetime, and nobody objects ──────────────────────────▶ Fresh
+//!     │ stale, but wanted while it is fetched anew ──────────────────▶ Stale, and validate behind it
+//!     │ else ─────────────────────▶ Validate, or OnlyIfCached (504)
+//!     ▼
+//!  rules/response.rs makes the answer of it; when the origin fails, on_error() says if what is stale will do
+//! ```
+
+use std::time::{Duration, SystemTime};
+
+use http::header::{AUTHORIZATION, IF_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE};
+use http::{Method, StatusCode, request};
+
+use crate::cache_status::Forward;
+use crate::rules::cache_control::RequestControl;
+use crate::rules::conditions::single_range;
+use crate::rules::freshness::after;
+use crate::rules::policy::Policy;
+use crate::rules::storable::{is_explicitly_shared, is_range_request};
+use crate::rules::stored::Stored;
+use crate::rules::validate::Conditional;
+
+/// What to do with a request. `index` is that of the variant.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Lookup {
+    /// It is answered from the cache.
+    Fresh {
+        /// Which variant.
+        index: usize,
+        /// How old it is.
+        age: Duration,
+        /// The client itself accepts an answer past its freshness, with `max-stale`.
+        stale: bool,
+    },
+    /// It is answered stale from the cache, and fetched again for the next request (RFC 5861 §3).
+    Stale {
+        /// Which variant.
+        index: usize,
+        /// How old it is.
+        age: Duration,
+        /// What makes the request to the origin conditional.
+        background: Conditional,
+    },
+    /// The stored answer is validated at the origin. Without a validator the condition is empty, and the request is for the whole; the
+    /// stored answer may then still be served if the origin fails.
+    Revalidate {
+        /// Which variant.
+        index: usize,
+        /// What makes the request to the origin conditional.
+        conditional: Conditional,
+        /// Why the stored answer is not used as it is.
+        why: StaleReason,
+        /// Until when the stored answer may be served if the origin fails ([`may_serve_on_error`]).
+        stale_if_error: Option<SystemTime>,
+    },
+    /// No stored answer is for this request: the origin is contacted, and others may wait for its answer.
+    Miss(MissReason),
+    /// The request goes to the origin, past the cache. Its answer is for no other request unless
+    /// [`may_store`](crate::storable::may_store) allows it, and no request waits for it.
+    Bypass(BypassReason),
+    /// The client accepts only stored responses, and there is none: 504 (RFC 9111 §5.2.1.7).
+    OnlyIfCached,
+}
+
+/// Why a stored answer is not used as it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum StaleReason {
+    /// It is stale.
+    Stale,
+    /// `no-cache` in the answer.
+    NoCache,
+    /// The request wants something fresher.
+    Request,
+}
+
+/// Why there is nothing to use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MissReason {
+    /// Nothing is stored under the key.
+    Uri,
+    /// The stored answers are for other requests (`Vary`).
+    Vary,
+}
+
+/// Why the cache is passed by.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum BypassReason {
+    /// Not GET or HEAD.
+    Method,
+    /// `If-Match` or `If-Unmodified-Since`, which only the origin can answer (RFC 9110 §13.1).
+    Precondition,
+    /// `Authorization`, and no stored answer that its origin marks as shared.
+    Authorization,
+    /// `no-store` in the request, where clients are obeyed.
+    NoStore,
+}
+
+impl Lookup {
+    /// How `Cache-Status` calls what comes of it: `None` is a hit (RFC 9211 §2.2).
+    #[must_use]
+    pub fn forward(&self) -> Option<Forward> {
+        match self {
+            Self::Fresh { .. } | Self::Stale { .. } | Self::OnlyIfCached => None,
+            Self::Revalidate {
+                why: StaleReason::Request,
+                ..
+            } => Some(Forward::Request),
+            Self::Revalidate { .. } => Some(Forward::Stale),
+            Self::Miss(MissReason::Uri) => Some(Forward::UriMiss),
+            Self::Miss(MissReason::Vary) => Some(Forward::VaryMiss),
+            Self::Bypass(BypassReason::Method) => Some(Forward::Method),
+            Self::Bypass(BypassReason::Authorization) => Some(Forward::Bypass),
+            Self::Bypass(BypassReason::Precondition | BypassReason::NoStore) => {
+                Some(Forward::Request)
+            }
+        }
+    }
+}
+
+/// What to do with `request`, for whose key `variants` are stored.
+///
+/// A hit without `Vary` allocates nothing.
+#[must_use]
+pub fn lookup(
+    policy: &Policy,
+    request: &request::Parts,
+    variants: &[impl AsRef<Stored>],
+    now: SystemTime,
+) -> Lookup {
+    if request.method != Method::GET && request.method != Method::HEAD {
+        return Lookup::Bypass(BypassReason::Method);
+    }
+    let headers = &request.headers;
+    if headers.contains_key(IF_MATCH) || headers.contains_key(IF_UNMODIFIED_SINCE) {
+        return Lookup::Bypass(BypassReason::Precondition);
+    }
+    let said = RequestControl::parse(headers);
+    let asked = match policy.clients_may_revalidate {
+        true => said,
+        false => RequestControl::default(),
+    };
+    if asked.no_store {
+        return Lookup::Bypass(BypassReason::NoStore);
+    }
+    let Some((index, stored)) = select(request, variants) else {
+        return match (said.only_if_cached, headers.contains_key(AUTHORIZATION)) {
+            (true, _) => Lookup::OnlyIfCached,
+            (false, true) => Lookup::Bypass(BypassReason::Authorization),
+            (false, false) if variants.is_empty() => Lookup::Miss(MissReason::Uri),
+            (false, false) => Lookup::Miss(MissReason::Vary),
+        };
+    };
+    // The RFC forbids sharing an answer to a request with credentials (§3.5). Sharing an answer to a request without them with one that
+    // has some is allowed, and yet not what that client requested.
+    if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
+        return match said.only_if_cached {
+            true => Lookup::OnlyIfCached,
+            false => Lookup::Bypass(BypassReason::Authorization),
+        };
+    }
+
+    let age = stored.age(now);
+    let staleness = stored.staleness(now);
+    let why = if stored.control.no_cache.is_all() {
+        Some(StaleReason::NoCache)
+    } else if requires_fresher(&asked, stored, age, now) {
+        Some(StaleReason::Request)
+    } else {
+        staleness.map(|_| StaleReason::Stale)
+    };
+    let Some(why) = why else {
+        return Lookup::Fresh {
+            index,
+            age,
+            stale: false,
+        };
+    };
+    if let (StaleReason::Stale, Some(staleness)) = (why, staleness) {
+        if let Some(allowed) = asked.max_stale.value()
+            && staleness <= allowed
+            && !stored.requires_revalidation()
+        {
+            return Lookup::Fresh {
+                index,
+                age,
+                stale: true,
+            };
+        }
+        if let Some(window) = stored.stale_while_revalidate(policy)
+            && staleness <= window
+        {
+            return Lookup::Stale {
+                index,
+                age,
+                background: Conditional::of(stored),
+            };
+        }
+    }
+    if said.only_if_cached {
+        return Lookup::OnlyIfCached;
+    }
+    Lookup::Revalidate {
+        index,
+        conditional: Conditional::of(stored),
+        why,
+        stale_if_error: stale_until(policy, stored, &said, now),
+    }
+}
+
+/// The newest variant that is for the request (RFC 9111 §4.1).
+fn select<'a, S: AsRef<Stored>>(
+    request: &request::Parts,
+    variants: &'a [S],
+) -> Option<(usize, &'a Stored)> {
+    let all = variants.iter().map(AsRef::as_ref).enumerate();
+    all.filter(|(_, stored)| stored.matches(&request.headers))
+        .max_by_key(|(_, stored)| (stored.date, stored.facts.times.received))
+}
+
+/// Whether the request refuses what is fresh (RFC 9111 §5.2.1).
+///
+/// An `immutable` answer is not fetched for a mere reload, which sends `max-age=0`; `no-cache` means that something is wrong (RFC 8246
+/// §2).
+fn requires_fresher(
+    asked: &RequestControl,
+    stored: &Stored,
+    age: Duration,
+    now: SystemTime,
+) -> bool {
+    let too_old = asked
+        .max_age
+        .lifetime()
+        .is_some_and(|limit| age > limit || limit.is_zero());
+    let left = match stored.staleness(now) {
+        None => stored.lifetime.duration.saturating_sub(age),
+        Some(_) => Duration::ZERO,
+    };
+    let too_soon = asked.min_fresh.value().is_some_and(|wanted| left < wanted);
+    let immutable = stored.control.immutable && stored.staleness(now).is_none();
+    asked.no_cache || too_soon || too_old && !immutable
+}
+
+/// How the origin failed.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Failure {
+    /// No answer: no connection, no time left, cut off, or what came is no HTTP.
+    Unreachable,
+    /// An answer with this status.
+    Status(StatusCode),
+}
+
+impl Failure {
+    /// RFC 5861 §4: 500, 502, 503 and 504 are errors, other answers are answers.
+    #[must_use]
+    pub fn is_error(self) -> bool {
+        match self {
+            Self::Unreachable => true,
+            Self::Status(status) => matches!(status.as_u16(), 500 | 502 | 503 | 504),
+        }
+    }
+}
+
+/// Whether `stored` may be served in place of a failure of the origin, though it is stale (RFC 5861 §4).
+#[must_use]
+pub fn may_serve_on_error(
+    policy: &Policy,
+    request: &request::Parts,
+    stored: &Stored,
+    failure: Failure,
+    now: SystemTime,
+) -> bool {
+    let said = RequestControl::parse(&request.headers);
+    failure.is_error() && stale_until(policy, stored, &said, now).is_some_and(|until| now <= until)
+}
+
+/// Until when `stored` may be served if the origin fails.
+fn stale_until(
+    policy: &Policy,
+    stored: &Stored,
+    said: &RequestControl,
+    now: SystemTime,
+) -> Option<SystemTime> {
+    let by_request = said
+        .stale_if_error
+        .value()
+        .filter(|_| policy.clients_may_revalidate && !stored.requires_revalidation());
+    let window = stored.stale_if_error(policy).max(by_request)?;
+    let staleness = stored.staleness(now).unwrap_or_default();
+    Some(after(now, window.checked_sub(staleness)?))
+}
+
+/// Whether a request that was made at `requested_at`, and that waited for the response to another request, may use that response.
+/// It may if the response was stored as `stored`, and would answer a request that comes now (RFC 9111 §4: a cache may collapse requests,
+/// and use a storable response for all of them).
+///
+/// An answer that became stale on its way is shared as well, with requests that were made while it was still fresh
+/// ([`Stored::was_fresh`]): each of them would have got the same from the origin. So `no-cache` and `max-age=0` are never shared, since no
+/// request is made while they are fresh.
+#[must_use]
+pub fn may_share_with(
+    policy: &Policy,
+    stored: &Stored,
+    waiter: &request::Parts,
+    requested_at: SystemTime,
+    now: SystemTime,
+) -> bool {
+    match lookup(policy, waiter, &[stored], now) {
+        Lookup::Fresh { .. } => true,
+        Lookup::Stale { .. }
+        | Lookup::Revalidate {
+            why: StaleReason::Stale,
+            ..
+        } => stored.was_fresh(requested_at),
+        _ => false,
+    }
+}
+
+/// Whether a request may wait for another's answer at all, or lead others: a GET of the whole, that [`may_share_with`]
+/// would not refuse whatever came. The request that leads is sent without the client's conditions
+/// ([`strip_conditions`](crate::validate::strip_conditions)): a 304 of its own is nothing for the others.
+#[must_use]
+pub fn may_join_fetch(policy: &Policy, request: &request::Parts) -> bool {
+    may_coalesce(policy, request) && !is_range_request(request)
+}
+
+/// True if the whole may be fetched for a request for a part, so that others join, it is stored, and the part is cut from it: a GET of
+/// one range that begins with the first byte, and that [`may_join_fetch`] without it. With `If-Range` the client has the rest already.
+#[must_use]
+pub fn may_fill_range(policy: &Policy, request: &request::Parts) -> bool {
+    let headers = &request.headers;
+    is_range_request(request)
+        && !headers.contains_key(IF_RANGE)
+        && single_range(headers).is_some_and(|range| range.as_bytes().starts_with(b"bytes=0-"))
+        && may_coalesce(policy, request)
+}
+
+fn may_coalesce(policy: &Policy, request: &request::Parts) -> bool {
+    let nothing: &[&Stored] = &[];
+    let missed = lookup(policy, request, nothing, SystemTime::UNIX_EPOCH);
+    let revalidates =
+        policy.clients_may_revalidate && RequestControl::parse(&request.headers).no_cache;
+    request.method == Method::GET && missed == Lookup::Miss(MissReason::Uri) && !revalidates
+}

@@ -1,0 +1,339 @@
+//! Which answers may be stored, and which parts of them (RFC 9111 §3).
+
+use http::header::{
+    AUTHORIZATION, CONNECTION, CONTENT_LOCATION, COOKIE, DATE, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, RANGE, SET_COOKIE, TE, TRAILER, TRANSFER_ENCODING, UPGRADE, VARY,
+};
+use http::{HeaderMap, HeaderName, Method, StatusCode, request, response};
+
+use crate::purge_tags;
+use crate::rules::cache_control::{RequestControl, ResponseControl};
+use crate::rules::date;
+use crate::rules::freshness;
+use crate::rules::freshness::{Times, is_heuristically_cacheable};
+use crate::rules::policy::{Policy, SetCookie};
+use crate::rules::stored::{Stored, StoredParts};
+use crate::rules::vary;
+use crate::rules::vary::SelectingField;
+
+/// Why an answer is not stored.
+#[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, thiserror::Error)]
+#[non_exhaustive]
+pub enum Uncacheable {
+    /// Neither GET, nor a POST whose answer states that it is the target's.
+    #[error("method")]
+    Method,
+    /// A GET with content: the answer is not to its target alone. The caller, which sees contents, sets this; [`may_store`] does not.
+    #[error("content")]
+    Content,
+    /// A page or data where the path names a sheet, a script, an image or the like ([`is_mismatched`](crate::cache_deception::is_mismatched)).
+    /// The caller, which sees the original path, sets this; [`may_store`] does not.
+    #[error("type mismatch")]
+    TypeMismatch,
+    /// A body of more bytes than may be stored. The caller, which sees bodies, sets this; [`may_store`] does not.
+    #[error("body bytes")]
+    BodyTooLarge,
+    /// The limit of bodies in progress is reached. The caller, which sees bodies, sets this; [`may_store`] does not.
+    #[error("in flight")]
+    BodyMemory,
+    /// The request had `no-store`.
+    #[error("request no-store")]
+    RequestNoStore,
+    /// An informational status, 206 or 304: only whole answers are stored. Or a status about this request alone, which must not poison
+    /// the requests of others: the caller, which knows that, sets this; [`may_store`] does not.
+    #[error("status")]
+    Status,
+    /// `must-understand`, and a status that this cache does not know.
+    #[error("status not understood")]
+    NotUnderstood,
+    /// `no-store`.
+    #[error("no-store")]
+    NoStore,
+    /// `private`.
+    #[error("private")]
+    Private,
+    /// The request had `Authorization`, or another field that names its user, and the answer does not allow sharing.
+    #[error("authorization")]
+    Authorization,
+    /// The request had `Cookie`, and the answer does not allow sharing.
+    #[error("cookie")]
+    Cookie,
+    /// It sets a cookie.
+    #[error("set-cookie")]
+    SetCookie,
+    /// `Vary: *`, or what cannot be read as names.
+    #[error("vary")]
+    Vary,
+    /// More names in `Vary` than [`Policy::max_vary_names`].
+    #[error("vary names")]
+    VaryNames,
+    /// A head of more bytes than [`Policy::max_head_bytes`].
+    #[error("head bytes")]
+    HeadTooLarge,
+    /// More tags than [`Policy::max_tags`].
+    #[error("tags")]
+    Tags,
+    /// It states no freshness, and its status permits no heuristic.
+    #[error("no freshness")]
+    NoFreshness,
+    /// It could never be used: stale on arrival, nothing to validate it by, and not wanted stale.
+    #[error("no use")]
+    NeverReusable,
+}
+
+/// Whether the answer to `request` may be stored, and what is stored of it.
+///
+/// `request` is the same that [`lookup`](crate::lookup::lookup) was handed, with the absolute URI: the target of a POST
+/// is compared with the answer's `Content-Location`.
+///
+/// # Errors
+///
+/// Why not. The answer may still be passed on to the client.
+pub fn may_store(
+    policy: &Policy,
+    request: &request::Parts,
+    answer: &response::Parts,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
+    let stored = may_share(policy, request, answer, times)?;
+    match stored.is_reusable(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NeverReusable),
+    }
+}
+
+/// Like [`may_store`], for a response that is shared with the requests that wait for it and then dropped. It may also have become stale on
+/// its way, and be useless for later requests.
+///
+/// # Errors
+///
+/// As there.
+pub fn may_share(
+    policy: &Policy,
+    request: &request::Parts,
+    answer: &response::Parts,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
+    let control = ResponseControl::parse(&answer.headers, &policy.targets);
+    if RequestControl::parse(&request.headers).no_store {
+        return Err(Uncacheable::RequestNoStore);
+    }
+    let cookie = request.headers.contains_key(COOKIE) && !policy.store_after_cookie;
+    if cookie && !(control.public || control.s_maxage.value().is_some() || control.targeted) {
+        return Err(Uncacheable::Cookie);
+    }
+    let stored = check_shareable(policy, &request.headers, answer, control, times)?;
+    match request.method {
+        Method::GET => {}
+        Method::POST
+            if stored.lifetime.source.is_explicit() && is_located_at_target(request, answer) => {}
+        _ => return Err(Uncacheable::Method),
+    }
+    let is_shared = stored.was_fresh(times.requested) && !stored.control.no_cache.is_all();
+    match is_shared || stored.is_reusable(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NeverReusable),
+    }
+}
+
+/// What holds for a first answer and for one that a 304 made fresh: `request` has the fields of a GET.
+pub(crate) fn to_stored(
+    policy: &Policy,
+    request: &HeaderMap,
+    answer: &response::Parts,
+    control: ResponseControl,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
+    let stored = check_shareable(policy, request, answer, control, times)?;
+    match stored.is_reusable(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NeverReusable),
+    }
+}
+
+/// The same, even if the response is useless for later requests.
+fn check_shareable(
+    policy: &Policy,
+    request: &HeaderMap,
+    answer: &response::Parts,
+    control: ResponseControl,
+    times: Times,
+) -> Result<Stored, Uncacheable> {
+    if !is_whole(answer.status) {
+        return Err(Uncacheable::Status);
+    }
+    // What must be understood and is, is not meant by the `no-store` beside it (RFC 9111 §5.2.2.3).
+    match control.must_understand {
+        true if !is_understood(answer.status) => return Err(Uncacheable::NotUnderstood),
+        false if control.no_store => return Err(Uncacheable::NoStore),
+        _ => {}
+    }
+    if control.private.is_all() {
+        return Err(Uncacheable::Private);
+    }
+    if request.contains_key(AUTHORIZATION) && !is_explicitly_shared(&control) {
+        return Err(Uncacheable::Authorization);
+    }
+    let headers = stored_headers(policy, &answer.headers, &control, times)?;
+    let names = vary::names(&headers).ok_or(Uncacheable::Vary)?;
+    if names.len() > policy.max_vary_names {
+        return Err(Uncacheable::VaryNames);
+    }
+    let facts = StoredParts {
+        status: answer.status,
+        headers,
+        served: None,
+        note: Box::default(),
+        selecting: names
+            .into_iter()
+            .map(|name| SelectingField::of_request(name, request))
+            .collect(),
+        times,
+    };
+    let stored = Stored::new(policy, facts, control);
+    let explicit = stored.lifetime.source.is_explicit();
+    if !explicit && !stored.control.public && !is_heuristically_cacheable(answer.status) {
+        return Err(Uncacheable::NoFreshness);
+    }
+    Ok(stored)
+}
+
+/// True if the answer to a request with credentials may be shared (RFC 9111 §3.5).
+#[must_use]
+pub fn is_explicitly_shared(control: &ResponseControl) -> bool {
+    control.public || control.must_revalidate || control.s_maxage.value().is_some()
+}
+
+/// Final, and about the whole of something.
+fn is_whole(status: StatusCode) -> bool {
+    !status.is_informational()
+        && status != StatusCode::PARTIAL_CONTENT
+        && status != StatusCode::NOT_MODIFIED
+}
+
+/// Statuses whose meaning for caches is known here (RFC 9111 §3): those of RFC 9110, and of 6585, 7538, 7725, 8470.
+fn is_understood(status: StatusCode) -> bool {
+    matches!(
+        status.as_u16(),
+        200..=205 | 300..=303 | 305 | 307 | 308 | 400..=417 | 421 | 422 | 425 | 426 | 428 | 429 | 431 | 451 | 500..=505 | 511
+    )
+}
+
+/// RFC 9110 §9.3.3: the answer to a POST is that of a GET if its fields state so.
+fn is_located_at_target(request: &request::Parts, answer: &response::Parts) -> bool {
+    let Ok(target) = url::Url::parse(&request.uri.to_string()) else {
+        return false;
+    };
+    let location = answer
+        .headers
+        .get(CONTENT_LOCATION)
+        .and_then(|value| value.to_str().ok());
+    location.and_then(|location| target.join(location).ok()) == Some(target)
+}
+
+/// Fields that speak of one connection, and never of the answer (RFC 9110 §7.6.1, RFC 9111 §3.1).
+pub(crate) fn is_hop_by_hop(name: &HeaderName) -> bool {
+    const NAMED: [HeaderName; 7] = [
+        CONNECTION,
+        PROXY_AUTHENTICATE,
+        PROXY_AUTHORIZATION,
+        TE,
+        TRAILER,
+        TRANSFER_ENCODING,
+        UPGRADE,
+    ];
+    NAMED.contains(name)
+        || matches!(
+            name.as_str(),
+            "keep-alive" | "proxy-connection" | "proxy-authentication-info"
+        )
+}
+
+/// The names that `Connection` lists.
+pub(crate) fn listed_by_connection(headers: &HeaderMap) -> Vec<HeaderName> {
+    let lines = headers.get_all(CONNECTION).iter();
+    lines
+        .flat_map(|line| line.as_bytes().split(|byte| *byte == b','))
+        .filter_map(|name| HeaderName::from_bytes(name.trim_ascii()).ok())
+        .collect()
+}
+
+/// The stored fields of a head, with a `Date` (RFC 9110 §6.6.1).
+fn stored_headers(
+    policy: &Policy,
+    headers: &HeaderMap,
+    control: &ResponseControl,
+    times: Times,
+) -> Result<HeaderMap, Uncacheable> {
+    let of_connection = listed_by_connection(headers);
+    // Fields that an answer lists in `private` or `no-cache` are left out, and the rest may be stored (§5.2.2.4, §5.2.2.7).
+    let withheld = |name: &HeaderName| {
+        is_hop_by_hop(name)
+            || of_connection.contains(name)
+            || control.private_fields().any(|listed| listed == name)
+    };
+    // Without them the bytes would be misread, or sent to the wrong client.
+    let is_needed = |name: &HeaderName| *name == VARY || name.as_str().starts_with("content-");
+    if control.private_fields().any(is_needed) {
+        return Err(Uncacheable::Private);
+    }
+    let mut bytes = 0;
+    let mut kept = HeaderMap::with_capacity(headers.keys_len() + 1);
+    for (name, value) in headers {
+        if withheld(name) {
+            continue;
+        }
+        if name == SET_COOKIE {
+            match policy.set_cookie {
+                SetCookie::Refuse => return Err(Uncacheable::SetCookie),
+                SetCookie::Strip => continue,
+                SetCookie::Store => {}
+            }
+        }
+        bytes += name.as_str().len() + value.len() + 32;
+        kept.append(name.clone(), value.clone());
+    }
+    if bytes > policy.max_head_bytes {
+        return Err(Uncacheable::HeadTooLarge);
+    }
+    if purge_tags::count(&kept) > policy.max_tags {
+        return Err(Uncacheable::Tags);
+    }
+    if freshness::date_of(&kept, &DATE, times.received).is_none() {
+        kept.insert(DATE, date::to_value(times.received));
+    }
+    Ok(kept)
+}
+
+/// A request for a part, which a stored whole can serve but whose answer is not stored.
+pub(crate) fn is_range_request(request: &request::Parts) -> bool {
+    request.method == Method::GET && request.headers.contains_key(RANGE)
+}
+
+impl Uncacheable {
+    /// The word for logs, counters and the `detail` of `Cache-Status`.
+    #[must_use]
+    pub fn token(self) -> &'static str {
+        match self {
+            Self::Method => "method",
+            Self::Content => "content",
+            Self::TypeMismatch => "type-mismatch",
+            Self::BodyTooLarge => "body-bytes",
+            Self::BodyMemory => "in-flight",
+            Self::RequestNoStore => "request-no-store",
+            Self::Status => "status",
+            Self::NotUnderstood => "status-not-understood",
+            Self::NoStore => "no-store",
+            Self::Private => "private",
+            Self::Authorization => "authorization",
+            Self::Cookie => "cookie",
+            Self::SetCookie => "set-cookie",
+            Self::Vary => "vary",
+            Self::VaryNames => "vary-names",
+            Self::HeadTooLarge => "head-bytes",
+            Self::Tags => "tags",
+            Self::NoFreshness => "no-freshness",
+            Self::NeverReusable => "no-use",
+        }
+    }
+}

@@ -1,0 +1,251 @@
+//! Validates stored answers at the origin, and merges the result (RFC 9111 §4.3).
+//!
+//! ```text
+//!  Conditional::of(stored)  ──▶  If-None-Match, If-Modified-Since of the *origin's* validators
+//!       answer of the origin
+//!         304  merge()        the same with new fields: keep it, or use it once and drop it
+//!         200  may_store()    another takes its place
+//!         5xx  on_error()     what is stale, if that is allowed
+//!  HEAD   200  head_update()  the same with new fields, or no longer what the origin has
+//! ```
+
+use http::header::{
+    AGE, CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_RANGE, DATE, ETAG, IF_MATCH, IF_MODIFIED_SINCE,
+    IF_NONE_MATCH, IF_RANGE, IF_UNMODIFIED_SINCE, LAST_MODIFIED, RANGE,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, request, response};
+
+use crate::rules::cache_control::ResponseControl;
+use crate::rules::etag::EntityTag;
+use crate::rules::freshness::{Times, date_of};
+use crate::rules::policy::Policy;
+use crate::rules::storable;
+use crate::rules::storable::{Uncacheable, to_stored};
+use crate::rules::stored::Stored;
+
+/// The conditions of a request to the origin: the validators of the stored answer.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct Conditional {
+    if_none_match: Option<HeaderValue>,
+    if_modified_since: Option<HeaderValue>,
+}
+
+impl Conditional {
+    /// The condition under which `stored` is still good; empty if it has no validator.
+    #[must_use]
+    pub fn of(stored: &Stored) -> Self {
+        let field = |there: bool, name| stored.headers().get(name).filter(|_| there).cloned();
+        Self {
+            if_none_match: field(stored.entity_tag().is_some(), ETAG),
+            if_modified_since: field(stored.last_modified.is_some(), LAST_MODIFIED),
+        }
+    }
+
+    /// True if there is nothing to validate by: the request is then for the whole.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Replaces the conditions of a request by these: the client's own conditions and ranges are answered from the result.
+    pub fn apply(&self, request: &mut HeaderMap) {
+        strip_conditions(request);
+        let fields = [
+            (IF_NONE_MATCH, &self.if_none_match),
+            (IF_MODIFIED_SINCE, &self.if_modified_since),
+        ];
+        for (name, value) in fields {
+            if let Some(value) = value {
+                request.insert(name, value.clone());
+            }
+        }
+    }
+}
+
+/// Makes a request unconditional and for the whole: for an answer that is to be stored, or that others wait for.
+pub fn strip_conditions(request: &mut HeaderMap) {
+    for name in [
+        IF_MATCH,
+        IF_NONE_MATCH,
+        IF_MODIFIED_SINCE,
+        IF_UNMODIFIED_SINCE,
+        IF_RANGE,
+        RANGE,
+    ] {
+        request.remove(name);
+    }
+}
+
+/// The result of merging a 304 into a stored answer.
+#[derive(Debug)]
+pub enum MergeResult {
+    /// It takes the other's place, with the same body.
+    Store(Stored),
+    /// It answers the current request, and is dropped: its new fields forbid storing it.
+    UseOnce(Stored, Uncacheable),
+}
+
+impl MergeResult {
+    /// The answer to the current request.
+    #[must_use]
+    pub fn stored(&self) -> &Stored {
+        let (Self::Store(stored) | Self::UseOnce(stored, _)) = self;
+        stored
+    }
+}
+
+/// A 304 is about another answer than the stored one, by its validators: repeat the request without a condition.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("a 304 with the {0} of something else than was asked about")]
+pub struct ValidatorMismatch(&'static str);
+
+/// Makes a stored answer fresh by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).
+///
+/// `request` is the one that was passed to [`lookup`](crate::lookup::lookup). Fields of the 304 replace the stored ones, except those
+/// about the missing bytes: length, coding, range, digests. The client headers of [`with_client_headers`](Stored::with_client_headers)
+/// are dropped.
+///
+/// # Errors
+///
+/// [`ValidatorMismatch`] if a validator of the 304 is not that of `stored`.
+pub fn merge(
+    policy: &Policy,
+    stored: &Stored,
+    request: &request::Parts,
+    answer: &response::Parts,
+    times: Times,
+) -> Result<MergeResult, ValidatorMismatch> {
+    same_validators(stored, &answer.headers, times)?;
+    Ok(refreshed(policy, stored, request, &answer.headers, times))
+}
+
+/// The effect of an answer to HEAD on the stored answer to GET (RFC 9111 §4.3.5).
+#[derive(Debug)]
+pub enum HeadUpdate {
+    /// The same, with new fields.
+    Merged(Box<MergeResult>),
+    /// No longer what the origin has: it counts as stale.
+    Changed,
+    /// Nothing: it was no 200, or has no validator.
+    Nothing,
+}
+
+/// Merges a 200 to a HEAD of the same target and variant into the stored answer.
+///
+/// By the RFC an answer without validators contradicts nothing, and would make anything fresh. The content may have changed all the same,
+/// so here it has no effect.
+#[must_use]
+pub fn head_update(
+    policy: &Policy,
+    stored: &Stored,
+    request: &request::Parts,
+    answer: &response::Parts,
+    body_len: u64,
+    times: Times,
+) -> HeadUpdate {
+    if answer.status != StatusCode::OK || stored.status() != StatusCode::OK {
+        return HeadUpdate::Nothing;
+    }
+    let is_the_same = match EntityTag::of(&answer.headers) {
+        Some(_) => same_validators(stored, &answer.headers, times).is_ok(),
+        None => match date_of(&answer.headers, &LAST_MODIFIED, times.received) {
+            Some(modified) => stored.last_modified == Some(modified),
+            None => return HeadUpdate::Nothing,
+        },
+    };
+    let length = answer
+        .headers
+        .get(CONTENT_LENGTH)
+        .map(HeaderValue::as_bytes);
+    let other_length = length.is_some_and(|length| length != body_len.to_string().as_bytes());
+    // A rewritten body has another length than the origin's.
+    let other_length = other_length && stored.facts.served.is_none();
+    if other_length || !is_the_same {
+        return HeadUpdate::Changed;
+    }
+    HeadUpdate::Merged(Box::new(refreshed(
+        policy,
+        stored,
+        request,
+        &answer.headers,
+        times,
+    )))
+}
+
+/// A 304 without validators matches the request: our condition named one answer, and no other can be meant.
+fn same_validators(
+    stored: &Stored,
+    fresh: &HeaderMap,
+    times: Times,
+) -> Result<(), ValidatorMismatch> {
+    if let Some(tag) = EntityTag::of(fresh) {
+        let same = stored.entity_tag().is_some_and(|kept| match tag.weak {
+            true => kept.weakly_matches(tag),
+            false => kept.strongly_matches(tag) || kept.weak && kept.weakly_matches(tag),
+        });
+        return if same {
+            Ok(())
+        } else {
+            Err(ValidatorMismatch("entity tag"))
+        };
+    }
+    match date_of(fresh, &LAST_MODIFIED, times.received) {
+        Some(modified) if stored.last_modified.is_some_and(|kept| kept != modified) => {
+            Err(ValidatorMismatch("date"))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// RFC 9111 §3.2.
+fn refreshed(
+    policy: &Policy,
+    stored: &Stored,
+    request: &request::Parts,
+    fresh: &HeaderMap,
+    times: Times,
+) -> MergeResult {
+    let mut headers = stored.headers().clone();
+    // The age and the date of what came then are not those of what came now.
+    headers.remove(AGE);
+    headers.remove(DATE);
+    let of_connection = storable::listed_by_connection(fresh);
+    let taken = |name: &HeaderName| {
+        !(is_about_bytes(name) || storable::is_hop_by_hop(name) || of_connection.contains(name))
+    };
+    for name in fresh.keys().filter(|name| taken(name)) {
+        headers.remove(name);
+    }
+    for (name, value) in fresh.iter().filter(|(name, _)| taken(name)) {
+        headers.append(name.clone(), value.clone());
+    }
+    let mut whole = response_head(stored.status());
+    whole.headers = headers;
+    let control = ResponseControl::parse(&whole.headers, &policy.targets);
+    match to_stored(policy, &request.headers, &whole, control, times) {
+        Ok(merged) => MergeResult::Store(merged),
+        Err(why) => {
+            let mut once = stored.clone();
+            once.facts.headers = whole.headers;
+            once.facts.served = None;
+            once.facts.note = Box::default();
+            MergeResult::UseOnce(once, why)
+        }
+    }
+}
+
+/// Fields that the stored bytes depend on, so that no 304 changes them; and the tag, which is the same.
+fn is_about_bytes(name: &HeaderName) -> bool {
+    const NAMED: [HeaderName; 4] = [CONTENT_LENGTH, CONTENT_ENCODING, CONTENT_RANGE, ETAG];
+    NAMED.contains(name)
+        || matches!(
+            name.as_str(),
+            "content-md5" | "content-digest" | "repr-digest" | "digest"
+        )
+}
+
+pub(crate) fn response_head(status: StatusCode) -> response::Parts {
+    let mut head = http::Response::new(()).into_parts().0;
+    head.status = status;
+    head
+}

@@ -1,0 +1,139 @@
+//! Which requests an answer is for: `Vary` and the fields that it names (RFC 9111 §4.1).
+//!
+//! The fields of the request for a stored answer are stored as they came and in a normal form. A request is for
+//! the same variant if each of them reads the same, first as it came, which costs nothing, then in that form:
+//!
+//! | field | differences that are ignored |
+//! | --- | --- |
+//! | `Accept-Language`, `-Encoding`, `-Charset` | case, spaces, the order of what is wanted equally much |
+//! | `User-Agent`, `Cookie`, `Authorization`, `Referer`, `From` | nothing: a comma in them separates no list |
+//! | every other | spaces about commas, and how the list was cut into lines |
+
+use http::header::{
+    ACCEPT_CHARSET, ACCEPT_ENCODING, ACCEPT_LANGUAGE, AUTHORIZATION, COOKIE, FROM, REFERER,
+    USER_AGENT, VARY,
+};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use crate::rules::cache_control::split_unquoted;
+
+/// The names that a `Vary` lists, each once, in lower case. `None` if it contains `*` or an invalid name: such an
+/// answer is for no other request.
+pub(crate) fn names(headers: &HeaderMap) -> Option<Vec<HeaderName>> {
+    let mut names = Vec::new();
+    for line in headers.get_all(VARY) {
+        for name in line.as_bytes().split(|byte| *byte == b',') {
+            let name = name.trim_ascii();
+            if name.is_empty() {
+                continue;
+            }
+            // `*` is a token, and so would pass as a name.
+            let name = Some(name)
+                .filter(|name| *name != b"*")
+                .and_then(|name| HeaderName::from_bytes(name).ok())?;
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+    }
+    Some(names)
+}
+
+/// One field of the request for which an answer was stored. Equal if the value means the same.
+#[derive(Clone, Debug)]
+pub(crate) struct SelectingField {
+    pub(crate) name: HeaderName,
+    /// The lines as they came.
+    pub(crate) lines: Vec<HeaderValue>,
+    normal: Vec<u8>,
+}
+
+impl PartialEq for SelectingField {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.name, self.is_named(), &self.normal)
+            == (&other.name, other.is_named(), &other.normal)
+    }
+}
+
+impl SelectingField {
+    pub(crate) fn new(name: HeaderName, lines: Vec<HeaderValue>) -> Self {
+        let normal = normal_form(&name, lines.iter());
+        Self {
+            name,
+            lines,
+            normal,
+        }
+    }
+
+    pub(crate) fn of_request(name: HeaderName, headers: &HeaderMap) -> Self {
+        let lines = headers.get_all(&name).iter().cloned().collect();
+        Self::new(name, lines)
+    }
+
+    /// True if `headers` of another request have the same value.
+    pub(crate) fn matches(&self, headers: &HeaderMap) -> bool {
+        let lines = headers.get_all(&self.name);
+        if lines.iter().eq(&self.lines) {
+            return true;
+        }
+        // A missing field differs from an empty one.
+        let present = lines.iter().next().is_some();
+        present && self.is_named() && normal_form(&self.name, lines.iter()) == self.normal
+    }
+
+    /// Whether the request had the field at all.
+    pub(crate) fn is_named(&self) -> bool {
+        !self.lines.is_empty()
+    }
+
+    pub(crate) fn normal_form(&self) -> &[u8] {
+        &self.normal
+    }
+
+    /// Bytes that this holds, for a store that counts them.
+    pub(crate) fn weight(&self) -> usize {
+        let lines: usize = self.lines.iter().map(HeaderValue::len).sum();
+        self.name.as_str().len() + lines + self.normal.len() + size_of::<Self>()
+    }
+}
+
+fn normal_form<'a>(name: &HeaderName, lines: impl Iterator<Item = &'a HeaderValue>) -> Vec<u8> {
+    if [USER_AGENT, COOKIE, AUTHORIZATION, REFERER, FROM].contains(name) {
+        return joined(lines.map(|line| line.as_bytes().to_vec()));
+    }
+    let mut members = Vec::new();
+    for line in lines {
+        let line = line.as_bytes();
+        let before = members.len();
+        if !split_unquoted(line, b',', |part| members.push(part.trim_ascii().to_vec())) {
+            members.truncate(before);
+            members.push(line.to_vec());
+        }
+    }
+    if [ACCEPT_LANGUAGE, ACCEPT_ENCODING, ACCEPT_CHARSET].contains(name) {
+        members = members.iter().map(|member| preference(member)).collect();
+        members.sort();
+        members.dedup();
+    }
+    joined(members.into_iter())
+}
+
+fn joined(members: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
+    let mut all = Vec::new();
+    for (at, member) in members.enumerate() {
+        if at > 0 {
+            all.push(b',');
+        }
+        all.extend_from_slice(&member);
+    }
+    all
+}
+
+/// `de;q=0.5`, however it was written; a full `q` is left out, as it is where none stands.
+fn preference(member: &[u8]) -> Vec<u8> {
+    let lower = member.to_ascii_lowercase();
+    let parts = lower.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
+    let kept = parts
+        .filter(|part| ![&b"q=1"[..], b"q=1.", b"q=1.0", b"q=1.00", b"q=1.000"].contains(part));
+    kept.collect::<Vec<_>>().join(&b';')
+}

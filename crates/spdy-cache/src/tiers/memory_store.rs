@@ -1,0 +1,572 @@
+//! The tier in memory: variants by key, within so many bytes.
+//!
+//! ```text
+//!  keys      Key ──▶ variants, shared with whoever reads them        (hash: one look for a hit)
+//!  ordered   Key, in order                                           (purges by site, origin, prefix, URL)
+//!  tags      Tag ──▶ objects                                         (purges by tag)
+//!  shelves   site ──▶ queues of S3-FIFO, and bytes                   (who goes: tiers/s3_fifo.rs)
+//! ```
+//!
+//! A hit takes `&self`, clones one `Arc` and counts a use on the object; everything else takes `&mut self`. No map is iterated
+//! whose order is chance, so the same calls give the same store.
+//!
+//! When the whole is full, the site that holds most evicts; a site past its own quota evicts its own objects. The weight of an object
+//! includes heads, indexes and tables, so that the sum is near the memory of the process.
+//!
+//! An evicted body uses memory until its last reader is done. So a body is counted as long as it has a holder (`body.rs`), not by its
+//! place. Evicting it would free no memory, so it stays while others can be evicted; if there are no others, the new object is refused.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::SystemTime;
+
+use bytes::Bytes;
+
+use crate::body::Body;
+use crate::body::ByteTally;
+use crate::key::{Key, Scope, ZeroByte};
+use crate::purge_tags;
+use crate::purge_tags::PurgeTag;
+use crate::rules::stored::Stored;
+use crate::tiers::s3_fifo::{Eviction, Id, QueuePosition, S3Fifo};
+
+/// Limits of a store.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct StoreConfig {
+    /// Bytes that everything may weigh together.
+    pub max_bytes: u64,
+    /// Bytes that one object may weigh; what is larger is refused.
+    pub max_object_bytes: u64,
+    /// Variants that one key may have; of more, the oldest goes.
+    pub max_variants: usize,
+    /// Bytes that a site may hold, where it is named; other sites are bound by the whole alone.
+    pub site_bytes: BTreeMap<String, u64>,
+}
+
+impl Default for StoreConfig {
+    /// 256 MiB, objects of 16 MiB, 16 variants.
+    fn default() -> Self {
+        Self {
+            max_bytes: 256 << 20,
+            max_object_bytes: 16 << 20,
+            max_variants: 16,
+            site_bytes: BTreeMap::new(),
+        }
+    }
+}
+
+/// An answer with its body. Cheap to clone; a holder may read it after it left the store.
+#[derive(Clone, Debug)]
+pub struct Object(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    id: Id,
+    stored: Stored,
+    body: Body,
+    uses: AtomicU8,
+}
+
+impl Object {
+    /// The head, and all that goes by it.
+    #[must_use]
+    pub fn stored(&self) -> &Stored {
+        &self.0.stored
+    }
+
+    /// The body.
+    #[must_use]
+    pub fn body(&self) -> &Body {
+        &self.0.body
+    }
+
+    /// Counts a use, which keeps it longer. Threads that use it at once may count one.
+    pub fn count_use(&self) {
+        let uses = self.0.uses.load(Ordering::Relaxed);
+        if uses < MAX_USES {
+            self.0.uses.store(uses + 1, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether anybody beside the store holds it or its body: without it the store would have no more room.
+    fn is_in_use(&self) -> bool {
+        Arc::strong_count(&self.0) > INTERNAL_REFS || self.0.body.is_shared()
+    }
+
+    /// Whether it is the very same, not one that is equal.
+    #[must_use]
+    pub fn is(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl AsRef<Stored> for Object {
+    fn as_ref(&self) -> &Stored {
+        &self.0.stored
+    }
+}
+
+/// Uses that are distinguished.
+const MAX_USES: u8 = 3;
+
+/// Where a store has an object: among its key's variants, and in its slot.
+const INTERNAL_REFS: usize = 2;
+
+/// Objects in use that are skipped before a new object is refused.
+const MAX_SKIPPED: usize = 1024;
+
+/// What weighs more than one part of the store in so many has no others make room for it before it is known that they can.
+const LARGE_OBJECT_DIVISOR: u64 = 64;
+
+/// What an object's places in the store weigh, beside its own bytes: entries of four maps.
+const SLOT_OVERHEAD: u64 = 512;
+
+/// How a purge does it.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PurgeMode {
+    /// It is gone.
+    Hard,
+    /// It is stale from this moment on ([`Stored::expire`]).
+    Soft(SystemTime),
+}
+
+/// An object is larger than may be stored, or than is possible beside the objects in use.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("an object of {weight} bytes, with room for {room}")]
+pub struct TooLarge {
+    /// What it weighs.
+    pub weight: u64,
+    /// The least of the limits that hold for it, or what is left while nothing more can go.
+    pub room: u64,
+}
+
+/// What happened so far.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct StoreCounters {
+    /// Objects put in.
+    pub inserted: u64,
+    /// Of those, in place of another for the same requests.
+    pub replaced: u64,
+    /// Objects that left for want of room.
+    pub evicted: u64,
+    /// Variants that left because their key had too many.
+    pub variant_limit: u64,
+    /// Objects that were too large, or for which those that are being read left no room.
+    pub refused: u64,
+    /// Objects removed or made stale by a purge or by name.
+    pub purged: u64,
+}
+
+/// Where an object stands.
+#[derive(Debug)]
+struct Slot {
+    key: Key,
+    place: QueuePosition,
+    weight: u64,
+    object: Object,
+}
+
+impl Slot {
+    /// What it weighs beside its body.
+    fn head_weight(&self) -> u64 {
+        self.weight - self.object.body().weight()
+    }
+}
+
+/// Which objects may be evicted.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum EvictionFilter {
+    Any,
+    /// Only objects without a holder.
+    NotInUse,
+}
+
+/// The store.
+#[derive(Debug)]
+pub struct Store {
+    config: StoreConfig,
+    keys: HashMap<Key, Arc<[Object]>>,
+    ordered: BTreeSet<Key>,
+    slots: HashMap<Id, Slot>,
+    tags: BTreeMap<PurgeTag, BTreeSet<Id>>,
+    queues: BTreeMap<Bytes, S3Fifo>,
+    bytes: u64,
+    /// Of those, bytes outside bodies.
+    head_bytes: u64,
+    /// Bodies that were inserted, in the store or still held elsewhere.
+    bodies: ByteTally,
+    next_id: Id,
+    counters: StoreCounters,
+}
+
+impl Store {
+    /// An empty one.
+    #[must_use]
+    pub fn new(config: StoreConfig) -> Self {
+        Self {
+            config,
+            keys: HashMap::new(),
+            ordered: BTreeSet::new(),
+            slots: HashMap::new(),
+            tags: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            bytes: 0,
+            head_bytes: 0,
+            bodies: ByteTally::default(),
+            next_id: 0,
+            counters: StoreCounters::default(),
+        }
+    }
+
+    /// The variants under `key`, for [`lookup`](crate::lookup::lookup). The caller counts the use of the chosen one
+    /// ([`Object::count_use`]).
+    #[must_use]
+    pub fn get(&self, key: &Key) -> Option<Arc<[Object]>> {
+        self.keys.get(key).cloned()
+    }
+
+    /// Keeps an answer, in place of the one for the same requests, and makes room for it.
+    ///
+    /// # Errors
+    ///
+    /// [`TooLarge`] if it weighs more than a limit, or than the room beside the objects in use; the one that it would replace is removed
+    /// all the same.
+    pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
+        let tags = purge_tags::response_tags(key, stored.headers());
+        let weight = weight_of(key, &stored, &body, &tags);
+        let before = self.remove_replaced(key, &stored);
+        let quota = self.quota(key);
+        let room = quota
+            .min(self.config.max_object_bytes)
+            .min(self.config.max_bytes);
+        if weight > room {
+            self.counters.refused += 1;
+            return Err(TooLarge { weight, room });
+        }
+        self.limit_variants(key);
+        if quota < self.config.max_bytes {
+            self.evict_site_to(key.site(), quota.saturating_sub(weight));
+        }
+        if let Err(room) = self.evict_for(weight, &body) {
+            self.counters.refused += 1;
+            return Err(TooLarge { weight, room });
+        }
+        self.head_bytes += weight - body.weight();
+        body.count_in(&self.bodies);
+
+        let id = self.next_id;
+        self.next_id += 1;
+        let (uses, was_in_main) = before.unwrap_or((0, false));
+        let object = Object(Arc::new(Inner {
+            id,
+            stored,
+            body,
+            uses: AtomicU8::new(uses),
+        }));
+        let shelf = self
+            .queues
+            .entry(Bytes::copy_from_slice(key.site()))
+            .or_default();
+        let place = match was_in_main {
+            true => shelf.insert_at(id, weight, true),
+            false => shelf.insert(id, hash_of(key), weight),
+        };
+        for tag in tags {
+            self.tags.entry(tag).or_default().insert(id);
+        }
+        let others = self.keys.get(key).map_or(&[][..], |variants| variants);
+        let variants: Arc<[Object]> = others.iter().cloned().chain([object.clone()]).collect();
+        if variants.len() == 1 {
+            self.ordered.insert(key.clone());
+        }
+        self.keys.insert(key.clone(), variants);
+        self.slots.insert(
+            id,
+            Slot {
+                key: key.clone(),
+                place,
+                weight,
+                object: object.clone(),
+            },
+        );
+        self.bytes += weight;
+        self.counters.inserted += 1;
+        Ok(object)
+    }
+
+    /// From now on sites may hold this ([`StoreConfig::site_bytes`]); those that hold more give at once.
+    pub fn set_site_bytes(&mut self, site_bytes: BTreeMap<String, u64>) {
+        for (site, quota) in &site_bytes {
+            self.evict_site_to(site.as_bytes(), *quota);
+        }
+        self.config.site_bytes = site_bytes;
+    }
+
+    /// Takes one variant out, if it is still in; `false` if it was not.
+    pub fn remove(&mut self, object: &Object) -> bool {
+        let here = self
+            .slots
+            .get(&object.0.id)
+            .is_some_and(|slot| slot.object.is(object));
+        if here {
+            self.take(object.0.id);
+            self.counters.purged += 1;
+        }
+        here
+    }
+
+    /// Purges a scope; how many objects were meant.
+    ///
+    /// # Errors
+    ///
+    /// [`ZeroByte`] if the scope holds one: nothing can be under it.
+    pub fn purge(&mut self, scope: &Scope<'_>, how: PurgeMode) -> Result<usize, ZeroByte> {
+        Ok(self.purge_prefix(&scope.prefix()?, how))
+    }
+
+    /// Purges what has a key that begins with these bytes; how many objects that were.
+    pub fn purge_prefix(&mut self, prefix: &[u8], how: PurgeMode) -> usize {
+        let from = Bound::Included(Key::range_start(Bytes::copy_from_slice(prefix)));
+        let keys = self.ordered.range((from, Bound::Unbounded));
+        let objects = keys
+            .take_while(|key| key.as_bytes().starts_with(prefix))
+            .flat_map(|key| self.keys[key].iter().map(|object| object.0.id));
+        let ids: Vec<Id> = objects.collect();
+        self.purge_all(&ids, how);
+        ids.len()
+    }
+
+    /// Purges what has a tag; how many objects that were.
+    pub fn purge_tag(&mut self, tag: &PurgeTag, how: PurgeMode) -> usize {
+        let ids: Vec<Id> = self.tags.get(tag).into_iter().flatten().copied().collect();
+        self.purge_all(&ids, how);
+        ids.len()
+    }
+
+    /// Bytes that everything weighs; never more than [`StoreConfig::max_bytes`].
+    #[must_use]
+    pub fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Weight in bytes of everything in the store, and of evicted bodies that are still held; never more than [`StoreConfig::max_bytes`].
+    #[must_use]
+    pub fn bytes_in_use(&self) -> u64 {
+        self.head_bytes + self.bodies.bytes()
+    }
+
+    /// Weight in bytes of a site's stored objects.
+    #[must_use]
+    pub fn site_bytes(&self, site: &str) -> u64 {
+        self.queues.get(site.as_bytes()).map_or(0, S3Fifo::bytes)
+    }
+
+    /// Objects in it, every variant one.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.slots.len()
+    }
+
+    /// Whether nothing is in it.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.slots.is_empty()
+    }
+
+    /// What happened so far.
+    #[must_use]
+    pub fn counters(&self) -> StoreCounters {
+        self.counters
+    }
+
+    fn quota(&self, key: &Key) -> u64 {
+        let named = std::str::from_utf8(key.site())
+            .ok()
+            .and_then(|site| self.config.site_bytes.get(site));
+        named.copied().unwrap_or(self.config.max_bytes)
+    }
+
+    /// Takes out what `stored` takes the place of: its uses, and whether it stood in the main queue.
+    fn remove_replaced(&mut self, key: &Key, stored: &Stored) -> Option<(u8, bool)> {
+        let variants = self.keys.get(key)?;
+        let old = variants
+            .iter()
+            .find(|object| stored.replaces(object.stored()))?
+            .0
+            .id;
+        let slot = self.take(old);
+        self.counters.replaced += 1;
+        Some((
+            slot.object.0.uses.load(Ordering::Relaxed),
+            slot.place.in_main,
+        ))
+    }
+
+    fn limit_variants(&mut self, key: &Key) {
+        while let Some(variants) = self.keys.get(key)
+            && variants.len() >= self.config.max_variants
+        {
+            let oldest = variants
+                .iter()
+                .min_by_key(|object| (object.stored().times().received, object.0.id));
+            let Some(id) = oldest.map(|object| object.0.id) else {
+                return;
+            };
+            self.take(id);
+            self.counters.variant_limit += 1;
+        }
+    }
+
+    /// Makes room for an object of this weight with `body`, which may be counted already; else how much there is.
+    fn evict_for(&mut self, weight: u64, body: &Body) -> Result<(), u64> {
+        let max = self.config.max_bytes;
+        let counted = if body.is_counted() { body.weight() } else { 0 };
+        if weight > max / LARGE_OBJECT_DIVISOR {
+            self.can_evict_for(weight, counted)?;
+        }
+        loop {
+            let room = self.free_after(0, counted);
+            if weight <= room {
+                return Ok(());
+            }
+            if !self.evict_one() {
+                return Err(room);
+            }
+        }
+    }
+
+    /// Checks that evicting all objects without a holder makes enough room; otherwise returns the room there is then. So no object is
+    /// evicted in vain.
+    fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
+        let mut going = self.slots.values().filter(|slot| !slot.object.is_in_use());
+        let mut gone = 0;
+        loop {
+            let room = self.free_after(gone, counted);
+            if weight <= room {
+                return Ok(());
+            }
+            gone += going.next().ok_or(room)?.weight;
+        }
+    }
+
+    /// The room that there is without `gone` of what is in it, for what has `counted` bytes that are counted already.
+    fn free_after(&self, gone: u64, counted: u64) -> u64 {
+        let max = self.config.max_bytes;
+        let room = max.saturating_sub(self.bytes.saturating_sub(gone));
+        room.min((max + counted).saturating_sub(self.bytes_in_use().saturating_sub(gone)))
+    }
+
+    /// `site` has no more than `room` bytes in it after it.
+    fn evict_site_to(&mut self, site: &[u8], room: u64) {
+        while self.queues.get(site).map_or(0, S3Fifo::bytes) > room {
+            self.evict_from(site, EvictionFilter::Any);
+        }
+    }
+
+    /// Evicts one object without a holder, of the fullest site if that has one; `false` if none was found.
+    fn evict_one(&mut self) -> bool {
+        let fullest = self.queues.iter().max_by_key(|(_, shelf)| shelf.bytes());
+        let Some(fullest) = fullest.map(|(site, _)| site.clone()) else {
+            return false;
+        };
+        if self.evict_from(&fullest, EvictionFilter::NotInUse) {
+            return true;
+        }
+        let others: Vec<Bytes> = self.queues.keys().cloned().collect();
+        let mut others = others.iter().filter(|site| **site != fullest);
+        others.any(|site| self.evict_from(site, EvictionFilter::NotInUse))
+    }
+
+    /// Evicts one object from the queue of `site`; `false` if too many objects in use were skipped.
+    fn evict_from(&mut self, site: &[u8], sparing: EvictionFilter) -> bool {
+        let mut spared = 0;
+        loop {
+            let shelf = self.queues.get_mut(site).expect("a shelf that has bytes");
+            let id = shelf.last().expect("a shelf that has bytes has objects");
+            let slot = self
+                .slots
+                .get_mut(&id)
+                .expect("what is on a shelf has a slot");
+            if sparing == EvictionFilter::NotInUse && slot.object.is_in_use() {
+                // One that stays for its uses comes by again before it goes.
+                let rounds = usize::from(MAX_USES) + 1;
+                if spared >= MAX_SKIPPED.min(rounds * shelf.len()) {
+                    return false;
+                }
+                spared += 1;
+                slot.place = shelf.requeue(id, slot.place, slot.weight);
+                continue;
+            }
+            let uses = slot.object.0.uses.load(Ordering::Relaxed);
+            match shelf.decide(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
+                Eviction::Keep(place, left) => {
+                    slot.place = place;
+                    slot.object.0.uses.store(left, Ordering::Relaxed);
+                }
+                Eviction::Evict => {
+                    self.take(id);
+                    self.counters.evicted += 1;
+                    return true;
+                }
+            }
+        }
+    }
+
+    fn purge_all(&mut self, ids: &[Id], how: PurgeMode) {
+        for id in ids {
+            match how {
+                PurgeMode::Hard => drop(self.take(*id)),
+                PurgeMode::Soft(now) => self.slots[id].object.stored().expire(now),
+            }
+        }
+        self.counters.purged += ids.len() as u64;
+    }
+
+    /// Takes an object out of every table.
+    fn take(&mut self, id: Id) -> Slot {
+        let slot = self.slots.remove(&id).expect("an object that is in");
+        self.bytes -= slot.weight;
+        self.head_bytes -= slot.head_weight();
+        let site = slot.key.site();
+        let shelf = self.queues.get_mut(site).expect("its site has a shelf");
+        shelf.take(slot.place, slot.weight);
+        if shelf.is_empty() {
+            self.queues.remove(site);
+        }
+        for tag in purge_tags::response_tags(&slot.key, slot.object.stored().headers()) {
+            if let Some(ids) = self.tags.get_mut(&tag) {
+                ids.remove(&id);
+                if ids.is_empty() {
+                    self.tags.remove(&tag);
+                }
+            }
+        }
+        let variants = self.keys.get_mut(&slot.key).expect("its key is in");
+        match variants.len() {
+            1 => {
+                self.keys.remove(&slot.key);
+                self.ordered.remove(&slot.key);
+            }
+            _ => {
+                let others = variants.iter().filter(|other| other.0.id != id);
+                *variants = others.cloned().collect();
+            }
+        }
+        slot
+    }
+}
+
+/// By a hash whose key is known: the same in every run.
+fn hash_of(key: &Key) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    key.hash(&mut hasher);
+    hasher.finish()
+}
+
+fn weight_of(key: &Key, stored: &Stored, body: &Body, tags: &[PurgeTag]) -> u64 {
+    let tags: usize = tags.iter().map(PurgeTag::weight).sum();
+    (key.as_bytes().len() + stored.weight() + tags) as u64 + body.weight() + SLOT_OVERHEAD
+}

@@ -1,0 +1,96 @@
+//! The interface of a tier that several caches share.
+//!
+//! ```text
+//!  find ──▶ checked to its last byte, or nothing: whoever asks goes on as without it
+//!  keep ──▶ sooner or later, with the mark of when its fetch began
+//!  purge ─▶ told to all who share it; what they purge comes to an Ear
+//! ```
+//!
+//! A purge applies to everything fetched before it, at every place where it is stored. A [`PurgeVersion`] is what a cache knows of
+//! purges. A fetch takes the current one along; a cache that knows of a later matching purge does not use the result.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::HeaderMap;
+
+use crate::body::Body;
+use crate::key::Key;
+use crate::purge_tags;
+use crate::purge_tags::PurgeTag;
+use crate::rules::policy::Policy;
+use crate::rules::stored::Stored;
+
+/// Something that is done later, perhaps on another machine.
+pub type TierFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// What a purge means.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum PurgeTarget {
+    /// Whatever has a key that begins so; with no bytes, everything.
+    Prefix(Bytes),
+    /// Whatever has this tag.
+    Tag(PurgeTag),
+}
+
+impl PurgeTarget {
+    /// Everything there is.
+    #[must_use]
+    pub fn all() -> Self {
+        Self::Prefix(Bytes::new())
+    }
+
+    /// True if it matches a stored answer with these fields, under `key`.
+    #[must_use]
+    pub fn matches(&self, key: &Key, headers: &HeaderMap) -> bool {
+        match self {
+            Self::Prefix(_) => self.matches_tags(key, &[]),
+            Self::Tag(_) => self.matches_tags(key, &purge_tags::response_tags(key, headers)),
+        }
+    }
+
+    /// Whether it means what has these tags, under `key`: where one answer is held against many purges.
+    #[must_use]
+    pub fn matches_tags(&self, key: &Key, tags: &[PurgeTag]) -> bool {
+        match self {
+            Self::Prefix(prefix) => key.as_bytes().starts_with(prefix),
+            Self::Tag(tag) => tags.contains(tag),
+        }
+    }
+}
+
+/// How much was known of purges at a moment; the default is nothing.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub struct PurgeVersion(pub u128);
+
+/// Called for each purge of others; the flag states whether they left the objects as stale.
+pub type PurgeListener = Arc<dyn Fn(&PurgeTarget, bool) + Send + Sync>;
+
+/// The tier. None of it fails: what cannot be had is a miss, what cannot be written is left out.
+pub trait SharedTier: fmt::Debug + Send + Sync {
+    /// The newest answer under `key` that is for a request with the fields `asked`.
+    fn lookup<'a>(
+        &'a self,
+        key: &'a Key,
+        asked: &'a HeaderMap,
+        policy: &'a Policy,
+    ) -> TierFuture<'a, Option<(Stored, Body)>>;
+
+    /// What is known of purges now: for [`store`](Self::store), taken where a fetch begins.
+    fn purge_version(&self) -> PurgeVersion;
+
+    /// Keeps an answer for all, sooner or later.
+    fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion);
+
+    /// Deletes everything stored of a URL ([`Key::url`]), because of a client's request. Others are not notified.
+    fn remove(&self, url: &[u8]);
+
+    /// Purges, here and for all others: gone, or `soft`ly stale. Nothing it means is found from now on, by this cache.
+    fn purge(&self, meant: PurgeTarget, soft: bool);
+
+    /// Waits until others can read all purges so far; `false` if that takes too long. They are delivered later then.
+    fn flush_purges(&self) -> TierFuture<'_, bool>;
+}

@@ -1,0 +1,12 @@
+//! The rules of the cache, and the store in memory.
+
+mod invalidation;
+mod laws;
+mod memory_store;
+mod object_file;
+mod oracle;
+mod responses;
+mod serving;
+mod storing;
+mod support;
+mod validation;

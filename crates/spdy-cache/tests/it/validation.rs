@@ -1,0 +1,215 @@
+//! Validation of stored answers, and its results.
+
+use http::HeaderMap;
+use spdy_cache::freshness::Times;
+use spdy_cache::lookup::{Lookup, lookup};
+use spdy_cache::policy::Policy;
+use spdy_cache::storable::{Uncacheable, may_store};
+use spdy_cache::stored::Stored;
+use spdy_cache::validate::{
+    Conditional, HeadUpdate, MergeResult, head_update, merge, strip_conditions,
+};
+
+use crate::support::{answer, at, date, get, now, request};
+
+const MODIFIED: &str = "Wed, 01 Jan 2020 00:00:00 GMT";
+
+fn kept(fields: &str) -> Stored {
+    let fields = format!("cache-control: max-age=60\n{fields}");
+    may_store(
+        &Policy::site(),
+        &get(""),
+        &answer(200, &fields),
+        Times::at(now()),
+    )
+    .unwrap()
+}
+
+fn merged(stored: &Stored, fields: &str) -> Option<MergeResult> {
+    merge(
+        &Policy::site(),
+        stored,
+        &get(""),
+        &answer(304, fields),
+        Times::at(at(100)),
+    )
+    .ok()
+}
+
+#[test]
+fn revalidation_sends_all_origin_validators() {
+    for (fields, want) in [
+        ("etag: \"a\"", "if-none-match: \"a\""),
+        ("etag: W/\"a\"", "if-none-match: W/\"a\""),
+        ("etag: bare", "if-none-match: bare"),
+        (
+            &format!("last-modified: {MODIFIED}"),
+            &*format!("if-modified-since: {MODIFIED}"),
+        ),
+        (
+            &format!("etag: \"a\"\nlast-modified: {MODIFIED}"),
+            &format!("if-none-match: \"a\"\nif-modified-since: {MODIFIED}"),
+        ),
+        ("last-modified: yesterday", ""),
+        ("etag: \"a\"\netag: \"b\"", ""),
+    ] {
+        let mut served = HeaderMap::new();
+        served.insert("etag", "\"rewritten\"".parse().unwrap());
+        for stored in [kept(fields), kept(fields).with_client_headers(served)] {
+            let mut asked =
+                get("x: 1\nrange: bytes=0-1\nif-none-match: \"mine\"\nif-range: \"mine\"").headers;
+            Conditional::of(&stored).apply(&mut asked);
+            assert_eq!(asked, get(&format!("x: 1\n{want}")).headers, "{fields}");
+            assert_eq!(Conditional::of(&stored).is_empty(), want.is_empty());
+        }
+    }
+    let mut asked = get("x: 1\nrange: bytes=0-1\nif-modified-since: y").headers;
+    strip_conditions(&mut asked);
+    assert_eq!(asked, get("x: 1").headers);
+}
+
+#[test]
+fn merge_304_refreshes_and_updates_fields() {
+    let stored = kept(&format!(
+        "etag: \"a\"\nage: 50\ndate: {}\nx: 1\ny: 1\ny: 2\ncontent-type: text/a\ncontent-length: 7\ncontent-encoding: gzip",
+        date(-50)
+    ));
+    let fields = format!(
+        "etag: \"a\"\ndate: {}\ny: 3\nz: 4\ncontent-type: text/b\ncontent-length: 9\ncontent-encoding: br\n\
+         content-md5: x\nconnection: q\nq: 1\nkeep-alive: 5\ncache-control: max-age=600",
+        date(100)
+    );
+    let Some(MergeResult::Store(new)) = merged(&stored, &fields) else {
+        panic!("not kept");
+    };
+    let want = format!(
+        "x: 1\ny: 3\nz: 4\netag: \"a\"\ndate: {}\ncontent-type: text/b\ncontent-length: 7\ncontent-encoding: gzip\n\
+         cache-control: max-age=600",
+        date(100)
+    );
+    assert_eq!(*new.headers(), answer(200, &want).headers);
+    assert_eq!((new.age(at(100)).as_secs(), new.ttl(at(100))), (0, 600));
+    let found = lookup(&Policy::site(), &get(""), &[new], at(101));
+    assert!(matches!(found, Lookup::Fresh { .. }), "{found:?}");
+}
+
+#[test]
+fn mismatched_304_is_an_error() {
+    let tagged = kept(&format!("etag: \"a\"\nlast-modified: {MODIFIED}"));
+    let weak = kept("etag: W/\"a\"");
+    let dated = kept(&format!("last-modified: {MODIFIED}"));
+    let other = "last-modified: Thu, 02 Jan 2020 00:00:00 GMT";
+    for (stored, fields, same) in [
+        (&tagged, "etag: \"a\"", true),
+        (&tagged, "etag: W/\"a\"", true),
+        (&tagged, "etag: \"b\"", false),
+        (&tagged, "etag: W/\"b\"", false),
+        (&tagged, "", true),
+        (&tagged, other, false),
+        (&tagged, &*format!("etag: \"a\"\n{other}"), true),
+        (&weak, "etag: W/\"a\"", true),
+        (&weak, "etag: \"b\"", false),
+        (&dated, &*format!("last-modified: {MODIFIED}"), true),
+        (&dated, other, false),
+        (&dated, "etag: \"a\"", false),
+        (&dated, "", true),
+    ] {
+        assert_eq!(
+            merged(stored, fields).is_some(),
+            same,
+            "{:?} | {fields}",
+            stored.headers()
+        );
+    }
+}
+
+#[test]
+fn no_store_304_is_used_once() {
+    let stored = kept("etag: \"a\"");
+    assert!(stored.memoized_check(|| true));
+    for (fields, why) in [
+        ("cache-control: no-store", Uncacheable::NoStore),
+        ("cache-control: private", Uncacheable::Private),
+        ("set-cookie: a=b", Uncacheable::SetCookie),
+        ("vary: *", Uncacheable::Vary),
+    ] {
+        let Some(MergeResult::UseOnce(once, told)) = merged(&stored, fields) else {
+            panic!("{fields} is kept");
+        };
+        assert_eq!(told, why, "{fields}");
+        assert_eq!(once.headers()["etag"], "\"a\"");
+        assert!(!once.memoized_check(|| false), "it was of other fields");
+    }
+    // A visitor's own fields do not affect what was stored before the request.
+    let asked = get("cookie: a=b\ncache-control: no-store");
+    let merged = merge(
+        &Policy::site(),
+        &stored,
+        &asked,
+        &answer(304, ""),
+        Times::at(at(100)),
+    );
+    assert!(matches!(merged, Ok(MergeResult::Store(_))), "{merged:?}");
+}
+
+#[test]
+fn merge_drops_client_headers() {
+    let stored = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
+    assert!(stored.served().is_empty());
+    let Some(MergeResult::Store(new)) = merged(&stored, "etag: \"a\"") else {
+        panic!("not kept");
+    };
+    assert_eq!(new.served()["etag"], "\"a\"");
+}
+
+#[test]
+fn head_response_confirms_or_expires_stored_get() {
+    let stored = kept("etag: \"a\"\nx: 1");
+    let told = |status, fields: &str| {
+        let head = answer(status, fields);
+        head_update(
+            &Policy::site(),
+            &stored,
+            &request("HEAD", ""),
+            &head,
+            7,
+            Times::at(at(100)),
+        )
+    };
+    for (status, fields, want) in [
+        (200, "etag: \"a\"\ncache-control: max-age=9\nx: 2", "merged"),
+        (200, "etag: \"a\"\ncontent-length: 7", "merged"),
+        (200, "etag: \"a\"\ncontent-length: 8", "changed"),
+        (200, "etag: \"b\"", "changed"),
+        (
+            200,
+            "last-modified: Sun, 06 Nov 1994 08:49:37 GMT",
+            "changed",
+        ),
+        (200, "cache-control: max-age=9", "nothing"),
+        (410, "etag: \"a\"", "nothing"),
+        (304, "etag: \"a\"", "nothing"),
+    ] {
+        let word = match told(status, fields) {
+            HeadUpdate::Merged(merged) => {
+                assert!(matches!(*merged, MergeResult::Store(_)), "{fields}");
+                "merged"
+            }
+            HeadUpdate::Changed => "changed",
+            HeadUpdate::Nothing => "nothing",
+        };
+        assert_eq!(word, want, "{status} {fields}");
+    }
+    // The length of the rewritten body is unrelated to the origin's.
+    let rewritten = kept("etag: \"a\"").with_client_headers(HeaderMap::new());
+    let head = answer(200, "etag: \"a\"\ncontent-length: 8");
+    let told = head_update(
+        &Policy::site(),
+        &rewritten,
+        &request("HEAD", ""),
+        &head,
+        7,
+        Times::at(at(100)),
+    );
+    assert!(matches!(told, HeadUpdate::Merged(_)), "{told:?}");
+}

@@ -1,0 +1,198 @@
+//! Options of every command that loads pages in virtual time: TLS, TCP, HTTP, cache, accelerator.
+
+use std::num::NonZeroUsize;
+
+use spdy_frame::compress::Compression;
+use spdy_lab::experiment::conditions;
+use spdy_lab::experiment::factor::{Factor, LoadChoice};
+use spdy_lab::load::HostLayout;
+use spdy_lab::options::Accelerator;
+use spdy_lab::options::Cache;
+use spdy_lab::options::Deployment;
+use spdy_lab::options::Scheduler;
+use spdy_lab::options::{Options, Push};
+use spdy_lab::sim::dns::NameLookups;
+
+use super::parse::at_least_one;
+use crate::outcome::Usage;
+
+/// Choices of a load; what is not given is as the preset has it.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Choices of a load")]
+pub(crate) struct PageLoadArgs {
+    /// A choice of a load, spelled as a factor of an experiment: tls=1.2, tcp=2013, cache=warm:1h, hints=yes, scheduler=chromium; may be
+    /// repeated. A wrong name lists all
+    #[arg(long = "set", value_name = "FACTOR=LEVEL")]
+    choices: Vec<LoadChoice>,
+
+    /// Round trip behind the access link, paid by each request to an origin, of client or accelerator [default: none]
+    #[arg(long, value_name = "TIME", value_parser = |text: &str| LoadChoice::new(Factor::Backhaul, text))]
+    backhaul: Option<LoadChoice>,
+
+    /// Threads to load pages on; changes no result [default: one a core]
+    #[arg(short, long, value_name = "N", value_parser = at_least_one)]
+    jobs: Option<NonZeroUsize>,
+}
+
+/// Choices that a race often has, under names of their own.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Choices of a load")]
+pub(crate) struct RaceChoiceArgs {
+    /// Push over SPDY what each page needs of its own host, as its graph says (yes, or no value), or all that it fetches
+    /// there (all), and answer requests with that
+    #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = |text: &str| LoadChoice::new(Factor::Push, text))]
+    push: Option<LoadChoice>,
+
+    /// Which hosts speak the protocol: all, or first-party, those of the page's own site; the others speak HTTP/1.1, in
+    /// TLS if the protocol is
+    #[arg(long, value_name = "WHERE", value_parser = |text: &str| LoadChoice::new(Factor::Deploy, text))]
+    deploy: Option<LoadChoice>,
+
+    /// The accelerator before the page's hosts: off; cold, just started; warm, another client had the page from it before
+    #[arg(long, value_name = "STATE", value_parser = |text: &str| LoadChoice::new(Factor::Accelerator, text))]
+    accelerator: Option<LoadChoice>,
+}
+
+impl PageLoadArgs {
+    /// Threads to load pages on; `None` for one a core.
+    pub(crate) fn threads(&self) -> Option<NonZeroUsize> {
+        self.jobs
+    }
+
+    /// The choices of a load that leaves each host its resources.
+    pub(crate) fn options(&self) -> Result<Options, Usage> {
+        match self.compile(&[])? {
+            (options, HostLayout::Recorded) => Ok(options),
+            _ => {
+                let why = "--set fold, --set shard: only spdy race has pages whose resources are on other hosts";
+                Err(Usage(why.to_owned()))
+            }
+        }
+    }
+
+    /// Those of a race, with where a page's resources lie.
+    pub(crate) fn race(&self, more: &RaceChoiceArgs) -> Result<(Options, HostLayout), Usage> {
+        self.compile(&[&more.push, &more.deploy, &more.accelerator])
+    }
+
+    fn compile(&self, more: &[&Option<LoadChoice>]) -> Result<(Options, HostLayout), Usage> {
+        let more = more.iter().copied().chain([&self.backhaul]).flatten();
+        let choices = self.choices.iter().chain(more);
+        let mut levels: Vec<_> = choices.map(|it| (it.factor, &it.level[..])).collect();
+        levels.sort_by_key(|(factor, _)| *factor);
+        if let Some(twice) = levels.windows(2).find(|pair| pair[0].0 == pair[1].0) {
+            let (name, [(_, first), (_, second)]) = (twice[0].0, [twice[0], twice[1]]);
+            return Err(Usage(format!(
+                "{name} is set twice, to {first} and {second}: want one of them"
+            )));
+        }
+        conditions::choices_of(&levels).map_err(Usage)
+    }
+
+    /// The level of `factor`, if it is among the choices.
+    fn level(&self, factor: Factor) -> Option<&str> {
+        let found = self.choices.iter().find(|it| it.factor == factor);
+        found.map(|it| &it.level[..])
+    }
+
+    /// What `options`, which came of them, say of themselves: all that a load always has, and of the rest what is not as usual.
+    pub(crate) fn notes(&self, options: &Options) -> Vec<(String, String)> {
+        let compression = match options.spdy_compression {
+            Compression::CrimeSafe => "masked".to_owned(),
+            Compression::Zlib(level) => format!("zlib, level {level}"),
+        };
+        let of_network = || "as the network has it".to_owned();
+        let tcp = options
+            .tcp_era
+            .map_or_else(of_network, |era| era.to_string());
+        let initial_window = options
+            .initial_window
+            .map_or_else(of_network, |window| format!("{window} segments"));
+        let tickets = if options.tls_resumption {
+            "taken up"
+        } else {
+            "not taken up"
+        };
+        let names = match options.name_lookups {
+            NameLookups::RoundTrip => "looked up, one round trip each",
+            NameLookups::Known => "known",
+        };
+        let preset = self.level(Factor::Preset).unwrap_or("today");
+        let fitted = preset == "lulic" && self.level(Factor::Streams).is_none();
+        let streams = match options.max_concurrent_streams {
+            streams if fitted => {
+                format!("{streams}, fitted to Lulic's results and no setting of his")
+            }
+            streams => streams.to_string(),
+        };
+        let pushes = match options.push {
+            Push::No => None,
+            Push::ByGraph => Some("by the page's graph, over SPDY"),
+            Push::All => Some("all that the page fetches of its own host, over SPDY"),
+        };
+        let pooling = options
+            .ip_pooling
+            .then_some("shared by hosts of one address");
+        let deployed = match options.deployment {
+            Deployment::All => None,
+            Deployment::FirstParty => {
+                Some("hosts of the page's own site; the others speak HTTP/1.1")
+            }
+        };
+        let priorities = (!options.priorities).then_some("all requests have the same");
+        let keys = options.ml_kem.then_some("agreed on by ML-KEM too");
+        let scheduler = match options.scheduler {
+            Scheduler::None => None,
+            Scheduler::Chromium => Some("held back as Chromium's schedulers do"),
+        };
+        let hints = options
+            .hints
+            .then_some("at what the document's text does not name");
+        let accelerator = match options.accelerator {
+            Accelerator::Off => None,
+            Accelerator::Cold => Some("just started"),
+            Accelerator::Warm => Some("another client had the page from it"),
+        };
+        let prefetch = (!options.prefetch).then_some("none: fetched when it is asked for");
+        let paper_urls = options.paper_urls.then_some("as in the paper: /HOST/PATH");
+        let always = [
+            ("preset", preset.to_owned()),
+            ("TLS", format!("{}, sessions {tickets}", options.tls)),
+            ("host names", names.to_owned()),
+            ("TCP", tcp),
+            ("initial window", initial_window),
+            (
+                "HTTP/1.1 connections a host",
+                options.http1_connections.to_string(),
+            ),
+            ("streams a session", streams),
+            ("SPDY headers", compression),
+            (
+                "largest DATA frame",
+                format!("{} bytes (SPDY, h2)", options.data_frame_bytes),
+            ),
+        ];
+        let always = always.map(|(name, what)| (name, Some(what)));
+        let unusual = [
+            ("sessions", pooling),
+            ("pushes", pushes),
+            ("protocol spoken by", deployed),
+            ("priorities", priorities),
+            ("requests", scheduler),
+            ("keys", keys),
+            ("hints", hints),
+            ("accelerator", accelerator),
+            ("prefetch", prefetch),
+            ("moved URLs", paper_urls),
+        ];
+        let unusual = unusual.map(|(name, what)| (name, what.map(str::to_owned)));
+        let cache = (options.cache != Cache::Cold).then(|| options.cache.to_string());
+        let backhaul = (!options.backhaul.is_zero())
+            .then(|| format!("{} ms", options.backhaul.as_nanos() as f64 / 1e6));
+        let last = [("cache", cache), ("behind the access link", backhaul)];
+        let notes = always.into_iter().chain(unusual).chain(last);
+        notes
+            .filter_map(|(name, what)| Some((name.to_owned(), what?)))
+            .collect()
+    }
+}

@@ -1,0 +1,22 @@
+//! Opens a page by its name: a shipped one, one of an experiment, or a recording in a file.
+
+use anyhow::Context;
+use spdy_lab::experiment::builtin_experiments;
+use spdy_page::open::{self, ImportOptions, OpenError, OpenedReplica};
+
+use crate::outcome::Usage;
+
+/// Opens a page: `flags` or `portal`, else of a file of that name, else of an experiment. A name that nothing has is a usage error.
+pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<OpenedReplica> {
+    match open::open_with(name, options) {
+        Err(OpenError::NotFound { name, .. }) => {
+            let of_experiment = builtin_experiments::page(&name).map(OpenedReplica::whole);
+            of_experiment.ok_or_else(|| {
+                let shipped = builtin_experiments::PAGES.join(", ");
+                let why = format!("no file of that name, and the shipped ones are {shipped}");
+                Usage(format!("no replica {name:?}: {why}")).into()
+            })
+        }
+        opened => opened.with_context(|| format!("cannot open {name}")),
+    }
+}

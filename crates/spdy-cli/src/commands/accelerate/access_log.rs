@@ -1,0 +1,194 @@
+//! The access log of `spdy accelerate`: a line for each response, when its body has ended.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use http::Method;
+use jiff::Timestamp;
+use serde::Serialize;
+use spdy_net::protocol::Protocol;
+use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
+use spdy_proxy::telemetry::page_reports::PageCounts;
+
+use crate::output::{BAD, BOLD, DIM, Printer, escape};
+
+/// What stands for what could not be read.
+const ABSENT: &str = "-";
+
+/// A line for each answer: on stdout as JSON, or on stderr for people.
+pub(crate) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<AccessLog> {
+    let printer = printer.clone();
+    verbose.then(|| -> AccessLog {
+        Arc::new(move |answered: &AccessLogEntry| {
+            if json {
+                let line = JsonLine::of(answered);
+                if let Err(error) = printer.json(&line) {
+                    tracing::debug!(%error, "nobody reads the log");
+                }
+            } else {
+                printer.note(format_args!("{}", TextLine(answered)));
+            }
+        })
+    })
+}
+
+/// A time of day as RFC 3339 has it, UTC, to the millisecond.
+fn time(at: SystemTime) -> String {
+    let at = Timestamp::try_from(at).unwrap_or_default();
+    format!("{at:.3}")
+}
+
+/// An answer, as a line of text.
+struct TextLine<'a>(&'a AccessLogEntry);
+
+impl fmt::Display for TextLine<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self(answered) = self;
+        let is_error = answered.status.is_client_error() || answered.status.is_server_error();
+        let style = if is_error { BAD } else { BOLD };
+        write!(
+            f,
+            "{DIM}{}{DIM:#} {style}{}{style:#} {} {} {DIM}{}, {} bytes, {:.1} ms{DIM:#}",
+            time(answered.at),
+            answered.status.as_str(),
+            answered.method.as_ref().map_or(ABSENT, Method::as_str),
+            escape(answered.uri.as_deref().unwrap_or(ABSENT)),
+            answered.outcome,
+            answered.bytes,
+            answered.duration.as_secs_f64() * 1e3
+        )?;
+        match answered.page {
+            Some(PageCounts {
+                left_whole: Some(why),
+                ..
+            }) => write!(f, "{DIM}, left as it is: {why}{DIM:#}")?,
+            Some(PageCounts {
+                dry_run: true,
+                moved,
+                left,
+                ..
+            }) => write!(f, "{DIM}, would move {moved} and leave {left}{DIM:#}")?,
+            Some(PageCounts { moved, left, .. }) => {
+                write!(f, "{DIM}, moved {moved} and left {left}{DIM:#}")?;
+            }
+            None => {}
+        }
+        match answered.body_end {
+            BodyEnd::Complete => Ok(()),
+            BodyEnd::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
+            BodyEnd::Shutdown => write!(f, ", {BAD}cut off by the shutdown{BAD:#}"),
+            BodyEnd::UpstreamError => write!(f, ", {BAD}broken off{BAD:#}"),
+        }
+    }
+}
+
+/// An answer, as a line of JSON.
+#[derive(Debug, Serialize)]
+struct JsonLine<'a> {
+    time: String,
+    method: Option<&'a str>,
+    uri: Option<&'a str>,
+    from: Option<IpAddr>,
+    protocol: Option<&'static str>,
+    status: u16,
+    outcome: &'static str,
+    cache_status: Option<&'a str>,
+    trace: Option<String>,
+    head_ms: f64,
+    took_ms: f64,
+    bytes: u64,
+    ended: &'static str,
+    page: Option<PageCounts>,
+}
+
+impl<'a> JsonLine<'a> {
+    fn of(answered: &'a AccessLogEntry) -> Self {
+        Self {
+            time: time(answered.at),
+            method: answered.method.as_ref().map(Method::as_str),
+            uri: answered.uri.as_deref(),
+            from: answered.client,
+            protocol: answered.protocol.map(Protocol::alpn),
+            status: answered.status.as_u16(),
+            outcome: answered.outcome,
+            cache_status: answered.cache_status.as_deref(),
+            trace: answered.trace.map(|trace| trace.to_string()),
+            head_ms: answered.time_to_head.as_secs_f64() * 1e3,
+            took_ms: answered.duration.as_secs_f64() * 1e3,
+            bytes: answered.bytes,
+            ended: answered.body_end.name(),
+            page: answered.page,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use http::StatusCode;
+
+    use super::*;
+
+    fn answered() -> AccessLogEntry {
+        AccessLogEntry {
+            at: SystemTime::UNIX_EPOCH + Duration::from_millis(1_795_345_445_070),
+            method: Some(Method::GET),
+            uri: Some("www.site.test/".to_owned()),
+            client: None,
+            protocol: None,
+            status: StatusCode::OK,
+            outcome: "miss",
+            cache_status: None,
+            trace: None,
+            time_to_head: Duration::from_micros(1_500),
+            duration: Duration::from_micros(2_250),
+            bytes: 1234,
+            body_end: BodyEnd::Complete,
+            page: None,
+        }
+    }
+
+    fn plain(answered: &AccessLogEntry) -> String {
+        anstream::adapter::strip_str(&TextLine(answered).to_string()).to_string()
+    }
+
+    #[test]
+    fn a_log_line_has_time_size_and_outcome() {
+        let mut one = answered();
+        let line = "2026-11-22T11:04:05.070Z 200 GET www.site.test/ miss, 1234 bytes, 2.2 ms";
+        assert_eq!(plain(&one), line);
+        one.body_end = BodyEnd::ClientLeft;
+        assert_eq!(plain(&one), format!("{line}, the client left"));
+        one.page = Some(PageCounts {
+            dry_run: true,
+            left_whole: None,
+            moved: 2,
+            left: 1,
+        });
+        let page = ", would move 2 and leave 1, the client left";
+        assert_eq!(plain(&one), format!("{line}{page}"));
+        let told = serde_json::to_value(JsonLine::of(&one)).expect("it is JSON");
+        assert_eq!(told["time"], "2026-11-22T11:04:05.070Z");
+        assert_eq!(
+            (&told["bytes"], &told["ended"]),
+            (&1234.into(), &"client-left".into())
+        );
+        assert_eq!(
+            (&told["head_ms"], &told["took_ms"]),
+            (&1.5.into(), &2.25.into())
+        );
+        assert_eq!(told["page"]["moved"], 2);
+    }
+
+    #[test]
+    fn unparsed_and_unprintable_fields_are_replaced() {
+        let mut one = answered();
+        one.uri = Some("www.site.test/\u{9b}31mX".to_owned());
+        assert!(plain(&one).contains(r" GET www.site.test/\u{9b}31mX miss"));
+        (one.method, one.uri) = (None, None);
+        assert!(plain(&one).contains(" 200 - - miss"), "{}", plain(&one));
+    }
+}

@@ -1,0 +1,191 @@
+//! `spdy accelerate audit`: what an accelerator would do for a page, and what that would save.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy_lab::accelerator::site::OperatorConfig;
+use spdy_lab::audit::case::{Audit, AuditCase};
+use spdy_lab::options::Accelerator;
+use spdy_lab::options::Cache;
+use spdy_page::replica::Replica;
+use spdy_proxy::config::Config;
+use spdy_proxy::config::learn::LearnConfig;
+use spdy_proxy::config::upstream::UpstreamConfig;
+use spdy_rewrite::rules::config::Config as Rewrite;
+
+use super::page::{LiveArgs, PageSource, page};
+use super::report;
+use crate::args::{ConditionArgs, PageLoadArgs};
+use crate::commands::accelerate::config_source::read_config;
+use crate::commands::accelerate::origins::address_rules::address_rules;
+use crate::commands::accelerate::origins::upstream_needs::UpstreamNeeds;
+use crate::help::examples;
+use crate::outcome::{Outcome, Usage};
+use crate::output::{Printer, WARN};
+
+/// Resources in the report of those that stay.
+const SHOWN_RESOURCES: usize = 20;
+
+/// What `spdy accelerate audit` is asked.
+#[derive(Debug, clap::Args)]
+// What it saves differs by network more than what a change of the page does.
+#[command(mut_arg("networks", |arg| arg.default_value("dsl,3g,lte,fibre")))]
+pub(crate) struct Args {
+    /// The page: a URL, a shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
+    #[arg(value_name = "URL|REPLICA")]
+    page: String,
+
+    /// Judge by this configuration; else by one that lists every host whose listing moves something, and that is printed
+    #[arg(long, value_name = "CONFIG")]
+    config: Option<PathBuf>,
+
+    #[command(flatten)]
+    conditions: ConditionArgs,
+
+    /// Print everything as one JSON object
+    #[arg(long)]
+    json: bool,
+
+    #[command(flatten)]
+    live: LiveArgs,
+
+    #[command(flatten)]
+    choices: PageLoadArgs,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy accelerate audit https://www.example.com/"
+    "spdy accelerate audit portal --network dsl --backhaul 20ms"
+    "spdy accelerate audit page.har --config site.toml --protocol h2"
+    "spdy accelerate audit page.warc.gz --json"
+};
+
+/// The object of `--json`.
+#[derive(Debug, Serialize)]
+struct AuditOutput<'a> {
+    source: PageSource,
+    remarks: &'a [String],
+    #[serde(flatten)]
+    audit: &'a Audit,
+    /// What `[upstream]` must say so that the accelerator reaches the hosts that are moved.
+    upstream: UpstreamNeeds,
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let options = args.choices.options()?;
+    if options.accelerator != Accelerator::Off || options.cache != Cache::Cold {
+        let why = "an audit loads a page without the accelerator and through one that is cold and warm, with an empty cache: \
+                   accelerator and cache are not for it";
+        return Err(Usage(why.to_owned()).into());
+    }
+    let config = args.config.as_deref().map(read_config);
+    let config = config.transpose()?;
+    let networks = args.conditions.networks(printer)?;
+    let page = page(&args.page, &args.live, printer)?;
+    let operator = config
+        .as_ref()
+        .map(|config| operator_config(config, &page.replica))
+        .transpose()?;
+    let upstream = config.as_ref().map(|config| config.upstream.clone());
+    let upstream = upstream.unwrap_or_default();
+    let case = AuditCase {
+        replica: page.replica,
+        runs: args.conditions.runs_over(&networks),
+        networks,
+        protocol: args.conditions.protocol,
+        options,
+        operator,
+        learn: config.map_or_else(LearnConfig::default, |config| config.learn),
+        seed: args.conditions.seed,
+    };
+    let audit = audit(&case, args, printer)?;
+    let needs = needs(&audit, &case.replica, &args.live, &upstream)?;
+    if args.json {
+        printer.json(&AuditOutput {
+            source: page.source,
+            remarks: &page.remarks,
+            audit: &audit,
+            upstream: needs,
+        })?;
+    } else {
+        let text = report::render(&audit, page.source, SHOWN_RESOURCES, &needs);
+        printer.line(text)?;
+    }
+    for failure in &audit.failures {
+        let (load, network, why, more) =
+            (failure.load, &failure.network, &failure.why, failure.more);
+        printer.note(format_args!(
+            "{WARN}not whole{WARN:#}, {load} over {network}: {why} (and {more} more); the times are of what came"
+        ));
+    }
+    Ok(match audit.failures.is_empty() {
+        true => Outcome::Done,
+        false => Outcome::Failed,
+    })
+}
+
+/// What the accelerator needs beside `upstream` to reach the hosts that are moved, and those that are advised.
+fn needs(
+    audit: &Audit,
+    replica: &Replica,
+    live: &LiveArgs,
+    upstream: &UpstreamConfig,
+) -> anyhow::Result<UpstreamNeeds> {
+    let name = |host: &str| host.split(':').next().unwrap_or_default().to_owned();
+    let advised = audit.advice.hosts.iter().map(|it| name(&it.entry.host));
+    let moved = audit.survey.hosts.iter();
+    let moved = moved.filter(|host| host.moved + host.named > 0);
+    let hosts: BTreeSet<String> = advised.chain(moved.map(|host| name(&host.host))).collect();
+    let mut addresses = live.addresses();
+    for exchange in &replica.exchanges {
+        if let (Some(host), Some(address)) = (exchange.url.domain(), exchange.address) {
+            addresses.entry(host.to_owned()).or_insert(address);
+        }
+    }
+    let rules = address_rules(upstream)?;
+    let hosts = hosts.iter().map(String::as_str);
+    Ok(UpstreamNeeds::of_hosts(hosts, &addresses, upstream, &rules))
+}
+
+/// What the configuration says of the site that the page is of.
+fn operator_config(config: &Config, replica: &Replica) -> anyhow::Result<OperatorConfig> {
+    let host = replica.document().url.host_str().unwrap_or_default();
+    let mut sites = config.site.iter();
+    let site = sites.find(|site| site.names.iter().any(|name| name == host));
+    let Some(site) = site else {
+        let names = config.site.iter().flat_map(|site| &site.names);
+        let names: Vec<_> = names.map(String::as_str).collect();
+        let names = names.join(", ");
+        return Err(Usage(format!(
+            "the page is of {host}, and the configuration is for {names}"
+        ))
+        .into());
+    };
+    Ok(OperatorConfig {
+        names: site.names.clone(),
+        // An audit changes no page, and reports what the rules would do.
+        rewrite: Rewrite {
+            dry_run: false,
+            ..site.rewrite.clone()
+        },
+        cache: config.cache.clone(),
+    })
+}
+
+fn audit(case: &AuditCase, args: &Args, printer: &Printer) -> anyhow::Result<Audit> {
+    let mut bar = None;
+    let audit = case.audit(args.choices.threads(), |_, total| {
+        let bar = bar.get_or_insert_with(|| printer.progress(total as u64, "loading"));
+        bar.inc(1);
+        ControlFlow::Continue(())
+    });
+    if let Some(bar) = bar {
+        bar.finish_and_clear();
+    }
+    let audit = audit.map_err(anyhow::Error::msg);
+    let audit = audit.with_context(|| format!("cannot audit {}", args.page))?;
+    Ok(audit.expect("nobody broke it off"))
+}

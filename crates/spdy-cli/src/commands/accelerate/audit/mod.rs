@@ -1,0 +1,10 @@
+//! `spdy accelerate audit`: which resources of a page an accelerator would move, and how much time that saves.
+
+mod command;
+mod crawl;
+mod crawl_budget;
+mod crawl_network;
+mod page;
+mod report;
+
+pub(crate) use command::{Args, EXAMPLES, run};

@@ -1,0 +1,186 @@
+//! The page of an audit: a replica, or a live page as a browser records it, or as it can be fetched without one.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use serde::Serialize;
+use spdy_client::config::Config;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::verify::Trust;
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_page::open::{ImportOptions, OpenedReplica};
+use spdy_page::replica::Replica;
+use spdy_record::error::RecordError;
+use spdy_record::options::Resolve;
+use url::Url;
+
+use super::crawl::{CrawlResult, crawl};
+use super::crawl_budget::Budget;
+use crate::args::open_replica;
+use crate::commands::record::{BrowserArgs, record_once};
+use crate::outcome::Usage;
+use crate::output::{DIM, Printer, WARN, format_count};
+use crate::service::StopSignals;
+
+/// How many resources that could not be fetched are printed one by one on stderr; `--json` has all.
+const MAX_PRINTED_REMARKS: usize = 3;
+
+/// How a live page is had.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Live page")]
+pub(crate) struct LiveArgs {
+    /// Fetch the page, what its text names and what scripts import, as where there is no browser: what else scripts request and frames are then missing
+    ///
+    /// Up to 500 resources, 256 MiB and 120 s. What the page names is fetched from public addresses at ports 80, 443 and the page's own;
+    /// from others only if the page's own host is there, or --resolve names them.
+    #[arg(long, conflicts_with_all = ["browser", "browser_arg"])]
+    no_browser: bool,
+
+    #[command(flatten)]
+    browser: BrowserArgs,
+}
+
+impl LiveArgs {
+    /// Addresses that the command line gives names, without patterns.
+    pub(crate) fn addresses(&self) -> BTreeMap<String, IpAddr> {
+        let all = self.browser.resolve().iter().map(Resolve::parts);
+        let names = all.filter(|(host, ..)| !host.contains('*'));
+        names
+            .map(|(host, _, address)| (host.to_ascii_lowercase(), address))
+            .collect()
+    }
+}
+
+/// Where a page came from.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub(crate) enum PageSource {
+    /// A replica, or a recording of another form.
+    Replica,
+    /// A browser loaded it just now.
+    Browser,
+    /// Its text and what that names were fetched just now.
+    Fetched,
+}
+
+/// A page that is audited.
+pub(crate) struct AuditPage {
+    pub(crate) replica: Replica,
+    pub(crate) source: PageSource,
+    /// What is not as it was, a sentence each.
+    pub(crate) remarks: Vec<String>,
+}
+
+/// The page that `asked` names.
+pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::Result<AuditPage> {
+    let url = Url::parse(asked).ok();
+    let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));
+    let Some(url) = url else {
+        let opened = open_replica(asked, &ImportOptions::default())?;
+        return Ok(from_recording(opened, PageSource::Replica, asked, printer));
+    };
+    if url.domain().is_none() {
+        let host = url.host_str().unwrap_or_default();
+        let why = format!("want a URL with a name, which an accelerator answers for, not {host}");
+        return Err(Usage(why).into());
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(async {
+        if !live.no_browser {
+            let options = live.browser.options();
+            let bar = printer.progress(1, "recording");
+            let mut signals = StopSignals::listen()?;
+            let opened = record_once(&url, &options, &bar, &mut signals).await;
+            bar.finish_and_clear();
+            match opened {
+                Ok(opened) => return Ok(from_recording(opened, PageSource::Browser, asked, printer)),
+                Err(RecordError::NoBrowser { tried }) => printer.note(format_args!(
+                    "{WARN}no browser{WARN:#}: none of {} is in PATH, so what scripts request beside imports, and frames, are missing",
+                    tried.join(", ")
+                )),
+                Err(error) => {
+                    let error = anyhow::Error::new(error);
+                    return Err(error.context(format!("cannot record {url}")));
+                }
+            }
+        }
+        let bar = printer.progress(1, "fetching");
+        let crawled = crawl(&url, client(live)?, Budget::default(), |done, known| {
+            bar.set_length(known as u64);
+            bar.set_position(done as u64);
+        });
+        let crawled = crawled.await;
+        bar.finish_and_clear();
+        let CrawlResult { replica, remarks } = crawled?;
+        for remark in remarks.iter().take(MAX_PRINTED_REMARKS) {
+            printer.note(format_args!("{WARN}{url}{WARN:#}: {remark}"));
+        }
+        if let more @ 1.. = remarks.len().saturating_sub(MAX_PRINTED_REMARKS) {
+            printer.note(format_args!("{WARN}{url}{WARN:#}: and {more} more"));
+        }
+        Ok(AuditPage {
+            replica,
+            source: PageSource::Fetched,
+            remarks,
+        })
+    })
+}
+
+fn from_recording(
+    opened: OpenedReplica,
+    source: PageSource,
+    asked: &str,
+    printer: &Printer,
+) -> AuditPage {
+    let OpenedReplica { replica, notes } = opened;
+    if !notes.skipped.is_empty() {
+        printer.note(format_args!("{WARN}{asked}{WARN:#}: {notes}"));
+    }
+    if !replica.document().body_is_real {
+        printer.note(format_args!(
+            "{WARN}{asked}{WARN:#}: the text of its document was not recorded, so that nothing can be judged that it names"
+        ));
+    } else if notes.filler_bodies > 0 {
+        printer.note(format_args!(
+            "{DIM}{asked}: {} bodies are filler, and what they name is not known{DIM:#}",
+            notes.filler_bodies
+        ));
+    }
+    let mut remarks = notes.remarks;
+    if !replica.failures.is_empty() {
+        let failed = format_count(replica.failures.len() as u64, "request");
+        let remark = format!("{failed} got no answer, and what they were for is not audited");
+        printer.note(format_args!("{WARN}{asked}{WARN:#}: {remark}"));
+        remarks.push(remark);
+    }
+    AuditPage {
+        replica,
+        source,
+        remarks,
+    }
+}
+
+/// The client that fetches in place of a browser.
+fn client(live: &LiveArgs) -> anyhow::Result<Config> {
+    let trust = Trust {
+        insecure: live.browser.insecure(),
+        ..Trust::default()
+    };
+    let mut resolve = Vec::new();
+    for entry in live.browser.resolve() {
+        let (host, port, address) = entry.parts();
+        if host.contains('*') {
+            let why = format!("--resolve {host}: patterns are for browsers; want a name");
+            return Err(Usage(why).into());
+        }
+        resolve.push((host.to_owned(), Some(port), address));
+    }
+    Ok(Config {
+        protocols: vec![Protocol::Http2, Protocol::Http1],
+        tls: Some(ClientTls::new(&trust, &TlsOptions::default())?),
+        resolve,
+        ..Config::default()
+    })
+}

@@ -1,0 +1,345 @@
+//! An audit as text: hosts, what stays and why, what is saved, and the lines that would move more.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use spdy_lab::audit::advice::{Advice, HostAdvice};
+use spdy_lab::audit::case::{Audit, ProxiedLoads};
+use spdy_lab::doctor::describe::short;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::rules::config::Scheme;
+
+use super::page::PageSource;
+use crate::commands::accelerate::origins::upstream_needs::UpstreamNeeds;
+use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, WARN, escape, format_count};
+
+/// A part of a load time that is neither good nor bad.
+const EVEN: f64 = 0.01;
+
+/// All of it, with at most `most` of the resources that stay.
+pub(crate) fn render(
+    audit: &Audit,
+    source: PageSource,
+    most: usize,
+    needs: &UpstreamNeeds,
+) -> String {
+    let resources = &audit.survey.resources;
+    let bytes: u64 = resources.iter().map(|resource| resource.bytes).sum();
+    let how = match source {
+        PageSource::Replica => "as it was recorded",
+        PageSource::Browser => "as a browser loaded it just now",
+        PageSource::Fetched => "as its text names it, without a browser",
+    };
+    let (asked, hosts) = audit.survey.hosts_contacted();
+    let mut text = format!(
+        "{BOLD}{}{BOLD:#}, {how}: {} of {}, {:.1} kB\n",
+        escape(&audit.page),
+        format_count(resources.len() as u64, "resource"),
+        format_count(hosts as u64, "host"),
+        kilobytes(bytes),
+    );
+    let count = |becomes| {
+        let is_so = resources.iter().filter(|it| it.becomes == becomes);
+        is_so.count()
+    };
+    let by = match audit.is_configured {
+        true => "By this configuration:",
+        false => "By the lines at the end:",
+    };
+    let (moved, named) = (count("moved"), count("named"));
+    let to_names = match named {
+        0 => String::new(),
+        named => format!(" ({named} to a name of their host's)"),
+    };
+    let _ = write!(
+        text,
+        "{by} {} moved{to_names}, {} left, {} of the site's own; a client then asks {asked} of {}.\n\n{}\n",
+        moved + named,
+        count("left"),
+        count("own"),
+        format_count(hosts as u64, "host"),
+        hosts_table(audit),
+    );
+    if let Some(table) = reasons(audit) {
+        let _ = write!(text, "\n{table}\n\n{}", left(audit, most));
+    }
+    let _ = write!(text, "\n{}\n", savings(audit));
+    let _ = writeln!(text, "{DIM}{}{DIM:#}", notes(audit));
+    text.push_str(&advice(audit));
+    text.push_str(&upstream(needs));
+    text.truncate(text.trim_end().len());
+    text
+}
+
+fn kilobytes(bytes: u64) -> f64 {
+    bytes as f64 / 1e3
+}
+
+fn hosts_table(audit: &Audit) -> Table {
+    let mut table = Table::new([
+        Cell::word("host"),
+        Cell::number("resources"),
+        Cell::number("kB"),
+        Cell::number("move"),
+        Cell::number("stay"),
+        Cell::number("kept"),
+        Cell::word(""),
+    ]);
+    for host in &audit.survey.hosts {
+        let some = |count: usize| match count {
+            0 => Cell::number("–").styled(DIM),
+            count => Cell::number(count),
+        };
+        let what = match (host.is_own, host.is_of_site) {
+            (true, _) => "the site's own",
+            (false, true) => "of the same site",
+            (false, false) if host.named > 0 => "to its name",
+            (false, false) => "",
+        };
+        let left = some(host.left);
+        table.row([
+            Cell::word(&host.host).styled(BOLD),
+            Cell::number(host.resources),
+            Cell::number(format_args!("{:.1}", kilobytes(host.bytes))),
+            some(host.moved + host.named),
+            if host.left > 0 {
+                left.styled(WARN)
+            } else {
+                left
+            },
+            some(host.kept),
+            Cell::word(what).styled(DIM),
+        ]);
+    }
+    table
+}
+
+/// Why what stays stays; `None` if nothing does.
+fn reasons(audit: &Audit) -> Option<Table> {
+    let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for resource in &audit.survey.resources {
+        if let (Some(reason), Some(why)) = (resource.reason, &resource.why) {
+            // What differs by host stands with the resource.
+            let told = reasons.keys().find(|(name, _)| *name == reason);
+            let key = told.copied().unwrap_or((reason, why.as_str()));
+            *reasons.entry(key).or_default() += 1;
+        }
+    }
+    let mut table = Table::new([
+        Cell::number("stay"),
+        Cell::word("reason"),
+        Cell::word("which is, for the first"),
+    ]);
+    let mut reasons: Vec<_> = reasons.into_iter().collect();
+    reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
+    for ((reason, why), count) in &reasons {
+        table.row([
+            Cell::number(count),
+            Cell::word(reason).styled(BOLD),
+            Cell::word(why),
+        ]);
+    }
+    (!reasons.is_empty()).then_some(table)
+}
+
+/// What stays, the largest first.
+fn left(audit: &Audit, most: usize) -> String {
+    let resources = audit.survey.resources.iter();
+    let mut left: Vec<_> = resources.filter(|it| it.becomes == "left").collect();
+    left.sort_by_key(|resource| std::cmp::Reverse(resource.bytes));
+    let mut table = Table::new([
+        Cell::number("kB"),
+        Cell::word("kind"),
+        Cell::word("stays because"),
+        Cell::word("resource"),
+    ]);
+    for resource in left.iter().take(most) {
+        table.row([
+            Cell::number(format_args!("{:.1}", kilobytes(resource.bytes))),
+            Cell::word(resource.kind.name()),
+            Cell::word(resource.reason.unwrap_or_default()),
+            Cell::word(short(&resource.url)),
+        ]);
+    }
+    let more = match left.len().saturating_sub(most) {
+        0 => String::new(),
+        more => format!("{DIM}and {more} more{DIM:#}\n"),
+    };
+    format!("{table}\n{more}")
+}
+
+fn savings(audit: &Audit) -> Table {
+    let has_advice = audit.savings.iter().any(|saving| saving.advised.is_some());
+    let through = |name: &'static str| {
+        [
+            Cell::number(name),
+            Cell::number("saves ms"),
+            Cell::number("of load"),
+        ]
+    };
+    let head = [
+        Cell::word("load over"),
+        Cell::number("direct ms"),
+        Cell::number("connections"),
+    ];
+    let head = head.into_iter().chain(through("cold ms"));
+    let head = head.chain(through("warm ms"));
+    let head = head.chain([Cell::number("connections")]);
+    let advised = through("as advised ms").into_iter().filter(|_| has_advice);
+    let mut table = Table::new(head.chain(advised));
+    for saving in &audit.savings {
+        let row = [
+            Cell::word(&saving.network),
+            ms(saving.direct.load_ms),
+            Cell::number(saving.direct.connections),
+        ];
+        let row = row.into_iter().chain(cells(&saving.cold));
+        let row = row.chain(cells(&saving.warm));
+        let row = row.chain([Cell::number(saving.warm.times.connections)]);
+        table.row(row.chain(saving.advised.iter().flat_map(cells)));
+    }
+    table
+}
+
+fn ms(ms: f64) -> Cell {
+    Cell::number(format_args!("{ms:.0}"))
+}
+
+fn cells(through: &ProxiedLoads) -> [Cell; 3] {
+    let style = match through.saved_part {
+        part if part > EVEN => GOOD,
+        part if part < -EVEN => BAD,
+        _ => DIM,
+    };
+    // No minus before a nothing.
+    let saved = through.saved_load_ms.round() + 0.0;
+    let part = (through.saved_part * 100.0).round() + 0.0;
+    [
+        ms(through.times.load_ms),
+        Cell::number(saved).styled(style),
+        Cell::number(format_args!("{part} %")).styled(style),
+    ]
+}
+
+fn notes(audit: &Audit) -> String {
+    let runs = match audit.runs {
+        1 => "one load each",
+        _ => "medians",
+    };
+    let advised = match audit.savings.iter().any(|saving| saving.advised.is_some()) {
+        true => " As advised: warm, with the lines at the end.",
+        false => "",
+    };
+    format!(
+        "By {} in virtual time, {runs}. Cold: the accelerator was just started. Warm: another client had the page from it before. \
+         Kept: answers that everyone may have for a while.{advised}",
+        audit.protocol
+    )
+}
+
+/// What would move more, as lines of a configuration.
+fn advice(audit: &Audit) -> String {
+    let Advice { own_hosts, hosts } = &audit.advice;
+    let mut text = String::new();
+    if !own_hosts.is_empty() {
+        let names: Vec<_> = own_hosts.iter().map(|name| escape(name)).collect();
+        let (are, them) = match own_hosts.len() {
+            1 => ("is", "it"),
+            _ => ("are", "them"),
+        };
+        let _ = write!(
+            text,
+            "\n{BOLD}First of all:{BOLD:#} {} {are} of the same site. On its address and certificate, and under own_hosts, nothing of {them} \
+             need be moved: the session is shared as it is.\n",
+            names.join(", ")
+        );
+    }
+    if hosts.is_empty() {
+        let resources = &audit.survey.resources;
+        let is_lacking = resources.iter().any(|it| it.reason == Some("not-recorded"));
+        text.push_str(match is_lacking {
+            true => "\nAs far as texts were recorded, no listing of hosts would move more.\n",
+            false => "\nNo listing of hosts would move more.\n",
+        });
+        return text;
+    }
+    let what = match audit.is_configured {
+        true => "These lines under the site would move more:",
+        false => "These lines under the site move it:",
+    };
+    let _ = write!(text, "\n{what}\n\n");
+    for advised in hosts {
+        let _ = writeln!(text, "{}", entry(advised));
+    }
+    if hosts
+        .iter()
+        .any(|it| it.entry.kinds.contains(&Kind::Script))
+    {
+        let _ = writeln!(
+            text,
+            "{DIM}A script is moved with all that the site's own may do, which it could before: but whatever else its host has, could \
+             then be loaded as the site's own. List scripts of hosts that are trusted with that.{DIM:#}"
+        );
+    }
+    text
+}
+
+/// The lines of `[upstream]` that are needed to reach the hosts.
+fn upstream(needs: &UpstreamNeeds) -> String {
+    if needs.is_empty() {
+        return String::new();
+    }
+    let mut text = format!(
+        "\n{BOLD}Not public:{BOLD:#} the accelerator reaches these hosts only with lines such as these, once in the configuration (a name \
+         that its resolver knows needs no address here):\n\n"
+    );
+    text.push_str(&needs.toml());
+    text
+}
+
+/// An entry of the list of hosts, in TOML.
+fn entry(advised: &HostAdvice) -> String {
+    let HostAdvice {
+        entry,
+        replaces,
+        resources,
+        bytes,
+    } = advised;
+    let kinds: Vec<_> = entry
+        .kinds
+        .iter()
+        .map(|kind| format!("{:?}", kind.name()))
+        .collect();
+    let instead = match replaces {
+        true => ", in place of the entry that is there",
+        false => "",
+    };
+    let mut text = format!(
+        "[[site.rewrite.hosts]]          {DIM}# {}, {:.1} kB{instead}{DIM:#}\nhost = {:?}\n",
+        format_count(*resources as u64, "resource"),
+        kilobytes(*bytes),
+        entry.host
+    );
+    if entry.scheme != Scheme::default() {
+        let _ = writeln!(text, "scheme = {:?}", entry.scheme.name());
+    }
+    if entry.path != "/" {
+        let _ = writeln!(text, "path = {:?}", entry.path);
+    }
+    if !entry.except.is_empty() {
+        let _ = writeln!(text, "except = {:?}", entry.except);
+    }
+    let _ = writeln!(text, "kinds = [{}]", kinds.join(", "));
+    let flags = [
+        ("shared", entry.shared),
+        ("accept_language", entry.accept_language),
+        ("user_agent", entry.user_agent),
+    ];
+    for (name, _) in flags.iter().filter(|(_, is_so)| *is_so) {
+        let _ = writeln!(text, "{name} = true");
+    }
+    if let Some(whole) = entry.whole {
+        let _ = writeln!(text, "whole = {whole}");
+    }
+    text
+}

@@ -1,0 +1,108 @@
+//! What `spdy accelerate --check` prints: the sites, and the aliases of other hosts in the operator's zone: which alias is for which
+//! host, and what is needed before browsers use them over the site's session.
+
+use serde::Serialize;
+use spdy_net::tls::certificates::Identity;
+use spdy_proxy::config::Config;
+use spdy_proxy::sites::alias_dns_records;
+use spdy_proxy::sites::site_table::Sites;
+
+use super::certificates::certificate_files::CertificateFiles;
+use crate::output::{BAD, BOLD, DIM, Printer};
+
+/// A name, and what it stands for.
+#[derive(Debug, Serialize)]
+struct HostNameStatus {
+    /// Label and zone.
+    name: String,
+    /// The origin that is served under it.
+    stands_for: String,
+    /// The site whose pages it is for.
+    site: String,
+    /// DNS answers for it here.
+    is_answered_here: bool,
+    /// The certificate has it; nothing where certificates are made or ordered, for they have all names.
+    is_certified: Option<bool>,
+}
+
+/// The line of `--check --json`.
+#[derive(Debug, Serialize)]
+struct CheckOutput<'a> {
+    sites: Vec<&'a str>,
+    names: Vec<HostNameStatus>,
+}
+
+/// Prints that the configuration is valid, and the aliases of other hosts. `certificates` are those from files.
+pub(crate) fn print(
+    is_json: bool,
+    config: &Config,
+    (sites, certificates): (&Sites, &CertificateFiles),
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let own: Vec<_> = sites.names().collect();
+    let names = host_names(config, sites, certificates)?;
+    printer.note(format_args!("good: {}", own.join(", ")));
+    for name in &names {
+        warn(name, printer);
+    }
+    if is_json {
+        return printer.json(&CheckOutput { sites: own, names });
+    }
+    for told in &names {
+        printer.line(format_args!(
+            "{BOLD}{}{BOLD:#} {DIM}stands for{DIM:#} {}",
+            told.name, told.stands_for
+        ))?;
+    }
+    Ok(())
+}
+
+fn host_names(
+    config: &Config,
+    sites: &Sites,
+    certificates: &CertificateFiles,
+) -> anyhow::Result<Vec<HostNameStatus>> {
+    let elsewhere = alias_dns_records::external_aliases(config, sites);
+    let mut all = Vec::new();
+    for site in sites.all() {
+        let identity = certificate_for(&site.name, certificates)?;
+        for named in site.rules.aliases() {
+            let is_certified = identity.map(|identity| identity.covers(named.name()));
+            all.push(HostNameStatus {
+                name: named.name().to_owned(),
+                stands_for: named.original_origin(),
+                site: site.name.clone(),
+                is_answered_here: !elsewhere.iter().any(|(name, _)| name == named.name()),
+                is_certified: is_certified.transpose()?,
+            });
+        }
+    }
+    Ok(all)
+}
+
+/// The certificate that is shown for `site`: the first that is for it, else the first of all.
+fn certificate_for<'c>(
+    site: &str,
+    certificates: &'c CertificateFiles,
+) -> anyhow::Result<Option<&'c Identity>> {
+    for pair in certificates.pairs() {
+        if pair.identity.covers(site)? {
+            return Ok(Some(&pair.identity));
+        }
+    }
+    Ok(certificates.pairs().first().map(|pair| &pair.identity))
+}
+
+fn warn(told: &HostNameStatus, printer: &Printer) {
+    let (name, site) = (&told.name, &told.site);
+    if !told.is_answered_here {
+        printer.note(format_args!(
+            "{BAD}{name}{BAD:#} is in no zone of [dns], or its site is not: enter it where it is, with the addresses of {site}"
+        ));
+    }
+    if told.is_certified == Some(false) {
+        printer.note(format_args!(
+            "{BAD}{name}{BAD:#} is not in the certificate: browsers refuse it, and would open a session of its own if another had it"
+        ));
+    }
+}

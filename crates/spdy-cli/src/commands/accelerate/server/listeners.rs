@@ -1,0 +1,178 @@
+//! Opens the listeners of `spdy accelerate`, and announces their addresses.
+//!
+//! ```text
+//!  TCP for clients ─▶ TCP for the operator ─▶ UDP for HTTP/3 ─▶ UDP and TCP for names ─▶ HTTP/3 listens
+//!  each of their listeners                    at listeners with TLS                      with certificates at hand, and not before
+//!                                                                                        a predecessor has left its datagrams
+//! ```
+//!
+//! Inherited sockets are used, the rest is bound.
+
+use std::net::SocketAddr;
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy::runtime::SharedRuntime;
+use spdy_dns::serve::{DnsServer, ServeLimits};
+use spdy_dns::zones::SharedZones;
+use spdy_net::limit::LimitHits;
+use spdy_net::listen::Listener;
+use spdy_net::listen::sockets::Sockets;
+use spdy_net::protocol::Protocol;
+use spdy_proxy::config::Config;
+
+use crate::output::{BAD, BOLD, DIM, Printer};
+use crate::service::listen::{self, BoundListener, ListenerInfo};
+
+/// All listeners of the program.
+pub(crate) struct Listeners {
+    /// For clients; each with TLS has a socket of UDP as well where HTTP/3 is spoken.
+    pub(crate) clients: Vec<BoundListener>,
+    pub(crate) operator: Option<Listener>,
+    pub(crate) names: Option<DnsServer>,
+}
+
+/// The line of `--json`.
+#[derive(Debug, Serialize)]
+struct Ready<'a> {
+    listening: &'a [&'a ListenerInfo],
+    admin: Option<SocketAddr>,
+    dns: &'a [SocketAddr],
+    protocols: Vec<&'static str>,
+    sites: &'a [String],
+}
+
+impl Listeners {
+    /// Opens all listeners of `config`, from `sockets` where they have them. No connection is accepted yet. `hits` counts DNS clients that
+    /// reach a limit.
+    pub(crate) fn open(
+        config: &Config,
+        protocols: &[Protocol],
+        zones: &SharedZones,
+        sockets: &mut Sockets,
+        hits: &LimitHits,
+        runtime: &SharedRuntime,
+    ) -> anyhow::Result<Self> {
+        let mut clients = clients(config, sockets)?;
+        let operator = config.admin.as_ref();
+        let operator = operator
+            .map(|admin| listen::bind_or_take(admin.address, sockets))
+            .transpose()?;
+        if protocols.contains(&Protocol::Http3) && !config.listen.tls().is_empty() {
+            listen::bind_udp(&mut clients, sockets)?;
+        }
+        let names = names(config, zones, sockets, runtime)?;
+        Ok(Self {
+            clients,
+            operator,
+            names: names.map(|names| names.with_limit_hits(hits)),
+        })
+    }
+
+    /// Where all of them are.
+    pub(crate) fn addresses(&self) -> Vec<SocketAddr> {
+        let clients = self.clients.iter().map(|bound| bound.info.address);
+        let operator = self.operator.as_ref().map(Listener::address);
+        let names = self.names.iter().flat_map(DnsServer::addresses);
+        clients.chain(operator).chain(names).collect()
+    }
+
+    /// Says where clients come in by which of `protocols`, and for which `sites`.
+    pub(crate) fn announce(
+        &self,
+        protocols: &[Protocol],
+        sites: &[String],
+        json: bool,
+        printer: &Printer,
+    ) -> anyhow::Result<()> {
+        let listening: Vec<&ListenerInfo> = self.clients.iter().map(|bound| &bound.info).collect();
+        for one in &listening {
+            announce_clients(one, protocols, printer);
+        }
+        printer.note(format_args!("accelerating {}", sites.join(", ")));
+        let dns = self.names.as_ref().map(DnsServer::addresses);
+        let dns = dns.unwrap_or_default();
+        for address in &dns {
+            printer.note(format_args!(
+                "answering for names on {BOLD}{address}{BOLD:#}"
+            ));
+        }
+        let admin = self.operator.as_ref().map(Listener::address);
+        if let Some(address) = admin {
+            printer.note(format_args!(
+                "{DIM}the operator's door is http://{address}/{DIM:#}"
+            ));
+        }
+        if json {
+            printer.json(&Ready {
+                listening: &listening,
+                admin,
+                dns: &dns,
+                protocols: protocols.iter().map(|protocol| protocol.alpn()).collect(),
+                sites,
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// The TCP listeners for clients.
+fn clients(config: &Config, sockets: &mut Sockets) -> anyhow::Result<Vec<BoundListener>> {
+    let wanted = [(config.listen.tls(), true), (&config.listen.plain, false)];
+    let mut listeners = Vec::new();
+    for (addresses, tls) in wanted {
+        for &address in addresses {
+            let listener = listen::bind_or_take(address, sockets)?;
+            listeners.push(BoundListener {
+                info: ListenerInfo {
+                    address: listener.address(),
+                    tls,
+                    quic: false,
+                    host: None,
+                },
+                tcp: Some(listener),
+                quic: None,
+                pending_quic_socket: None,
+            });
+        }
+    }
+    Ok(listeners)
+}
+
+/// The DNS server for `zones`, if configured.
+fn names(
+    config: &Config,
+    zones: &SharedZones,
+    sockets: &mut Sockets,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<Option<DnsServer>> {
+    let addresses = &config.dns.listen[..];
+    if addresses.is_empty() {
+        return Ok(None);
+    }
+    let (limits, runtime) = (ServeLimits::default(), runtime.clone());
+    let server = DnsServer::bind_or_inherit(addresses, sockets, zones.clone(), limits, runtime);
+    let server = server.with_context(|| format!("cannot answer for names at {addresses:?}"))?;
+    Ok(Some(server))
+}
+
+/// Closes inherited sockets that the configuration does not use, and prints a note for each.
+pub(crate) fn close_unused(sockets: &mut Sockets, printer: &Printer) {
+    for address in sockets.close_unused() {
+        printer.note(format_args!(
+            "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
+        ));
+    }
+}
+
+fn announce_clients(one: &ListenerInfo, protocols: &[Protocol], printer: &Printer) {
+    let scheme = if one.tls { "https" } else { "http" };
+    let here = protocols.iter();
+    let here = here.filter(|protocol| one.quic || !protocol.is_over_quic());
+    let here: Vec<_> = here.map(|protocol| protocol.alpn()).collect();
+    printer.note(format_args!(
+        "listening on {BOLD}{scheme}://{}/{BOLD:#} {DIM}({}){DIM:#}",
+        one.address,
+        here.join(", ")
+    ));
+}

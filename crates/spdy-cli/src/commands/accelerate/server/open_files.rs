@@ -1,0 +1,50 @@
+//! Raises the limit of open files of `spdy accelerate`, with a note if the system allows too few.
+//!
+//! A shell's soft limit is 1024 on most systems, for the sake of programs that use select(2); the hard one is what is meant.
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
+use crate::output::{BAD, Printer};
+
+/// Beside what clients have open: listeners, connections to origins, what the disk of the cache reads and writes.
+const RESERVED_FILES: u64 = 512;
+
+/// Raises the soft limit to the hard one. Prints a note if `connections`, of which `sockets` may be WebSockets, need more.
+pub(crate) fn raise_limit(connections: u32, sockets: usize, printer: &Printer) {
+    let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
+    let raised = Rlimit {
+        current: maximum,
+        maximum,
+    };
+    let limit = match setrlimit(Resource::Nofile, raised) {
+        Ok(()) => maximum,
+        Err(error) => {
+            tracing::debug!(%error, "the soft limit of open files stays");
+            current
+        }
+    };
+    let wanted = wanted(connections, sockets);
+    if let Some(limit) = limit.filter(|limit| *limit < wanted) {
+        printer.note(format_args!(
+            "{BAD}no more than {limit} files may be open{BAD:#}: {connections} connections and {sockets} WebSockets to origins want {wanted}; \
+             raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower `max_connections` of `[limits]`"
+        ));
+    }
+}
+
+/// A file for each connection of a client, and one more for each WebSocket to an origin.
+fn wanted(connections: u32, sockets: usize) -> u64 {
+    let sockets = u64::try_from(sockets).unwrap_or(u64::MAX);
+    sockets.min(connections.into()) + u64::from(connections) + RESERVED_FILES
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_websocket_is_two_files_and_there_are_no_more_than_connections() {
+        assert_eq!(wanted(16_384, 4_096), 16_384 + 4_096 + RESERVED_FILES);
+        assert_eq!(wanted(100, 4_096), 200 + RESERVED_FILES);
+    }
+}

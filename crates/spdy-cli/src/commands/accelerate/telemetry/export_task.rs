@@ -1,0 +1,129 @@
+//! Exports queued spans, a batch at a time. A failing collector costs only spans.
+
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use bytes::Bytes;
+use spdy::runtime::SharedRuntime;
+use spdy_net::latch::Latch;
+use tokio::time::Instant;
+
+use super::otlp::{self, WallClockAnchor};
+use super::otlp_client::{ExportError, OtlpClient};
+use super::queue::{Counts, Queue};
+use crate::output::{BAD, DIM, Printer};
+
+/// How long the first span of a batch waits for others.
+const DELAY: Duration = Duration::from_secs(1);
+/// Before a batch is sent again, the first time; then twice as long each time.
+const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// At most, whatever the collector wants.
+const LAST_RETRY: Duration = Duration::from_secs(15);
+/// How long a batch is sent again, before it is given up for the next.
+const RETRY_FOR: Duration = Duration::from_secs(60);
+
+/// The task that sends spans.
+#[derive(Debug)]
+pub(super) struct ExportTask {
+    pub(super) queue: Arc<Queue>,
+    pub(super) collector: Arc<OtlpClient>,
+    pub(super) resource: Vec<(String, String)>,
+    pub(super) runtime: SharedRuntime,
+    pub(super) stop: Latch,
+    pub(super) printer: Printer,
+    /// The collector took nothing the last time.
+    pub(super) is_collector_down: bool,
+}
+
+impl ExportTask {
+    /// Sends until the stop, and then once more what is queued.
+    pub(super) async fn run(mut self) {
+        while !self.stop.is_set() {
+            tokio::select! {
+                () = self.queue.wait_for_any() => {}
+                () = self.stop.wait() => {}
+            }
+            tokio::select! {
+                () = tokio::time::sleep(DELAY) => {}
+                () = self.queue.wait_for_batch() => {}
+                () = self.stop.wait() => {}
+            }
+            self.send_next().await;
+        }
+        while self.queue.len() > 0 {
+            self.send_next().await;
+        }
+        self.collector.close().await;
+    }
+
+    async fn send_next(&mut self) {
+        let spans = self.queue.next();
+        if spans.is_empty() {
+            return;
+        }
+        let hour = WallClockAnchor {
+            at: self.runtime.now(),
+            was: SystemTime::now(),
+        };
+        let message = otlp::request(&self.resource, &spans, hour);
+        let len = spans.len();
+        drop(spans);
+        let counts = &self.queue.clone().counts;
+        match self.deliver(message).await {
+            Ok((rejected, why)) => {
+                let rejected = rejected.min(len);
+                Counts::add(&counts.sent, len - rejected);
+                Counts::add(&counts.refused, rejected);
+                if rejected > 0 {
+                    tracing::debug!(rejected, why, "the collector does not want all spans");
+                }
+            }
+            Err(failure) if failure.is_transient() => Counts::add(&counts.unsent, len),
+            Err(_) => Counts::add(&counts.refused, len),
+        }
+    }
+
+    /// Sends `message`, and again while that may help.
+    async fn deliver(&mut self, message: Bytes) -> Result<(usize, String), ExportError> {
+        let until = Instant::now() + RETRY_FOR;
+        let mut rest = FIRST_RETRY;
+        loop {
+            let failure = match self.collector.send(message.clone()).await {
+                Ok(answer) => {
+                    self.note_recovered();
+                    return Ok(answer);
+                }
+                Err(failure) => failure,
+            };
+            self.warn_down(&failure);
+            let wanted = failure.retry_after().unwrap_or_default();
+            let pause = rest.max(wanted).min(LAST_RETRY);
+            rest = (rest * 2).min(LAST_RETRY);
+            if !failure.is_transient() || self.stop.is_set() || Instant::now() + pause > until {
+                return Err(failure);
+            }
+            tokio::select! {
+                () = tokio::time::sleep(pause) => {}
+                () = self.stop.wait() => {}
+            }
+        }
+    }
+
+    fn warn_down(&mut self, failure: &ExportError) {
+        if !std::mem::replace(&mut self.is_collector_down, true) {
+            let uri = self.collector.uri();
+            self.printer.note(format_args!(
+                "{BAD}the collector at {uri} takes no spans{BAD:#}: {failure}"
+            ));
+        }
+    }
+
+    fn note_recovered(&mut self) {
+        if std::mem::take(&mut self.is_collector_down) {
+            let uri = self.collector.uri();
+            self.printer.note(format_args!(
+                "{DIM}the collector at {uri} takes spans again{DIM:#}"
+            ));
+        }
+    }
+}

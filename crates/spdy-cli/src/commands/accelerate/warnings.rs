@@ -1,0 +1,74 @@
+//! Warnings about a configuration that is valid but may be a mistake.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use spdy_proxy::config::Config;
+use spdy_proxy::sites::site_table::Sites;
+
+use super::origins::address_rules::address_rules;
+use super::origins::upstream_needs::UpstreamNeeds;
+use crate::output::{BAD, Printer, WARN};
+
+/// Warns of settings that may be mistakes.
+pub(crate) fn warn_sites(sites: &Sites, printer: &Printer) {
+    for site in sites.possible_loops() {
+        printer.note(format_args!(
+            "{BAD}site {site}{BAD:#}: its origin has a name that is answered for here, and no address: where that name leads back \
+             here, every request ends with 508; say `address`"
+        ));
+    }
+    for site in sites.all() {
+        for host in site.rules.unmarked_public_cdns() {
+            printer.note(format_args!(
+                "{BAD}site {}{BAD:#}: {host} has anybody's scripts for everybody, and all of them are moved: a page whose policy has \
+                 'self' lets any of them run; say `shared = true`, or the `path` of what the site needs",
+                site.name
+            ));
+        }
+    }
+}
+
+/// Adds a note for each listed host that the accelerator cannot reach with this configuration.
+///
+/// # Errors
+///
+/// `[upstream]` has something that is no range.
+pub(crate) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyhow::Result<()> {
+    let hosts = config.site.iter().flat_map(|site| &site.rewrite.hosts);
+    let hosts = hosts.map(|entry| entry.host.split(':').next().unwrap_or_default());
+    let hosts: BTreeSet<&str> = hosts.filter(|host| !host.contains('*')).collect();
+    let rules = address_rules(&config.upstream)?;
+    let needs = UpstreamNeeds::of_hosts(hosts, &BTreeMap::new(), &config.upstream, &rules);
+    for host in &needs.allow_hosts {
+        printer.note(format_args!(
+            "{WARN}{host}{WARN:#} is no public name, and is not fetched from: add it to `upstream.allow_hosts`"
+        ));
+    }
+    for address in &needs.allow_addresses {
+        printer.note(format_args!(
+            "{WARN}{address}{WARN:#} of `upstream.resolve` is not public, and is not connected to: add it to `upstream.allow_addresses`"
+        ));
+    }
+    // Resolvers that are configured may know names that the public DNS does not have.
+    for host in needs
+        .resolve
+        .keys()
+        .filter(|_| config.dns.servers.is_empty())
+    {
+        printer.note(format_args!(
+            "{WARN}{host}{WARN:#} is in no public DNS: unless this machine's resolver knows it, give its address in `upstream.resolve`"
+        ));
+    }
+    Ok(())
+}
+
+/// Warns of an admin listener that other machines can reach.
+pub(crate) fn warn_admin_address(config: &Config, printer: &Printer) {
+    let admin = config.admin.as_ref().map(|admin| admin.address);
+    if let Some(address) = admin.filter(|address| !address.ip().to_canonical().is_loopback()) {
+        printer.note(format_args!(
+            "{BAD}admin.address {address} is not on loopback{BAD:#}: the door speaks plain HTTP, so whoever reaches it has the metrics, and \
+             whoever is on the way has the token"
+        ));
+    }
+}

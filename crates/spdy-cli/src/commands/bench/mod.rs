@@ -1,0 +1,7 @@
+//! `spdy bench`: loads a server, and reports rates, latencies and CPU time.
+
+mod command;
+mod progress;
+mod report;
+
+pub(crate) use command::{Args, EXAMPLES, run};

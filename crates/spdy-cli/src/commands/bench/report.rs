@@ -1,0 +1,330 @@
+//! The result of `spdy bench`, as a page or as JSON.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_load::plan::Plan;
+use spdy_load::report::{LatencyHistogram, Report};
+
+use crate::output::{BAD, BOLD, DIM, Printer, escape};
+
+/// Percentiles that are printed.
+const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
+
+/// A run as JSON: numbers in the units of their names.
+#[derive(Debug, Serialize)]
+struct Summary<'a> {
+    protocol: &'static str,
+    tls: bool,
+    sessions: usize,
+    streams: usize,
+    rate: Option<f64>,
+    seconds: f64,
+    stopped: bool,
+    right: bool,
+    requests: u64,
+    requests_per_second: f64,
+    statuses: &'a BTreeMap<u16, u64>,
+    wrong_status: u64,
+    wrong_length: u64,
+    errors: BTreeMap<&'static str, Error<'a>>,
+    resent: u64,
+    reconnects: u64,
+    unfinished: u64,
+    bytes: Bytes,
+    latency_ms: LatencySummary,
+    set_up_ms: LatencySummary,
+    server: Option<Server>,
+    own_cpu_seconds: Option<f64>,
+}
+
+#[derive(Debug, Serialize)]
+struct Error<'a> {
+    count: u64,
+    first: &'a str,
+}
+
+#[derive(Debug, Serialize)]
+struct Bytes {
+    bodies: u64,
+    sent: u64,
+    received: u64,
+    sent_headers: u64,
+    received_headers: u64,
+    received_per_second: f64,
+}
+
+#[derive(Debug, Serialize)]
+struct LatencySummary {
+    mean: f64,
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    #[serde(rename = "p99.9")]
+    p999: f64,
+    max: f64,
+}
+
+impl LatencySummary {
+    fn of(times: &LatencyHistogram) -> Self {
+        let [p50, p90, p99, p999] = QUANTILES.map(|(_, quantile)| ms(times.at(quantile)));
+        Self {
+            mean: ms(times.mean()),
+            p50,
+            p90,
+            p99,
+            p999,
+            max: ms(times.max()),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Server {
+    processes: usize,
+    cpu_seconds: f64,
+    cpu_seconds_per_100000: Option<f64>,
+    resident_bytes: u64,
+    peak_bytes: u64,
+}
+
+fn ms(time: Duration) -> f64 {
+    (time.as_secs_f64() * 1e6).round() / 1e3
+}
+
+/// Prints the result.
+pub(crate) fn print_report(
+    report: &Report,
+    plan: &Plan,
+    json: bool,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    match json {
+        true => printer.json(&of(report, plan)),
+        false => page(report, plan, printer),
+    }
+}
+
+fn of<'a>(report: &'a Report, plan: &Plan) -> Summary<'a> {
+    let error = |faults: &'a spdy_load::report::Faults| Error {
+        count: faults.count,
+        first: &faults.first,
+    };
+    Summary {
+        protocol: report.protocol.alpn(),
+        tls: plan.target.is_secure(),
+        sessions: report.sessions,
+        streams: report.streams,
+        rate: plan.rate,
+        seconds: report.elapsed.as_secs_f64(),
+        stopped: report.stopped,
+        right: report.is_right(),
+        requests: report.answered,
+        requests_per_second: report.per_second(report.answered),
+        statuses: &report.statuses,
+        wrong_status: report.wrong_status,
+        wrong_length: report.wrong_length,
+        errors: report
+            .faults
+            .iter()
+            .map(|(kind, faults)| (kind.name(), error(faults)))
+            .collect(),
+        resent: report.resent,
+        reconnects: report.reconnects,
+        unfinished: report.unfinished,
+        bytes: Bytes {
+            bodies: report.body_bytes,
+            sent: report.sent_bytes,
+            received: report.received_bytes,
+            sent_headers: report.sent_header_bytes,
+            received_headers: report.received_header_bytes,
+            received_per_second: report.per_second(report.received_bytes),
+        },
+        latency_ms: LatencySummary::of(&report.latency),
+        set_up_ms: LatencySummary::of(&report.set_up),
+        server: report.usage.map(|usage| Server {
+            processes: usage.last.processes,
+            cpu_seconds: usage.cpu.as_secs_f64(),
+            cpu_seconds_per_100000: report.per_100_000(usage.cpu),
+            resident_bytes: usage.last.resident_bytes,
+            peak_bytes: usage.last.peak_bytes,
+        }),
+        own_cpu_seconds: report.own_cpu.map(|cpu| cpu.as_secs_f64()),
+    }
+}
+
+fn page(report: &Report, plan: &Plan, printer: &Printer) -> anyhow::Result<()> {
+    let row = |name: &str, text: String| printer.line(format_args!("{DIM}{name:<12}{DIM:#}{text}"));
+    let tls = if plan.target.is_secure() {
+        " over TLS"
+    } else {
+        ""
+    };
+    let pace = plan.rate.map_or(String::new(), |rate| {
+        format!(", {rate} requests/s intended")
+    });
+    row(
+        "load",
+        format!(
+            "{}{tls}, {} sessions of {} streams{pace}, {:.2} s{}",
+            report.protocol,
+            report.sessions,
+            report.streams,
+            report.elapsed.as_secs_f64(),
+            if report.stopped { ", ended early" } else { "" },
+        ),
+    )?;
+    row(
+        "requests",
+        format!(
+            "{BOLD}{:.0}{BOLD:#} a second, {} in all{}",
+            report.per_second(report.answered),
+            report.answered,
+            statuses(report),
+        ),
+    )?;
+    row("latency", times(&report.latency))?;
+    row("set-up", times(&report.set_up))?;
+    row(
+        "received",
+        bytes(report, report.received_bytes, report.received_header_bytes),
+    )?;
+    row(
+        "sent",
+        bytes(report, report.sent_bytes, report.sent_header_bytes),
+    )?;
+    if let Some(usage) = report.usage {
+        let per = report.per_100_000(usage.cpu).map_or(String::new(), |per| {
+            format!(", {BOLD}{per:.3}{BOLD:#} for 100,000 requests")
+        });
+        row(
+            "server CPU",
+            format!("{:.2} s{per}", usage.cpu.as_secs_f64()),
+        )?;
+        row(
+            "server RSS",
+            format!(
+                "{}, at most {}; {} processes",
+                size(usage.last.resident_bytes as f64),
+                size(usage.last.peak_bytes as f64),
+                usage.last.processes,
+            ),
+        )?;
+    }
+    if let Some(cpu) = report.own_cpu {
+        let per = report.per_100_000(cpu).map_or(String::new(), |per| {
+            format!(", {per:.3} for 100,000 requests")
+        });
+        row("own CPU", format!("{:.2} s{per}", cpu.as_secs_f64()))?;
+    }
+    if report.resent + report.reconnects > 0 {
+        row(
+            "reconnects",
+            format!(
+                "{}, {} requests sent again",
+                report.reconnects, report.resent
+            ),
+        )?;
+    }
+    let bad = |text: String| row("wrong", format!("{BAD}{text}{BAD:#}"));
+    if report.wrong_status > 0 {
+        bad(format!(
+            "{} answers with another status",
+            report.wrong_status
+        ))?;
+    }
+    if report.wrong_length > 0 {
+        bad(format!("{} bodies of another length", report.wrong_length))?;
+    }
+    for (kind, faults) in &report.faults {
+        let text = format!(
+            "{} {kind}, the first: {}",
+            faults.count,
+            escape(&faults.first)
+        );
+        row("errors", format!("{BAD}{text}{BAD:#}"))?;
+    }
+    Ok(())
+}
+
+fn statuses(report: &Report) -> String {
+    report
+        .statuses
+        .iter()
+        .map(|(status, count)| format!(", {count} x {status}"))
+        .collect()
+}
+
+fn times(times: &LatencyHistogram) -> String {
+    let mut text = String::new();
+    for (name, quantile) in QUANTILES {
+        let _ = write!(text, "{name} {}, ", duration(times.at(quantile)));
+    }
+    text + &format!("max {}", duration(times.max()))
+}
+
+fn bytes(report: &Report, count: u64, headers: u64) -> String {
+    let each = match report.answered {
+        0 => String::new(),
+        answered => format!(
+            ", headers {:.1} B a request",
+            headers as f64 / answered as f64
+        ),
+    };
+    format!(
+        "{}/s, {} in all{each}",
+        size(report.per_second(count)),
+        size(count as f64)
+    )
+}
+
+/// Three digits and a unit.
+fn duration(time: Duration) -> String {
+    let micros = time.as_secs_f64() * 1e6;
+    let (number, unit) = match micros {
+        micros if micros < 1e3 => (micros, "µs"),
+        micros if micros < 1e6 => (micros / 1e3, "ms"),
+        micros => (micros / 1e6, "s"),
+    };
+    format!("{} {unit}", three_digits(number))
+}
+
+/// Three digits and a unit.
+fn size(bytes: f64) -> String {
+    let (number, unit) = match bytes {
+        bytes if bytes < 1e3 => return format!("{bytes:.0} B"),
+        bytes if bytes < 1e6 => (bytes / 1e3, "kB"),
+        bytes if bytes < 1e9 => (bytes / 1e6, "MB"),
+        bytes => (bytes / 1e9, "GB"),
+    };
+    format!("{} {unit}", three_digits(number))
+}
+
+fn three_digits(number: f64) -> String {
+    match number {
+        number if number < 10.0 => format!("{number:.2}"),
+        number if number < 100.0 => format!("{number:.1}"),
+        number => format!("{number:.0}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_and_sizes_have_three_digits() {
+        let micros = Duration::from_micros;
+        let shown = [0, 7, 999, 12_345, 100_000, 61_000_000].map(|time| duration(micros(time)));
+        assert_eq!(
+            shown,
+            [
+                "0.00 µs", "7.00 µs", "999 µs", "12.3 ms", "100 ms", "61.0 s"
+            ]
+        );
+        let shown = [0.0, 999.0, 1234.0, 56_780_000.0, 9.1e9].map(size);
+        assert_eq!(shown, ["0 B", "999 B", "1.23 kB", "56.8 MB", "9.10 GB"]);
+    }
+}

@@ -1,0 +1,462 @@
+//! What `spdy inspect` shows: frames as `spdy fetch -v` does, and a time line when a session ends.
+
+use serde_json::{Value, json};
+use spdy_clock::Instant;
+use spdy_frame::frame::Frame;
+use spdy_inspect::direction::Direction;
+use spdy_inspect::event::{Event, EventKind, FrameRecord, SessionInfo};
+use spdy_inspect::inspector::{Counts, Inspector};
+use spdy_inspect::timeline::{StreamTimeline, Summary};
+
+use crate::output::frame_text;
+use crate::output::{BAD, BOLD, Cell, DIM, Printer, Table, WARN, escape, format_count};
+
+/// Prints events as they come; nothing of a session is kept beyond its end.
+pub(crate) struct InspectPrinter<'a> {
+    printer: &'a Printer,
+    json: bool,
+    summary_only: bool,
+    sessions: u64,
+    sealed: u64,
+}
+
+impl<'a> InspectPrinter<'a> {
+    pub(crate) fn new(printer: &'a Printer, json: bool, summary_only: bool) -> Self {
+        Self {
+            printer,
+            json,
+            summary_only,
+            sessions: 0,
+            sealed: 0,
+        }
+    }
+
+    /// Sessions that were seen to their end.
+    pub(crate) fn sessions(&self) -> u64 {
+        self.sessions
+    }
+
+    /// Shows what there is to show.
+    pub(crate) fn drain(&mut self, inspector: &mut Inspector) -> anyhow::Result<()> {
+        while let Some(event) = inspector.poll_event() {
+            self.show(event)?;
+        }
+        Ok(())
+    }
+
+    fn show(&mut self, event: Event) -> anyhow::Result<()> {
+        let Event {
+            at,
+            connection,
+            what,
+        } = event;
+        let aside = |text: String| {
+            let ms = at.as_millis_f64();
+            self.printer.line(format_args!(
+                "{DIM}{ms:>9.3} ms *{DIM:#} {DIM}[{connection}]{DIM:#} {text}"
+            ))
+        };
+        match what {
+            EventKind::SessionStart(begun) if !self.json && !self.summary_only => aside(beginning(&begun)),
+            EventKind::Frame(seen) if self.summary_only => {
+                drop(seen);
+                Ok(())
+            }
+            EventKind::Frame(seen) if self.json => self.printer.json(&frame_json(at, connection, &seen)),
+            EventKind::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
+            EventKind::Unreadable(why) if self.json => self.printer.json(&json!({
+                "event": "trouble", "connection": connection, "at_ms": at.as_millis_f64(), "why": why,
+            })),
+            EventKind::Unreadable(why) => aside(format!("{BAD}{}{BAD:#}", escape(&why))),
+            EventKind::EncryptedTls {
+                server_name,
+                offered,
+                why,
+            } => {
+                self.sealed += 1;
+                if self.json {
+                    return self.printer.json(&json!({
+                        "event": "sealed", "connection": connection, "at_ms": at.as_millis_f64(),
+                        "server_name": server_name, "alpn_offered": offered, "why": why,
+                    }));
+                }
+                // Of a capture full of other people's TLS only what may be SPDY is worth a line.
+                if !offered.iter().any(|name| name.starts_with("spdy/")) {
+                    return Ok(());
+                }
+                let name = server_name.unwrap_or_else(|| "a server without a name".to_owned());
+                let text = format!("TLS to {name}, offering {}: {why}", offered.join(", "));
+                aside(format!("{WARN}{}{WARN:#}", escape(&text)))
+            }
+            EventKind::Channels { target, protocol } => {
+                if self.json {
+                    return self.printer.json(&json!({
+                        "event": "channels", "connection": connection, "at_ms": at.as_millis_f64(),
+                        "target": target, "protocol": protocol,
+                    }));
+                }
+                let target = target.unwrap_or_else(|| "a connection".to_owned());
+                let text = format!("{target} is a WebSocket of {protocol}: streams without SPDY");
+                aside(escape(&text).to_string())
+            }
+            EventKind::SessionEnd(summary) => {
+                self.sessions += 1;
+                if self.json {
+                    return self.printer.json(&summary_json(connection, &summary));
+                }
+                self.time_line(connection, &summary)
+            }
+            EventKind::SessionStart(_) => Ok(()),
+        }
+    }
+
+    /// What else the capture was.
+    pub(crate) fn sum_up(&self, counts: &Counts) {
+        let note = |text: String| {
+            self.printer
+                .note(format_args!("{WARN}note{WARN:#}: {text}"));
+        };
+        let told = [
+            (self.sealed, "TLS connection", "not opened (see --keylog)"),
+            (
+                counts.cut,
+                "packet",
+                "kept only in part: capture with a longer snapshot length",
+            ),
+            (counts.fragments, "IP fragment", "left out"),
+            (counts.damaged, "packet", "too short for its own headers"),
+            (
+                counts.other_links,
+                "packet",
+                "of a link type that is not read",
+            ),
+            (
+                counts.given_up,
+                "connection",
+                "given up for others: too many at once",
+            ),
+        ];
+        for (count, noun, rest) in told {
+            if count > 0 {
+                note(format!("{} {rest}", format_count(count, noun)));
+            }
+        }
+    }
+
+    fn time_line(&self, connection: u64, summary: &Summary) -> anyhow::Result<()> {
+        let mut text = format!(
+            "\n{BOLD}session {connection}{BOLD:#}: {}",
+            beginning(&summary.info)
+        );
+        if summary.timed {
+            text.push_str(&format!(
+                ", {} to {}",
+                ms(Some(summary.began)),
+                ms(Some(summary.last_frame))
+            ));
+        }
+        self.printer.line(text)?;
+        for direction in Direction::BOTH {
+            let which = direction.index();
+            let segments = summary.segments[which];
+            let mut text = format!(
+                "  {direction}: {}, {} of DATA, {} by the {}",
+                format_count(summary.frames[which], "frame"),
+                format_count(summary.data_bytes[which], "byte"),
+                format_count(
+                    summary.window_updates[direction.back().index()],
+                    "WINDOW_UPDATE"
+                ),
+                direction.receiver()
+            );
+            let stalls = &summary.session_stalls[which];
+            if stalls.count > 0 || stalls.open_since.is_some() {
+                text.push_str(&format!(
+                    ", session window empty for {:.3} ms in {}",
+                    stalls.nanos as f64 / 1e6,
+                    format_count(
+                        stalls.count + u64::from(stalls.open_since.is_some()),
+                        "stall"
+                    )
+                ));
+            }
+            for (count, what) in [
+                (segments.retransmitted, "retransmission"),
+                (segments.overlapping, "overlap"),
+                (segments.missing_bytes, "missing byte"),
+            ] {
+                if count > 0 {
+                    text.push_str(&format!(", {}", format_count(count, what)));
+                }
+            }
+            self.printer.line(text)?;
+        }
+        if !summary.streams.is_empty() {
+            self.printer.line(streams_table(summary))?;
+        }
+        if summary.streams_left_out > 0 {
+            let more = format_count(summary.streams_left_out, "more stream");
+            self.printer.line(format_args!("  and {more}"))?;
+        }
+        for finding in &summary.findings {
+            let text = finding.to_string();
+            let text = escape(&text);
+            self.printer
+                .line(format_args!("  {WARN}!{WARN:#} {text}"))?;
+        }
+        if summary.findings_left_out > 0 {
+            let more = summary.findings_left_out;
+            self.printer
+                .line(format_args!("  {WARN}!{WARN:#} and {more} more"))?;
+        }
+        Ok(())
+    }
+}
+
+fn beginning(begun: &SessionInfo) -> String {
+    let version = begun
+        .version
+        .map_or_else(|| "SPDY/3 or 3.1".to_owned(), |version| version.to_string());
+    let ends = match (begun.client, begun.server) {
+        (Some(client), Some(server)) => format!("{client} -> {server} speaks "),
+        _ => String::new(),
+    };
+    let tls = if begun.tls { " in TLS" } else { "" };
+    format!("{ends}{BOLD}{version}{BOLD:#}{tls}, by {}", begun.found)
+}
+
+/// What stands in a cell for a time.
+fn ms(at: Option<Instant>) -> String {
+    at.map_or_else(
+        || "-".to_owned(),
+        |at| format!("{:.3} ms", at.as_millis_f64()),
+    )
+}
+
+fn streams_table(summary: &Summary) -> Table {
+    let mut head = vec![Cell::number("stream")];
+    if summary.timed {
+        head.extend(["opened", "replied", "client fin", "server fin"].map(Cell::number));
+    }
+    head.extend(["to server", "to client"].map(Cell::number));
+    if summary.timed {
+        head.push(Cell::number("stalled"));
+    }
+    head.extend(["end", "asked and answered"].map(Cell::word));
+    let mut table = Table::new(head);
+    for (id, line) in &summary.streams {
+        let mut row = vec![Cell::number(id)];
+        if summary.timed {
+            let [client, server] = line.finished;
+            row.extend([line.opened, line.replied, client, server].map(|at| Cell::number(ms(at))));
+        }
+        row.extend(line.bytes.map(Cell::number));
+        if summary.timed {
+            let nanos: u64 = line.stalls.iter().map(|stalls| stalls.nanos).sum();
+            let open = line.stalls.iter().any(|stalls| stalls.open_since.is_some());
+            row.push(Cell::number(match (nanos, open) {
+                (0, false) => "-".to_owned(),
+                (0, true) => "to the end".to_owned(),
+                (nanos, open) => {
+                    let more = if open { "+" } else { "" };
+                    format!("{:.3} ms{more}", nanos as f64 / 1e6)
+                }
+            }));
+        }
+        row.push(Cell::word(end_of(line)));
+        let answered = match line.answered.as_str() {
+            "" => String::new(),
+            answered => format!(" -> {answered}"),
+        };
+        row.push(Cell::word(format!("{}{answered}", line.request)));
+        table.row(row);
+    }
+    table
+}
+
+fn end_of(line: &StreamTimeline) -> String {
+    match (line.reset, line.finished) {
+        (Some((at, by, status)), _) => {
+            format!("{status} by {} at {}", by.sender(), ms(Some(at)))
+        }
+        (None, [Some(_), Some(_)]) => "finished".to_owned(),
+        (None, [Some(_), None]) => "server open".to_owned(),
+        (None, [None, Some(_)]) => "client open".to_owned(),
+        (None, [None, None]) => "open".to_owned(),
+    }
+}
+
+fn frame_line(at: Instant, connection: u64, seen: &FrameRecord) -> String {
+    let what = match &seen.frame {
+        Frame::Data(frame) => {
+            let missing = match seen.missing_bytes {
+                0 => String::new(),
+                missing => format!(" {BAD}({missing} not in the capture){BAD:#}"),
+            };
+            frame_text::data(frame, seen.len_bytes) + &missing
+        }
+        frame => frame_text::frame(seen.version, frame, seen.plain_bytes),
+    };
+    let mut below = match &seen.headers {
+        Some(Ok(block)) => frame_text::block(block),
+        Some(Err(why)) => vec![format!(
+            "{BAD}headers cannot be read: {}{BAD:#}",
+            escape(why)
+        )],
+        None => Vec::new(),
+    };
+    if let Frame::Data(frame) = &seen.frame
+        && !frame.payload.is_empty()
+    {
+        below.push(format!("{DIM}{}{DIM:#}", frame.payload.escape_ascii()));
+    }
+    let to_server = seen.direction == Direction::ToServer;
+    frame_text::line(at, to_server, &format!("[{connection}] "), &what, &below)
+}
+
+fn frame_json(at: Instant, connection: u64, seen: &FrameRecord) -> Value {
+    let mut object = json!({
+        "event": "frame",
+        "connection": connection,
+        "at_ms": at.as_millis_f64(),
+        "from": seen.direction.sender(),
+        "offset": seen.offset,
+        "type": seen.frame.kind().to_string(),
+        "len_bytes": seen.len_bytes,
+    });
+    let mut set = |name: &str, value: Value| {
+        object[name] = value;
+    };
+    match &seen.frame {
+        Frame::Data(frame) => {
+            set("stream", frame.stream_id.value().into());
+            set("fin", frame.fin.into());
+            if seen.missing_bytes > 0 {
+                set("missing_bytes", seen.missing_bytes.into());
+            }
+            if !frame.payload.is_empty() {
+                set("data", String::from_utf8_lossy(&frame.payload).into());
+            }
+        }
+        Frame::CompressedData { stream_id, .. } => {
+            set("stream", stream_id.value().into());
+            set("compressed", true.into());
+        }
+        Frame::SynStream(frame) => {
+            set("stream", frame.stream_id.value().into());
+            set("priority", frame.priority.field(seen.version).into());
+            set("associated_to", frame.associated_to.value().into());
+            set("unidirectional", frame.unidirectional.into());
+            set("fin", frame.fin.into());
+        }
+        Frame::SynReply(frame) => {
+            set("stream", frame.stream_id.value().into());
+            set("fin", frame.fin.into());
+        }
+        Frame::Headers(frame) => {
+            set("stream", frame.stream_id.value().into());
+            set("fin", frame.fin.into());
+        }
+        Frame::RstStream(frame) => {
+            set("stream", frame.stream_id.value().into());
+            set("status", frame.status.to_string().into());
+        }
+        Frame::Settings(frame) => {
+            set("clear", frame.clear.into());
+            let entries = frame.entries.iter();
+            let entries = entries.map(|entry| json!({"id": entry.id.0, "value": entry.value}));
+            set("entries", entries.collect());
+        }
+        Frame::Ping(frame) => set("id", frame.id.into()),
+        Frame::GoAway(frame) => {
+            set("last_good", frame.last_good.value().into());
+            set(
+                "status",
+                frame.status.map(|status| status.to_string()).into(),
+            );
+        }
+        Frame::WindowUpdate(frame) => {
+            set("stream", frame.stream_id.value().into());
+            set("delta", frame.delta.into());
+        }
+        Frame::Noop | Frame::Skipped { .. } => {}
+    }
+    match &seen.headers {
+        Some(Ok(block)) => {
+            set("plain_bytes", seen.plain_bytes.into());
+            let mut headers = Vec::new();
+            for (name, values) in block.iter() {
+                for value in values.split(|byte| *byte == 0) {
+                    headers.push(json!([
+                        String::from_utf8_lossy(name),
+                        String::from_utf8_lossy(value)
+                    ]));
+                }
+            }
+            set("headers", headers.into());
+        }
+        Some(Err(why)) => set("headers_error", why.as_str().into()),
+        None => {}
+    }
+    object
+}
+
+fn summary_json(connection: u64, summary: &Summary) -> Value {
+    let at = |at: Option<Instant>| at.map(Instant::as_millis_f64);
+    let millis = |nanos: u64| nanos as f64 / 1e6;
+    let stalls = |of: &spdy_inspect::timeline::Stalls| {
+        json!({
+            "count": of.count,
+            "ms": millis(of.nanos),
+            "longest_ms": millis(of.longest_nanos),
+            "open_since_ms": at(of.open_since),
+        })
+    };
+    let stream = |(id, line): (&u32, &StreamTimeline)| {
+        json!({
+            "stream": id,
+            "opened_by": line.opened_by.map(Direction::sender),
+            "opened_ms": at(line.opened),
+            "replied_ms": at(line.replied),
+            "client_fin_ms": at(line.finished[0]),
+            "server_fin_ms": at(line.finished[1]),
+            "reset": line.reset.map(|(when, by, status)| json!({
+                "at_ms": when.as_millis_f64(), "by": by.sender(), "status": status.to_string(),
+            })),
+            "bytes_to_server": line.bytes[0],
+            "bytes_to_client": line.bytes[1],
+            "stalls_of_client": stalls(&line.stalls[0]),
+            "stalls_of_server": stalls(&line.stalls[1]),
+            "asked": line.request,
+            "answered": line.answered,
+        })
+    };
+    let begun = &summary.info;
+    let findings: Vec<_> = summary.findings.iter().map(ToString::to_string).collect();
+    json!({
+        "event": "session",
+        "connection": connection,
+        "client": begun.client.map(|address| address.to_string()),
+        "server": begun.server.map(|address| address.to_string()),
+        "version": begun.version.map(|version| version.to_string()),
+        "found_by": begun.found.to_string(),
+        "tls": begun.tls,
+        "timed": summary.timed,
+        "began_ms": summary.began.as_millis_f64(),
+        "last_frame_ms": summary.last_frame.as_millis_f64(),
+        "frames_of_client": summary.frames[0],
+        "frames_of_server": summary.frames[1],
+        "bytes_to_server": summary.data_bytes[0],
+        "bytes_to_client": summary.data_bytes[1],
+        "window_updates_of_client": summary.window_updates[0],
+        "window_updates_of_server": summary.window_updates[1],
+        "stalls_of_client": stalls(&summary.session_stalls[0]),
+        "stalls_of_server": stalls(&summary.session_stalls[1]),
+        "retransmitted_segments": [summary.segments[0].retransmitted, summary.segments[1].retransmitted],
+        "missing_bytes": [summary.segments[0].missing_bytes, summary.segments[1].missing_bytes],
+        "streams": summary.streams.iter().map(stream).collect::<Vec<_>>(),
+        "streams_left_out": summary.streams_left_out,
+        "findings": findings,
+        "findings_left_out": summary.findings_left_out,
+    })
+}

@@ -1,0 +1,14 @@
+//! `spdy lab calibrate`: virtual time against the kernel's own TCP: downloads, whole pages, and the link alone.
+
+mod args;
+mod command;
+mod environment;
+mod link;
+mod pages;
+mod tables;
+
+pub(crate) use args::{Args, EXAMPLES};
+pub(crate) use command::run;
+pub(crate) use environment::load_average;
+pub(crate) use pages::check_kernel_tcp;
+pub(crate) use tables::{error_cell, ms_cell};

@@ -1,0 +1,61 @@
+//! `spdy lab merge`: merges stores of parts of one experiment.
+
+use serde::Serialize;
+use spdy_lab::store::location::Location;
+use spdy_lab::store::merge::{MergeCounts, merge};
+
+use crate::help::examples;
+use crate::outcome::Outcome;
+use crate::output::{Printer, check_output_differs};
+
+/// What `spdy lab merge` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Stores of one experiment: files, or postgres:// URLs
+    #[arg(value_name = "PART", required = true)]
+    parts: Vec<Location>,
+
+    /// The store that gets their cells, a file or a postgres:// URL; made if there is none
+    #[arg(short, long, value_name = "STORE")]
+    store: Location,
+
+    /// Print one JSON object a part
+    #[arg(long)]
+    json: bool,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy lab merge part-*.db --store loss.db"
+    "spdy lab merge postgres://lab@db.example/loss --store loss.db"
+};
+
+/// What a part brought.
+#[derive(Serialize)]
+struct MergeLine {
+    part: String,
+    added: usize,
+    before: usize,
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    for part in &args.parts {
+        if let (Some(part), Some(store)) = (part.file(), args.store.file()) {
+            check_output_differs(part, store)?;
+        }
+    }
+    for part in &args.parts {
+        let MergeCounts { new, before } = merge(part, &args.store)?;
+        if args.json {
+            printer.json(&MergeLine {
+                part: part.to_string(),
+                added: new,
+                before,
+            })?;
+        } else {
+            printer.line(format_args!(
+                "{part}: {new} cells added, {before} there already"
+            ))?;
+        }
+    }
+    Ok(Outcome::Done)
+}

@@ -1,0 +1,273 @@
+//! `spdy race`: the same pages over the same networks by every protocol, in virtual time.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
+use spdy_lab::load::HostLayout;
+use spdy_lab::load::Load;
+use spdy_lab::options::RaceProtocol;
+use spdy_lab::race::Race;
+use spdy_lab::report::{self, ProtocolLoads, RaceResults};
+use spdy_page::builtin;
+use spdy_page::open::ImportOptions;
+use spdy_page::replica::Replica;
+
+use super::results_table;
+use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_replica, retain_first};
+use crate::commands::doctor::savings_table;
+use crate::help::examples;
+use crate::outcome::{Outcome, Usage};
+use crate::output::{Printer, WARN};
+
+/// Most runs: their results are held until the last is done.
+const MAX_RUNS: i64 = 100_000;
+
+/// What `spdy race` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Pages to race: shipped names (flags, portal, or of an experiment, as mineki), replicas, .har or .warc files; without
+    /// any, flags and portal
+    #[arg(value_name = "REPLICA")]
+    replicas: Vec<String>,
+
+    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
+    #[arg(short, long = "network", value_name = "NAME|SPEC")]
+    networks: Vec<String>,
+
+    /// Protocols, in the order in which they are shown
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "http,https,spdy,h2"
+    )]
+    protocols: Vec<RaceProtocol>,
+
+    /// Loads of each page over each network by each protocol
+    #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
+    runs: u32,
+
+    /// Seed of the first run; the second has the next number
+    #[arg(short, long, value_name = "S", default_value_t = 1)]
+    seed: u64,
+
+    /// Print one JSON object a load instead of the table
+    #[arg(long)]
+    json: bool,
+
+    /// Write times and waterfalls to this file, as HTML that needs no network
+    #[arg(long, value_name = "FILE")]
+    report: Option<PathBuf>,
+
+    /// Say after the table what would help each page most over each network, by the protocol that was fastest there: as many changes as this, each found by
+    /// loading the page with it
+    #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u32).range(1..=100))]
+    doctor: Option<u32>,
+
+    #[command(flatten)]
+    common: RaceChoiceArgs,
+
+    #[command(flatten)]
+    choices: PageLoadArgs,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy race"
+    "spdy race portal --network 3g --network satellite --runs 5"
+    "spdy race page.har --network \"down=2mbit,up=384kbit,rtt=100ms,loss=0.01\" --report page.html"
+    "spdy race flags --protocols http,spdy --set tls=1.2 --set tcp=2013 --json"
+    "spdy race portal --network lte --protocols h2,h3"
+    "spdy race portal --network 3g --doctor            and what would help"
+    "spdy race portal --protocols https,spdy --deploy first-party --set cache=warm:1h"
+};
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let race = race(args, printer)?;
+    let bar = printer.progress(race.total() as u64, "racing");
+    let mut said = Ok(());
+    let loads = race.run_while(|progress| {
+        if args.json {
+            said = printer.json(progress.load);
+        }
+        bar.inc(1);
+        if said.is_err() {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        }
+    });
+    bar.finish_and_clear();
+    said?;
+    if !args.json {
+        printer.line(results_table::render(
+            &RaceResults::of(&loads),
+            printer.width(),
+        ))?;
+    }
+    let examinations = match args.doctor {
+        Some(_) => examine(&race, &loads, printer),
+        None => Vec::new(),
+    };
+    if args.json {
+        examinations.iter().try_for_each(|it| printer.json(it))?;
+    } else if let Some(most) = args.doctor {
+        printer.line("")?;
+        printer.line(savings_table::brief(&examinations, most as usize))?;
+    }
+    if let Some(path) = &args.report {
+        write_report(path, &loads, &examinations, &race, &args.choices)?;
+        printer.note(format_args!("report: {}", path.display()));
+    }
+    tell_failures(&loads, printer);
+    let broken = loads.iter().filter(|load| !load.failures.is_empty());
+    match broken.count() {
+        0 => Ok(Outcome::Done),
+        count => anyhow::bail!("{count} of {} loads are not whole", loads.len()),
+    }
+}
+
+/// What was asked, with every name looked up.
+fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
+    let shipped = || builtin::NAMES.map(str::to_owned).to_vec();
+    let mut names = if args.replicas.is_empty() {
+        shipped()
+    } else {
+        args.replicas.clone()
+    };
+    retain_first(&mut names);
+    let (options, hosts) = args.choices.race(&args.common)?;
+    if args.doctor.is_some() && hosts != HostLayout::Recorded {
+        let what =
+            "--doctor with fold or shard: it examines a page on its own hosts; give one of them";
+        return Err(Usage(what.to_owned()).into());
+    }
+    let networks = networks(&args.networks)?;
+    let mut replicas = Vec::with_capacity(names.len());
+    for name in &names {
+        let opened = open_replica(name, &ImportOptions::default())?;
+        if !opened.notes.skipped.is_empty() {
+            printer.note(format_args!("{WARN}{name}{WARN:#}: {}", opened.notes));
+        }
+        let mut replica = opened.replica;
+        // Results tell pages apart by name, and two files may hold the same page.
+        if replicas
+            .iter()
+            .any(|other: &Replica| other.name == replica.name)
+        {
+            replica.name.clone_from(name);
+        }
+        replicas.push(replica);
+    }
+    let mut protocols = args.protocols.clone();
+    retain_first(&mut protocols);
+    Ok(Race {
+        replicas,
+        networks,
+        protocols,
+        runs: args.runs,
+        seed: args.seed,
+        hosts,
+        options,
+        threads: args.choices.threads(),
+    })
+}
+
+/// What would help each page over each network, by the protocol that was fastest there.
+fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
+    let standings = RaceResults::of(loads);
+    let mut cases = Vec::new();
+    for page in &standings.pages {
+        for over in &page.networks {
+            let time = |entrant: &&ProtocolLoads<'_>| entrant.typical().load_ms;
+            let whole = over.protocols.iter().filter(|entrant| entrant.is_whole());
+            let fastest = whole.min_by(|a, b| time(a).total_cmp(&time(b)));
+            let replica = race.replicas.iter().find(|it| it.name == page.replica);
+            let network = race.networks.iter().find(|it| it.name == over.network);
+            let protocol = fastest.and_then(|entrant| entrant.protocol.parse().ok());
+            if let (Some(replica), Some(network), Some(protocol)) = (replica, network, protocol) {
+                cases.push(ExaminationCase {
+                    replica: replica.clone(),
+                    network: network.clone(),
+                    protocol,
+                    options: race.options.clone(),
+                    runs: race.runs.max(CHANCE_RUNS),
+                    seed: race.seed,
+                });
+            }
+        }
+    }
+    let bar = printer.progress(cases.len() as u64, "trying what would help");
+    let examine = |case: &ExaminationCase| {
+        let examination = case.examine(race.threads, |_, _| ControlFlow::Continue(()));
+        bar.inc(1);
+        examination.expect("nobody broke it off")
+    };
+    let examinations = cases.iter().map(examine).collect();
+    bar.finish_and_clear();
+    examinations
+}
+
+fn write_report(
+    path: &Path,
+    loads: &[Load],
+    examinations: &[Examination],
+    race: &Race,
+    choices: &PageLoadArgs,
+) -> anyhow::Result<()> {
+    let html = report::render(loads, examinations, &notes(race, choices));
+    std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))
+}
+
+/// How it was measured, for the head of the report.
+fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
+    let seeds = match race.runs {
+        1 => race.seed.to_string(),
+        runs => format!(
+            "{} to {}",
+            race.seed,
+            race.seed.wrapping_add(u64::from(runs) - 1)
+        ),
+    };
+    let hosts = match race.hosts {
+        HostLayout::Recorded => None,
+        HostLayout::Folded => Some("everything on the page's own".to_owned()),
+        HostLayout::Sharded(shards) => Some(format!("the page's own resources on {shards}")),
+    };
+    let mut notes = vec![("seed".to_owned(), seeds)];
+    notes.extend(choices.notes(&race.options));
+    notes.extend(hosts.map(|hosts| ("hosts".to_owned(), hosts)));
+    let program = format!("spdy {}", env!("CARGO_PKG_VERSION"));
+    notes.push(("program".to_owned(), program));
+    notes.extend(race.networks.iter().map(|network| {
+        let profile = &network.profile;
+        let what = format!("{} ({})", profile.settings(), profile.source);
+        (network.name.clone(), what)
+    }));
+    notes
+}
+
+/// One line for each load that did not get all of its page.
+fn tell_failures(loads: &[Load], printer: &Printer) {
+    for load in loads {
+        let Load {
+            replica,
+            network,
+            protocol,
+            seed,
+            failures,
+            ..
+        } = load;
+        if let [first, others @ ..] = failures.as_slice() {
+            let more = match others.len() {
+                0 => String::new(),
+                count => format!(" (and {count} more)"),
+            };
+            printer.note(format_args!(
+                "{WARN}{replica} over {network} by {protocol}, seed {seed}, is not whole{WARN:#}: {first}{more}"
+            ));
+        }
+    }
+}

@@ -1,0 +1,185 @@
+//! The result of a race as a table: a row for each page and network, a bar for each protocol. Where that is
+//! too wide, a row for each protocol.
+
+use std::ops::RangeInclusive;
+
+use spdy_lab::report::{NetworkRace, ProtocolLoads, RaceResults};
+
+use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, bar};
+
+/// Columns of a bar in a wide table.
+const BAR: RangeInclusive<usize> = 4..=14;
+/// Columns of a bar in a tall table.
+const LONG_BAR: RangeInclusive<usize> = 10..=40;
+/// Columns of a protocol beside its bar: time, ratio, and the gaps after each and after the bar.
+const NUMBERS: usize = 5 + 2 + 5 + 2 + 2;
+/// A ratio this close to 1 is neither good nor bad.
+const EVEN: f64 = 0.02;
+
+/// The table, for a terminal of `width` columns.
+pub(crate) fn render(standings: &RaceResults<'_>, width: usize) -> Table {
+    let names = standings.pages.iter().flat_map(|page| {
+        page.networks
+            .iter()
+            .map(|over| [page.replica, over.network])
+    });
+    let longest = |column: usize| {
+        names
+            .clone()
+            .map(|row| console::measure_text_width(row[column]))
+            .max()
+    };
+    let taken = longest(0).unwrap_or(0).max("page".len())
+        + longest(1).unwrap_or(0).max("network".len())
+        + 4;
+    let protocols = standings.protocols();
+    let room = width.saturating_sub(taken) / protocols.len().max(1);
+    match room.checked_sub(NUMBERS) {
+        Some(bar_width) if bar_width >= *BAR.start() => {
+            wide(standings, &protocols, bar_width.min(*BAR.end()))
+        }
+        _ => {
+            let room = width.saturating_sub(taken + NUMBERS + "protocol".len());
+            tall(standings, room.clamp(*LONG_BAR.start(), *LONG_BAR.end()))
+        }
+    }
+}
+
+fn wide(standings: &RaceResults<'_>, protocols: &[&str], bar_width: usize) -> Table {
+    let head = ["page", "network"].into_iter().map(Cell::word);
+    let columns = protocols.iter().flat_map(|protocol| {
+        [
+            Cell::number(protocol),
+            Cell::number("ratio"),
+            Cell::default(),
+        ]
+    });
+    let mut table = Table::new(head.chain(columns));
+    for page in &standings.pages {
+        for over in &page.networks {
+            let mut row = vec![
+                Cell::word(page.replica).styled(BOLD),
+                Cell::word(over.network),
+            ];
+            for protocol in protocols {
+                row.extend(
+                    over.protocol(protocol)
+                        .map_or_else(absent, |entrant| cells(over, entrant, bar_width)),
+                );
+            }
+            table.row(row);
+        }
+    }
+    table
+}
+
+fn tall(standings: &RaceResults<'_>, bar_width: usize) -> Table {
+    let words = ["page", "network", "protocol"].into_iter().map(Cell::word);
+    let mut table = Table::new(words.chain(["ms", "ratio"].map(Cell::number)));
+    for page in &standings.pages {
+        for over in &page.networks {
+            for (number, entrant) in over.protocols.iter().enumerate() {
+                let names = if number == 0 {
+                    [page.replica, over.network]
+                } else {
+                    ["", ""]
+                };
+                let [replica, network] = names.map(Cell::word);
+                let mut row = vec![replica.styled(BOLD), network, Cell::word(entrant.protocol)];
+                row.extend(cells(over, entrant, bar_width));
+                table.row(row);
+            }
+        }
+    }
+    table
+}
+
+fn absent() -> [Cell; 3] {
+    [
+        Cell::number("–").styled(DIM),
+        Cell::default(),
+        Cell::default(),
+    ]
+}
+
+fn cells(over: &NetworkRace<'_>, entrant: &ProtocolLoads<'_>, bar_width: usize) -> [Cell; 3] {
+    let load = entrant.typical();
+    let ratio = over.ratio(entrant);
+    let style = match ratio {
+        Some(ratio) if ratio < 1.0 - EVEN => GOOD,
+        Some(ratio) if ratio > 1.0 + EVEN => BAD,
+        _ => DIM,
+    };
+    let mark = if entrant.is_whole() { "" } else { "!" };
+    [
+        Cell::number(format_args!("{mark}{:.0}", load.load_ms)),
+        Cell::number(ratio.map_or("–".to_owned(), |ratio| format!("{ratio:.2}"))).styled(style),
+        Cell::word(bar(load.load_ms / over.slowest_ms(), bar_width)).styled(style),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use spdy_lab::load::Load;
+
+    fn load(protocol: &str, network: &str, load_ms: f64, failures: &[&str]) -> Load {
+        Load {
+            replica: "portal".to_owned(),
+            protocol: protocol.to_owned(),
+            network: network.to_owned(),
+            seed: 1,
+            dom_content_loaded_ms: load_ms / 2.0,
+            load_ms,
+            time_on_wire_ms: load_ms,
+            connections: 1,
+            requests: 1,
+            packets_up: 1,
+            packets_down: 1,
+            bytes_up: 1,
+            bytes_down: 1,
+            request_header_bytes: 1,
+            request_header_bytes_wire: 1,
+            response_header_bytes: 1,
+            response_header_bytes_wire: 1,
+            failures: failures.iter().map(|&failure| failure.to_owned()).collect(),
+            waterfall: Vec::new(),
+        }
+    }
+
+    fn plain(loads: &[Load], width: usize) -> String {
+        let table = render(&RaceResults::of(loads), width).to_string();
+        anstream::adapter::strip_str(&table).to_string()
+    }
+
+    #[test]
+    fn a_wide_table_has_a_row_a_network_and_marks_what_is_absent_or_failed() {
+        let loads = [
+            load("http", "dsl", 1_000.0, &[]),
+            load("spdy", "dsl", 500.0, &["lost"]),
+            load("http", "lte", 400.0, &[]),
+        ];
+        assert_eq!(
+            plain(&loads, 58),
+            "\
+page    network  http  ratio        spdy  ratio
+portal  dsl      1000   1.00  ████  !500   0.50  ██
+portal  lte       400   1.00  ████     –"
+        );
+    }
+
+    #[test]
+    fn a_narrow_terminal_gets_a_row_a_protocol() {
+        let loads = [
+            load("http", "dsl", 1_000.0, &[]),
+            load("spdy", "dsl", 500.0, &[]),
+        ];
+        assert_eq!(
+            plain(&loads, 50),
+            "\
+page    network  protocol    ms  ratio
+portal  dsl      http      1000   1.00  ██████████
+                 spdy       500   0.50  █████"
+        );
+    }
+}

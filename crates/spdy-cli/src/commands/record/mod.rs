@@ -1,0 +1,8 @@
+//! `spdy record`: records pages from a live browser, byte for byte.
+
+mod browser;
+mod command;
+mod report;
+
+pub(crate) use browser::{BrowserArgs, record_once};
+pub(crate) use command::{Args, EXAMPLES, run};

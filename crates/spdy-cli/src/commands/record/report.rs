@@ -1,0 +1,212 @@
+//! Prints what was recorded, as text or JSON.
+
+use std::path::Path;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_page::notes::ImportNotes;
+use spdy_page::open::OpenedReplica;
+use spdy_page::replica::Exchange;
+use spdy_record::fingerprint::{FetchedResource, Fingerprint};
+use url::Url;
+
+use crate::output::{BAD, DIM, GOOD, Printer, WARN};
+
+/// One page.
+#[derive(Debug, Serialize)]
+pub(crate) struct RecordReport {
+    url: String,
+    output: String,
+    bytes: usize,
+    source: String,
+    exchanges: usize,
+    hosts: usize,
+    body_bytes: usize,
+    dom_content_loaded_ms: Option<f64>,
+    load_ms: Option<f64>,
+    /// Answers of 400 and above; they are in the replica.
+    errors: Vec<HttpError>,
+    /// Answers that the page did not get, or not whole; they are in the replica.
+    refused: Vec<RefusedResponse>,
+    /// Requests without an answer.
+    failures: Vec<FailedRequest>,
+    left_out: std::collections::BTreeMap<String, usize>,
+    remarks: Vec<String>,
+    runs: Vec<Run>,
+}
+
+#[derive(Debug, Serialize)]
+struct HttpError {
+    status: u16,
+    method: String,
+    url: String,
+}
+
+#[derive(Debug, Serialize)]
+struct RefusedResponse {
+    why: String,
+    method: String,
+    url: String,
+}
+
+#[derive(Debug, Serialize)]
+struct FailedRequest {
+    error: String,
+    method: String,
+    url: String,
+}
+
+/// What one run fetched, in one number, and how that differs from the kept one, the first that came to something.
+#[derive(Debug, Default, Serialize)]
+struct Run {
+    fingerprint: Option<String>,
+    /// Why it came to nothing.
+    fault: Option<String>,
+    /// Fetched here, and not in the kept run.
+    added: Vec<String>,
+    /// Fetched in the kept run, and not here.
+    missing: Vec<String>,
+}
+
+impl RecordReport {
+    pub(crate) fn of(
+        url: &Url,
+        output: &Path,
+        bytes: usize,
+        opened: &OpenedReplica,
+        runs: &[Result<Fingerprint, String>],
+    ) -> Self {
+        let OpenedReplica { replica, notes } = opened;
+        let ImportNotes {
+            skipped, remarks, ..
+        } = notes;
+        let in_ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let exchanges = &replica.exchanges;
+        let mut remarks = remarks.clone();
+        if replica.load.is_none() {
+            remarks.push("the load event did not come in time".to_owned());
+        }
+        let of_error = |exchange: &Exchange| {
+            let status = exchange.status().filter(|&status| status >= 400)?;
+            Some(HttpError {
+                status,
+                method: exchange.method.to_string(),
+                url: exchange.url.to_string(),
+            })
+        };
+        let of_refused = |exchange: &Exchange| {
+            Some(RefusedResponse {
+                why: exchange.observed.refused.clone()?,
+                method: exchange.method.to_string(),
+                url: exchange.url.to_string(),
+            })
+        };
+        let failures = replica.failures.iter().map(|failure| FailedRequest {
+            error: failure.error.clone(),
+            method: failure.method.clone(),
+            url: failure.url.clone(),
+        });
+        let kept = runs.iter().flatten().next();
+        let text = |fetched: Vec<&FetchedResource>| {
+            fetched
+                .into_iter()
+                .map(FetchedResource::to_string)
+                .collect()
+        };
+        let of_run = |run: &Result<Fingerprint, String>| match run {
+            Ok(fingerprint) => {
+                let (added, missing) = fingerprint.difference(kept.unwrap_or(fingerprint));
+                Run {
+                    fingerprint: Some(fingerprint.sha256()),
+                    added: text(added),
+                    missing: text(missing),
+                    ..Run::default()
+                }
+            }
+            Err(fault) => Run {
+                fault: Some(fault.clone()),
+                ..Run::default()
+            },
+        };
+        Self {
+            url: url.to_string(),
+            output: output.display().to_string(),
+            bytes,
+            source: replica.source.clone(),
+            exchanges: exchanges.len(),
+            hosts: replica.hosts().len(),
+            body_bytes: exchanges.iter().map(|exchange| exchange.body.len()).sum(),
+            dom_content_loaded_ms: replica.dom_content_loaded.map(in_ms),
+            load_ms: replica.load.map(in_ms),
+            errors: exchanges.iter().filter_map(of_error).collect(),
+            refused: exchanges.iter().filter_map(of_refused).collect(),
+            failures: failures.collect(),
+            left_out: skipped.clone(),
+            remarks,
+            runs: runs.iter().map(of_run).collect(),
+        }
+    }
+
+    pub(crate) fn print(&self, printer: &Printer) -> anyhow::Result<()> {
+        let load = self
+            .load_ms
+            .map_or_else(String::new, |ms| format!(", load {ms:.0} ms"));
+        printer.line(format_args!(
+            "{}: {} exchanges with {} hosts, {} bytes of bodies{load}",
+            self.output, self.exchanges, self.hosts, self.body_bytes
+        ))?;
+        for FailedRequest { error, method, url } in &self.failures {
+            printer.line(format_args!(
+                "{BAD}no answer{BAD:#}: {method} {url}: {error}"
+            ))?;
+        }
+        for HttpError {
+            status,
+            method,
+            url,
+        } in &self.errors
+        {
+            printer.line(format_args!("{WARN}{status}{WARN:#}: {method} {url}"))?;
+        }
+        for RefusedResponse { why, method, url } in &self.refused {
+            printer.line(format_args!(
+                "{WARN}not for the page{WARN:#}: {method} {url}: {why}"
+            ))?;
+        }
+        if self.runs.len() > 1 {
+            self.print_runs(printer)?;
+        }
+        for (reason, count) in &self.left_out {
+            printer.note(format_args!("{WARN}left out{WARN:#}: {count} {reason}"));
+        }
+        for remark in &self.remarks {
+            printer.note(format_args!("{WARN}note{WARN:#}: {remark}"));
+        }
+        Ok(())
+    }
+
+    fn print_runs(&self, printer: &Printer) -> anyhow::Result<()> {
+        let mut is_kept = true;
+        for (number, run) in (1..).zip(&self.runs) {
+            let Some(fingerprint) = &run.fingerprint else {
+                let fault = run.fault.as_deref().unwrap_or_default();
+                printer.line(format_args!("run {number}  {BAD}failed{BAD:#}: {fault}"))?;
+                continue;
+            };
+            let same = run.added.is_empty() && run.missing.is_empty();
+            let verdict = match (std::mem::take(&mut is_kept), same) {
+                (true, _) => format!("{DIM}kept{DIM:#}"),
+                (_, true) => format!("{GOOD}the same{GOOD:#}"),
+                (_, false) => format!("{WARN}different{WARN:#}"),
+            };
+            printer.line(format_args!("run {number}  {fingerprint}  {verdict}"))?;
+            for fetched in &run.added {
+                printer.line(format_args!("  + {fetched}"))?;
+            }
+            for fetched in &run.missing {
+                printer.line(format_args!("  - {fetched}"))?;
+            }
+        }
+        Ok(())
+    }
+}

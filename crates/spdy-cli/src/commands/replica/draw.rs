@@ -1,0 +1,65 @@
+//! `spdy replica draw`: draws when each response of a recorded page was on the wire.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::Context;
+use spdy_lab::report;
+use spdy_page::open::ImportOptions;
+use spdy_page::replica::Replica;
+
+use crate::args::open_replica;
+use crate::outcome::{Outcome, Usage};
+use crate::output::check_output_differs;
+
+/// What `spdy replica draw` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// Recordings with times in them, of `spdy record` or a browser's HAR, in the order in which they are shown; each goes by the name of its file
+    #[arg(value_name = "REPLICA", required = true)]
+    replicas: Vec<String>,
+
+    /// Where the picture goes; its ending says what it is: .svg or .png
+    #[arg(short, long, value_name = "FILE", value_parser = parse_output)]
+    output: PathBuf,
+}
+
+fn parse_output(text: &str) -> Result<PathBuf, String> {
+    let path = PathBuf::from(text);
+    match path.extension().and_then(|ending| ending.to_str()) {
+        Some("svg" | "png") => Ok(path),
+        _ => Err("want a name that ends in .svg or .png".to_owned()),
+    }
+}
+
+pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
+    let mut recorded = Vec::with_capacity(args.replicas.len());
+    for name in &args.replicas {
+        check_output_differs(Path::new(name), &args.output)?;
+        let replica = open_replica(name, &ImportOptions::default())?.replica;
+        if !has_times(&replica) {
+            let why = format!("{name} has no times: want what `spdy record` or a browser recorded");
+            return Err(Usage(why).into());
+        }
+        recorded.push((label(name), replica));
+    }
+    let svg = report::recordings(&recorded).expect("all have times");
+    let picture = match args.output.extension() {
+        Some(ending) if ending == "png" => report::png(&svg),
+        _ => svg.into_bytes(),
+    };
+    std::fs::write(&args.output, picture)
+        .with_context(|| format!("cannot write {}", args.output.display()))?;
+    Ok(Outcome::Done)
+}
+
+fn has_times(replica: &Replica) -> bool {
+    let mut exchanges = replica.exchanges.iter();
+    exchanges.any(|exchange| exchange.started.is_some() && exchange.wait.is_some())
+}
+
+/// The name of the file without its endings.
+fn label(name: &str) -> String {
+    let file = Path::new(name).file_name().unwrap_or_default();
+    let file = file.to_string_lossy();
+    file.split('.').next().unwrap_or_default().to_owned()
+}

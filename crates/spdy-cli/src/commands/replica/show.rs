@@ -1,0 +1,357 @@
+//! `spdy replica show`: prints what is in a recorded page, as text or JSON.
+
+use std::net::IpAddr;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::observation::{Failure, Observation};
+use spdy_page::open::ImportOptions;
+use spdy_page::replica::{Exchange, Replica};
+use spdy_page::summary::{HostSummary, Summary};
+
+use crate::args::open_replica;
+use crate::outcome::Outcome;
+use crate::output::{BOLD, Cell, DIM, Printer, Table, WARN, bar, escape};
+
+/// Columns of the bars.
+const BAR: usize = 20;
+/// Characters of a URL in a table.
+const URL_CHARS: usize = 100;
+
+/// What `spdy replica show` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
+    #[arg(value_name = "REPLICA")]
+    replica: String,
+
+    /// List every resource, and what makes a browser ask for it
+    #[arg(long)]
+    resources: bool,
+
+    /// Print everything as one JSON object
+    #[arg(long)]
+    json: bool,
+}
+
+/// Everything that is told.
+#[derive(Serialize)]
+struct ReplicaReport {
+    name: String,
+    source: String,
+    url: String,
+    recorded: Option<String>,
+    dom_content_loaded_ms: Option<f64>,
+    load_ms: Option<f64>,
+    exchanges: usize,
+    body_bytes: u64,
+    filler_bodies: usize,
+    filler_bytes: u64,
+    request_head_bytes: u64,
+    response_head_bytes: u64,
+    hosts: Vec<Host>,
+    kinds: Vec<KindCount>,
+    resources: Vec<Resource>,
+    /// Requests of the recorded load that got no answer.
+    failures: Vec<FailedRequest>,
+}
+
+#[derive(Serialize)]
+struct FailedRequest {
+    method: String,
+    url: String,
+    error: String,
+}
+
+#[derive(Serialize)]
+struct Host {
+    host: String,
+    addresses: Vec<IpAddr>,
+    exchanges: usize,
+    body_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct KindCount {
+    kind: &'static str,
+    exchanges: usize,
+    body_bytes: u64,
+}
+
+#[derive(Serialize)]
+struct Resource {
+    method: String,
+    url: String,
+    status: Option<u16>,
+    kind: &'static str,
+    body_bytes: usize,
+    body_is_real: bool,
+    /// When a browser asks for it, in words; nothing if the page load does not need it.
+    asked: Option<String>,
+    /// What a live browser told of it, where one was watched.
+    protocol: Option<String>,
+    priority: Option<String>,
+    connection: Option<u32>,
+    compute_ms: Option<f64>,
+    refused: Option<String>,
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let opened = open_replica(&args.replica, &ImportOptions::default())?;
+    let shown = ReplicaReport::of(&opened.replica);
+    if args.json {
+        printer.json(&shown)?;
+    } else {
+        print(&shown, args.resources, printer)?;
+    }
+    Ok(Outcome::Done)
+}
+
+impl ReplicaReport {
+    fn of(replica: &Replica) -> Self {
+        let summary = Summary::of(replica);
+        let in_ms = |time: Duration| time.as_secs_f64() * 1e3;
+        let hosts = summary.hosts.into_iter().map(|host| {
+            let HostSummary {
+                host,
+                addresses,
+                exchanges,
+                body_bytes,
+            } = host;
+            Host {
+                host,
+                addresses,
+                exchanges,
+                body_bytes,
+            }
+        });
+        let kinds = summary
+            .kinds
+            .into_iter()
+            .map(|(kind, exchanges, body_bytes)| KindCount {
+                kind: kind.name(),
+                exchanges,
+                body_bytes,
+            });
+        let mut asked = vec![None; replica.exchanges.len()];
+        let graph = PageGraph::of(replica);
+        for node in &graph.nodes {
+            asked[node.exchange] =
+                Some(words(&node.trigger, |parent| graph.nodes[parent].exchange));
+        }
+        let resources = replica
+            .exchanges
+            .iter()
+            .zip(asked)
+            .map(|(exchange, asked)| Resource::of(exchange, asked));
+        Self {
+            name: summary.name,
+            source: summary.source,
+            url: summary.url,
+            recorded: summary.recorded.map(|time| time.to_string()),
+            dom_content_loaded_ms: summary.dom_content_loaded.map(in_ms),
+            load_ms: summary.load.map(in_ms),
+            exchanges: summary.exchanges,
+            body_bytes: summary.body_bytes,
+            filler_bodies: summary.filler.0,
+            filler_bytes: summary.filler.1,
+            request_head_bytes: summary.head_bytes.0,
+            response_head_bytes: summary.head_bytes.1,
+            hosts: hosts.collect(),
+            kinds: kinds.collect(),
+            resources: resources.collect(),
+            failures: replica.failures.iter().map(FailedRequest::of).collect(),
+        }
+    }
+}
+
+impl FailedRequest {
+    fn of(failure: &Failure) -> Self {
+        let Failure {
+            method, url, error, ..
+        } = failure.clone();
+        Self { method, url, error }
+    }
+}
+
+impl Resource {
+    fn of(exchange: &Exchange, asked: Option<String>) -> Self {
+        let Observation {
+            protocol,
+            priority,
+            connection,
+            compute,
+            refused,
+            ..
+        } = exchange.observed.clone();
+        Self {
+            method: exchange.method.to_string(),
+            url: exchange.url.to_string(),
+            status: exchange.status(),
+            kind: exchange.kind.name(),
+            body_bytes: exchange.body.len(),
+            body_is_real: exchange.body_is_real,
+            asked,
+            protocol,
+            priority,
+            connection,
+            compute_ms: compute.map(|time| time.as_secs_f64() * 1e3),
+            refused,
+        }
+    }
+}
+
+/// When a resource becomes known; `number` is that of the exchange of a node.
+fn words(trigger: &Trigger, number: impl Fn(usize) -> usize) -> String {
+    match trigger {
+        Trigger::Start => "at the start".to_owned(),
+        Trigger::Bytes { parent, at_byte } => format!("at byte {at_byte} of {}", number(*parent)),
+        Trigger::Done { parent } => format!("after {}", number(*parent)),
+    }
+}
+
+fn print(shown: &ReplicaReport, resources: bool, printer: &Printer) -> anyhow::Result<()> {
+    printer.line(format_args!(
+        "{BOLD}{}{BOLD:#}  {}",
+        escape(&shown.name),
+        escape(&shown.source)
+    ))?;
+    let known = [
+        shown
+            .recorded
+            .as_ref()
+            .map(|time| format!("recorded {time}")),
+        shown
+            .dom_content_loaded_ms
+            .map(|ms| format!("DOMContentLoaded {ms:.0} ms")),
+        shown.load_ms.map(|ms| format!("load {ms:.0} ms")),
+    ];
+    let known: Vec<_> = known.into_iter().flatten().collect();
+    if !known.is_empty() {
+        printer.line(known.join(", "))?;
+    }
+    printer.line(format_args!(
+        "{} exchanges with {} hosts; {} bytes of bodies ({} of them filler, {} bytes), {} of request heads, {} of response heads\n",
+        shown.exchanges,
+        shown.hosts.len(),
+        shown.body_bytes,
+        shown.filler_bodies,
+        shown.filler_bytes,
+        shown.request_head_bytes,
+        shown.response_head_bytes
+    ))?;
+
+    let part = |bytes: u64| bar(bytes as f64 / shown.body_bytes.max(1) as f64, BAR);
+    let mut hosts = Table::new(head_of(["host", "address"], ["exchanges", "bytes"]));
+    for host in &shown.hosts {
+        let addresses: Vec<_> = host.addresses.iter().map(IpAddr::to_string).collect();
+        let numbers = [host.exchanges as u64, host.body_bytes].map(Cell::number);
+        let words = [
+            Cell::word(&host.host),
+            Cell::word(addresses.join(" ")).styled(DIM),
+        ];
+        hosts.row(
+            words
+                .into_iter()
+                .chain(numbers)
+                .chain([Cell::word(part(host.body_bytes))]),
+        );
+    }
+    printer.line(format_args!("{hosts}\n"))?;
+
+    let mut kinds = Table::new(head_of(["kind"], ["exchanges", "bytes"]));
+    for of_kind in &shown.kinds {
+        let numbers = [of_kind.exchanges as u64, of_kind.body_bytes].map(Cell::number);
+        let word = [Cell::word(of_kind.kind)];
+        kinds.row(
+            word.into_iter()
+                .chain(numbers)
+                .chain([Cell::word(part(of_kind.body_bytes))]),
+        );
+    }
+    printer.line(kinds)?;
+    for FailedRequest { method, url, error } in &shown.failures {
+        let [url, error] = [url, error].map(|text| escape(text));
+        printer.line(format_args!(
+            "{WARN}no answer{WARN:#}: {method} {url}: {error}"
+        ))?;
+    }
+    if resources {
+        printer.line(format_args!("\n{}", resource_table(shown)))?;
+    }
+    Ok(())
+}
+
+fn resource_table(shown: &ReplicaReport) -> Table {
+    let head = [
+        Cell::number("#"),
+        Cell::number("status"),
+        Cell::word("kind"),
+        Cell::number("bytes"),
+    ];
+    let mut table = Table::new(
+        head.into_iter()
+            .chain([Cell::word("asked for"), Cell::word("URL")]),
+    );
+    for (number, resource) in shown.resources.iter().enumerate() {
+        let filler = if resource.body_is_real { "" } else { "~" };
+        table.row([
+            Cell::number(number).styled(DIM),
+            Cell::number(
+                resource
+                    .status
+                    .map_or_else(|| "–".to_owned(), |status| status.to_string()),
+            ),
+            Cell::word(resource.kind),
+            Cell::number(format_args!("{filler}{}", resource.body_bytes)),
+            Cell::word(resource.asked.as_deref().unwrap_or("not by the page")).styled(DIM),
+            Cell::word(short(&resource.url)),
+        ]);
+    }
+    table
+}
+
+fn head_of<const W: usize, const N: usize>(
+    words: [&str; W],
+    numbers: [&str; N],
+) -> impl Iterator<Item = Cell> {
+    let (words, numbers) = (words.map(Cell::word), numbers.map(Cell::number));
+    words.into_iter().chain(numbers)
+}
+
+/// `url`, or its first characters and an ellipsis.
+fn short(url: &str) -> String {
+    let cut = url.char_indices().nth(URL_CHARS).map(|(at, _)| at);
+    cut.map_or_else(|| url.to_owned(), |at| format!("{}…", &url[..at]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_built_in_portal_is_shown_completely() {
+        let shown = ReplicaReport::of(&spdy_page::builtin::portal());
+        assert_eq!((shown.exchanges, shown.hosts.len()), (44, 7));
+        assert_eq!(
+            shown.hosts.iter().map(|host| host.exchanges).sum::<usize>(),
+            44
+        );
+        let bytes: u64 = shown.kinds.iter().map(|of_kind| of_kind.body_bytes).sum();
+        assert_eq!(bytes, shown.body_bytes);
+        assert_eq!(shown.resources[0].asked.as_deref(), Some("at the start"));
+        assert!(
+            shown
+                .resources
+                .iter()
+                .all(|resource| resource.asked.is_some())
+        );
+    }
+
+    #[test]
+    fn long_urls_are_cut_between_characters() {
+        assert_eq!(short("http://a/"), "http://a/");
+        assert_eq!(short(&"ä".repeat(101)), format!("{}…", "ä".repeat(100)));
+    }
+}

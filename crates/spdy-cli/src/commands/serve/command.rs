@@ -1,0 +1,415 @@
+//! The options of `spdy serve`, and the server that they start.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+use anyhow::Context;
+use serde::Serialize;
+use spdy::Metrics;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_net::latch::Latch;
+use spdy_net::limit::LimitHits;
+use spdy_net::listen::allowed_hosts::AllowedHosts;
+use spdy_net::listen::sockets::Sockets;
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::protocol::Protocol;
+use spdy_page::freshness;
+use spdy_page::open::ImportOptions;
+use spdy_server::directory::{Directory, DirectoryLimits};
+use spdy_server::serve::{
+    AccessLogEntry, Log, ServeConfig, ServerOptions, serve_connection, serve_quic,
+};
+use spdy_server::site::Site;
+use spdy_server::site_pusher::SitePusher;
+
+use super::certificates::{CertificateArgs, server_tls};
+use super::push::PushArgs;
+use crate::args::parse::parse_address;
+use crate::args::{BlockArgs, ServerLimitArgs, open_replica, server_limits};
+use crate::help::examples;
+use crate::outcome::{Outcome, Usage};
+use crate::output::{BAD, BOLD, DIM, Printer};
+use crate::service::StopSignals;
+use crate::service::listen::{self, ListenerInfo, bind};
+use crate::service::metrics;
+
+/// What `spdy serve` is asked.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// A shipped name (as flags, portal, mineki), a replica, a .har or .warc file, or a folder
+    #[arg(value_name = "REPLICA|DIR")]
+    source: String,
+
+    /// Take TLS connections here; port 0 lets the system choose [default: 127.0.0.1:8443, unless --plain is given]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    tls: Option<SocketAddr>,
+
+    /// Take plain connections here; port 0 lets the system choose [default: 127.0.0.1:8080, unless --tls is given]
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    plain: Option<SocketAddr>,
+
+    /// Spoken here, best first; h3 on the same port over UDP, beside TLS, if it is listed. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there: with both, a client counts as 3 until it gives the session credit. List one of them for clients that are late with that
+    #[arg(
+        short,
+        long,
+        value_delimiter = ',',
+        value_name = "LIST",
+        default_value = "spdy/3.1,spdy/3,spdy/2,h2,http/1.1"
+    )]
+    protocols: Vec<Protocol>,
+
+    /// Give each recorded host an address of its own, from the one after the listening address on
+    #[arg(long)]
+    per_host: bool,
+
+    /// Serve a recorded page as if it had been recorded now: dates in its heads are moved alike, so that what was fresh to a cache then is fresh
+    #[arg(long)]
+    as_of_now: bool,
+
+    /// Let caches keep for this long what says nothing of that itself; seconds
+    #[arg(long, value_name = "SECONDS")]
+    max_age: Option<u32>,
+
+    /// Let each answer take this long at least, as one that has to be made does; milliseconds, at most a minute
+    #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=60_000))]
+    think: u32,
+
+    /// Tell where it listens as one line of JSON on stdout
+    #[arg(long)]
+    json: bool,
+
+    /// Serve the counters of SPDY sessions to Prometheus at http://ADDR/metrics, to requests for an IP address or localhost; port 0 lets the system choose
+    #[arg(long, value_name = "ADDR", value_parser = parse_address)]
+    metrics: Option<SocketAddr>,
+
+    /// Tell each request on stderr
+    #[arg(short, long)]
+    verbose: bool,
+
+    #[command(flatten)]
+    blocks: BlockArgs,
+
+    #[command(flatten)]
+    certificates: CertificateArgs,
+
+    #[command(flatten)]
+    push: PushArgs,
+
+    #[command(flatten)]
+    limits: ServerLimitArgs,
+}
+
+pub(crate) const EXAMPLES: &str = examples! {
+    "spdy serve portal"
+    "spdy serve page.har --tls 127.0.0.1:8443 --write-ca ca.pem"
+    "spdy serve public/ --plain 127.0.0.1:0 --protocols spdy/3.1 --json"
+    "spdy serve portal --push graph --protocols spdy/3.1 --verbose"
+    "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
+    "spdy serve portal --protocols h3,h2,http/1.1 --tls 127.0.0.1:8443"
+    "spdy serve portal --as-of-now --max-age 3600 --think 150    origins to a cache, which take their time"
+    "spdy serve portal --metrics 127.0.0.1:9100"
+};
+
+/// The line of `--json`.
+#[derive(Debug, Serialize)]
+struct Ready<'a> {
+    listening: &'a [&'a ListenerInfo],
+    protocols: Vec<&'static str>,
+    hosts: Vec<&'a str>,
+    default_host: Option<&'a str>,
+    targets: usize,
+    metrics: Option<SocketAddr>,
+}
+
+pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
+    let ServedSite {
+        site,
+        default_host,
+        pushing,
+    } = open_site(args)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(serve(args, Arc::new(site), default_host, pushing, printer))?;
+    Ok(Outcome::Done)
+}
+
+/// What is served.
+struct ServedSite {
+    site: Site,
+    /// Answers for bare addresses.
+    default_host: Option<String>,
+    pushing: Option<Arc<SitePusher>>,
+}
+
+fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
+    let path = Path::new(&args.source);
+    if path.is_dir() {
+        let of_heads = args.as_of_now || args.max_age.is_some();
+        if args.per_host || of_heads {
+            let why = "a folder has neither hosts nor heads: --per-host, --as-of-now and --max-age are for recorded pages";
+            return Err(Usage(why.to_owned()).into());
+        }
+        let directory = Directory::read(path, &DirectoryLimits::default())
+            .with_context(|| format!("cannot serve {}", path.display()))?;
+        let site = Site::of_directory(directory);
+        let pushing = args.push.pushing(&site, None)?;
+        return Ok(ServedSite {
+            site,
+            default_host: None,
+            pushing,
+        });
+    }
+    let opened = open_replica(&args.source, &ImportOptions::default())?;
+    let mut replica = opened.replica;
+    if args.as_of_now && !freshness::shift_dates(&mut replica, SystemTime::now()) {
+        let why = format!(
+            "--as-of-now: {} does not tell when it was recorded",
+            args.source
+        );
+        return Err(Usage(why).into());
+    }
+    if let Some(seconds) = args.max_age {
+        freshness::set_default_lifetime(&mut replica, seconds);
+    }
+    let site = Site::of_replica(&replica);
+    let host = replica.document().url.host_str().map(str::to_owned);
+    let site = match &host {
+        Some(host) => site.with_default_host(host),
+        None => site,
+    };
+    let pushing = args.push.pushing(&site, Some(&replica))?;
+    Ok(ServedSite {
+        site,
+        default_host: host,
+        pushing,
+    })
+}
+
+async fn serve(
+    args: &Args,
+    site: Arc<Site>,
+    default_host: Option<String>,
+    pushing: Option<Arc<SitePusher>>,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
+    let mut doors = listen::bind_all(&listen::ListenSpec {
+        plain: args.plain,
+        tls: args.tls,
+        hosts: args.per_host.then_some(&hosts[..]),
+        protocols: &args.protocols,
+    })?;
+    let metrics = args.metrics.map(bind).transpose()?;
+    let tls = match doors.iter().any(|door| door.info.tls) {
+        true => Some(server_tls(
+            &args.certificates,
+            &args.protocols,
+            &hosts,
+            &doors,
+            printer,
+        )?),
+        false => None,
+    };
+    let counted = metrics.is_some().then(Metrics::new);
+    let hits = LimitHits::default();
+    let limits = args.limits.config();
+    let mut of_connections =
+        server_limits::connection_options(&limits, counted.clone(), hits.clone());
+    of_connections.spdy.push_form = args.push.form();
+    of_connections.spdy.compression_window_bits = args.blocks.header_window;
+    of_connections.spdy.flow_control = !args.limits.no_flow_control;
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    if let Some(tls) = tls
+        .as_ref()
+        .filter(|_| args.protocols.contains(&Protocol::Http3))
+    {
+        listen::bind_udp(&mut doors, &mut Sockets::default())?;
+        listen::listen_for_quic(&mut doors, tls, &of_connections, &runtime)?;
+    }
+    let listening: Vec<&ListenerInfo> = doors.iter().map(|door| &door.info).collect();
+    // Before the announcement: a program that reads it may send the stop signal at once.
+    let mut signals = StopSignals::listen()?;
+    announce(
+        args,
+        &site,
+        &hosts,
+        default_host.as_deref(),
+        &listening,
+        metrics.as_ref().map(Listener::address),
+        printer,
+    )?;
+
+    let stop = Latch::new();
+    let listen_options = server_limits::listen_options(&limits, hits.clone());
+    let config = ServeConfig {
+        protocols: Protocol::over_tcp(&args.protocols),
+        options: of_connections,
+        stop: stop.clone(),
+        log: args.verbose.then(|| log(printer)),
+        pusher: pushing,
+        min_response_time: Duration::from_millis(args.think.into()),
+        ..ServeConfig::default()
+    };
+    let mut running = tokio::task::JoinSet::new();
+    for door in doors {
+        let config = ServeConfig {
+            tls: tls.clone().filter(|_| door.info.tls),
+            alt_svc: door.alt_svc(),
+            ..config.clone()
+        };
+        if let Some(listener) = door.quic {
+            let (config, site, runtime) = (config.clone(), site.clone(), runtime.clone());
+            let (options, stop) = (listen_options.clone(), stop.clone());
+            running.spawn(listener.run(options, stop, move |incoming, from, seat| {
+                let mut config = config.clone();
+                config.options.slot = seat;
+                config.from = Some(from.address.ip());
+                serve_quic(incoming, site.clone(), config, runtime.clone())
+            }));
+        }
+        if let Some(listener) = door.tcp {
+            let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
+            let options = listen_options.clone();
+            running.spawn(listener.run(options, stop, move |io, from, seat| {
+                let mut config = config.clone();
+                config.options.slot = seat;
+                config.from = Some(from.address.ip());
+                serve_connection(io, site.clone(), config, runtime.clone())
+            }));
+        }
+    }
+    if let Some((listener, counted)) = metrics.zip(counted) {
+        let (registry, runtime) = (metrics::registry(&counted, &hits), runtime.clone());
+        let hosts = AllowedHosts::default();
+        let answer = move |request| {
+            let refusal = hosts.refusal(&request, "use an IP address or localhost");
+            let response = refusal.unwrap_or_else(|| metrics::answer(&registry, &request));
+            std::future::ready(response)
+        };
+        let (answer, ended) = (Arc::new(answer), stop.clone());
+        let options = ListenOptions {
+            admission: metrics::admission(),
+            ..ListenOptions::default()
+        };
+        running.spawn(listener.run(options, stop.clone(), move |io, _, seat| {
+            let (answer, runtime, ended) = (answer.clone(), runtime.clone(), ended.clone());
+            async move {
+                let protocols = [Protocol::Http1];
+                let options = ServerOptions {
+                    slot: seat,
+                    ..ServerOptions::default()
+                };
+                let serving = spdy_net::serve::serve_connection(
+                    io, answer, &protocols, None, &options, &runtime, &ended,
+                );
+                if let Err(error) = serving.await {
+                    tracing::debug!(%error, "a look at the metrics ended out of order");
+                }
+            }
+        }));
+    }
+    signals.any().await?;
+    printer.note(format_args!("{DIM}stopping{DIM:#}"));
+    stop.set();
+    while running.join_next().await.is_some() {}
+    let stats = site.stats();
+    printer.note(format_args!(
+        "{DIM}answered {} requests, {} of them not found, {} for other hosts{DIM:#}",
+        stats.requests, stats.not_found, stats.misdirected
+    ));
+    for (limit, count) in hits.iter() {
+        printer.note(format_args!(
+            "{DIM}clients met {limit} {count} times{DIM:#}"
+        ));
+    }
+    Ok(())
+}
+
+/// Says where it listens and what is served.
+fn announce(
+    args: &Args,
+    site: &Site,
+    hosts: &[String],
+    default_host: Option<&str>,
+    listening: &[&ListenerInfo],
+    metrics: Option<SocketAddr>,
+    printer: &Printer,
+) -> anyhow::Result<()> {
+    let protocols: Vec<_> = args
+        .protocols
+        .iter()
+        .map(|protocol| protocol.alpn())
+        .collect();
+    for one in listening {
+        let scheme = if one.tls { "https" } else { "http" };
+        let here = args.protocols.iter();
+        let here = here.filter(|protocol| one.quic || !protocol.is_over_quic());
+        let here: Vec<_> = here.map(|protocol| protocol.alpn()).collect();
+        let what = match &one.host {
+            Some(host) => format!(" for {host}"),
+            None => format!(" {DIM}({}){DIM:#}", here.join(", ")),
+        };
+        printer.note(format_args!(
+            "listening on {BOLD}{scheme}://{}/{BOLD:#}{what}",
+            one.address
+        ));
+    }
+    let (targets, source) = (site.targets(), &args.source);
+    match default_host {
+        Some(host) => {
+            printer.note(format_args!(
+                "serving {targets} URLs of {source}; {host} answers for addresses and localhost"
+            ));
+            printer.note(format_args!("{DIM}hosts: {}{DIM:#}", hosts.join(", ")));
+        }
+        None => printer.note(format_args!(
+            "serving {targets} files of {source} under any host name"
+        )),
+    }
+    if let Some(address) = metrics {
+        let path = metrics::PATH;
+        printer.note(format_args!("metrics at http://{address}{path}"));
+    }
+    if args.json {
+        printer.json(&Ready {
+            listening,
+            protocols,
+            hosts: hosts.iter().map(String::as_str).collect(),
+            default_host,
+            targets,
+            metrics,
+        })?;
+    }
+    Ok(())
+}
+
+/// A line for each answer.
+fn log(printer: &Printer) -> Log {
+    let printer = printer.clone();
+    Arc::new(move |served: &AccessLogEntry<'_>| {
+        let AccessLogEntry {
+            method,
+            uri,
+            protocol,
+            secure,
+            priority,
+            status,
+            body_bytes,
+            pushed,
+        } = served;
+        let style = if status.is_client_error() || status.is_server_error() {
+            BAD
+        } else {
+            BOLD
+        };
+        let tls = if *secure { " tls" } else { "" };
+        let pushed = if *pushed { ", pushed" } else { "" };
+        printer.note(format_args!(
+            "{style}{}{style:#} {method} {uri} {DIM}{body_bytes} bytes, {protocol}{tls}, priority {priority}{pushed}{DIM:#}",
+            status.as_str()
+        ));
+    })
+}

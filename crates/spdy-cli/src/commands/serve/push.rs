@@ -1,0 +1,130 @@
+//! Options of `spdy serve` about pushes and hints, and the pusher that they make.
+
+use std::sync::Arc;
+
+use spdy::server::PushForm;
+use spdy_page::replica::Replica;
+use spdy_server::page_resources::PageResources;
+use spdy_server::push_plan::{Budget, Hints, Sources};
+use spdy_server::site::Site;
+use spdy_server::site_pusher::{PushConfig, SitePusher};
+
+use crate::outcome::Usage;
+use crate::service::digest_key::digest_key;
+
+/// What goes along with a page.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Push")]
+pub(crate) struct PushArgs {
+    /// Push what a page needs over SPDY and HTTP/2, to clients that take pushes. Who says what it needs: link, its headers Link: rel=preload and X-Associated-Content; graph, its recording or the text of the files; learned, which of the site's resources clients of several networks request after it; or none
+    #[arg(
+        long,
+        value_delimiter = ',',
+        value_name = "SOURCES",
+        default_value = "link",
+        hide_possible_values = true
+    )]
+    push: Vec<PushSource>,
+
+    /// Tell clients by Link: rel=subresource what they will need: off, rest (what cannot be pushed to them) or instead (and push nothing)
+    #[arg(
+        long,
+        value_name = "WHEN",
+        default_value = "rest",
+        hide_possible_values = true
+    )]
+    hint: HintMode,
+
+    /// How SPDY's pushes are written, since no form is for every client: one-block, which no client ends its session at; version-twice (Netty); or two-blocks, at which node-spdy ends its session
+    #[arg(
+        long,
+        value_name = "FORM",
+        default_value = "one-block",
+        hide_possible_values = true
+    )]
+    push_form: PushFormArg,
+
+    /// Pushes beside one page
+    #[arg(long, value_name = "N", default_value_t = Budget::default().streams)]
+    push_streams: usize,
+
+    /// Bytes of the pushes beside one page
+    #[arg(long, value_name = "BYTES", default_value_t = Budget::default().bytes)]
+    push_bytes: usize,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+#[value(rename_all = "lower")]
+enum PushSource {
+    None,
+    Link,
+    Graph,
+    Learned,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum HintMode {
+    Off,
+    Rest,
+    Instead,
+}
+
+#[derive(Clone, Copy, Debug, clap::ValueEnum)]
+enum PushFormArg {
+    TwoBlocks,
+    VersionTwice,
+    OneBlock,
+}
+
+impl PushArgs {
+    /// The form of pushes.
+    pub(crate) fn form(&self) -> PushForm {
+        match self.push_form {
+            PushFormArg::TwoBlocks => PushForm::TwoBlocks,
+            PushFormArg::VersionTwice => PushForm::VersionTwice,
+            PushFormArg::OneBlock => PushForm::OneBlock,
+        }
+    }
+
+    /// What goes along with the pages of `site`; of `replica`, if it is one.
+    pub(crate) fn pushing(
+        &self,
+        site: &Site,
+        replica: Option<&Replica>,
+    ) -> anyhow::Result<Option<Arc<SitePusher>>> {
+        let asked = |source| self.push.contains(&source);
+        if asked(PushSource::None) {
+            if self.push.len() > 1 {
+                return Err(Usage("--push none goes with no other source".to_owned()).into());
+            }
+            return Ok(None);
+        }
+        let sources = Sources {
+            link: asked(PushSource::Link),
+            graph: asked(PushSource::Graph),
+            learned: asked(PushSource::Learned),
+        };
+        let needs = match (replica, site.directory()) {
+            _ if !sources.graph => PageResources::default(),
+            (Some(replica), _) => PageResources::of_replica(replica),
+            (None, Some(directory)) => PageResources::of_directory(directory),
+            (None, None) => PageResources::default(),
+        };
+        let config = PushConfig {
+            sources,
+            hints: match self.hint {
+                HintMode::Off => Hints::Off,
+                HintMode::Rest => Hints::Remaining,
+                HintMode::Instead => Hints::Instead,
+            },
+            budget: Budget {
+                streams: self.push_streams,
+                bytes: self.push_bytes,
+                ..Budget::default()
+            },
+            digest_key: digest_key()?,
+            ..PushConfig::default()
+        };
+        Ok(SitePusher::new(config, needs, site).map(Arc::new))
+    }
+}

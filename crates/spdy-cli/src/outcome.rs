@@ -1,0 +1,24 @@
+//! How a command ends. `main.rs` makes an exit code of it.
+
+/// How a command ended that has printed its results.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Outcome {
+    /// Exit code 0.
+    Done,
+    /// Exit code 1. The results already show why: findings of a check, a URL that failed.
+    Failed,
+    /// As the program ended that was run for the caller.
+    Code(u8),
+}
+
+/// The command line asked for something that does not exist: exit code 2.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Usage(pub(crate) String);
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Usage {}

@@ -1,0 +1,16 @@
+//! What commands write: text and progress on the terminal, and files.
+
+#[cfg(unix)]
+mod atomic_file;
+pub(crate) mod frame_text;
+mod output_path;
+mod printer;
+mod table;
+mod text;
+
+#[cfg(unix)]
+pub(crate) use atomic_file::AtomicFile;
+pub(crate) use output_path::check_output_differs;
+pub(crate) use printer::{BAD, BOLD, DIM, GOOD, Printer, StdoutClosed, WARN, chain};
+pub(crate) use table::{Cell, Table, bar};
+pub(crate) use text::{escape, format_count};

@@ -1,0 +1,21 @@
+//! Checks paths of files that a command writes.
+
+use std::path::Path;
+
+use crate::outcome::Usage;
+
+/// Refuses an `output` that is the `input`: what is read would be gone.
+pub(crate) fn check_output_differs(input: &Path, output: &Path) -> anyhow::Result<()> {
+    let same = match (input.canonicalize(), output.canonicalize()) {
+        (Ok(input), Ok(output)) => input == output,
+        _ => false, // does not exist yet, or no file: a shipped name
+    };
+    if same {
+        let (input, output) = (input.display(), output.display());
+        return Err(Usage(format!(
+            "{output} is what is read ({input}); want another file"
+        ))
+        .into());
+    }
+    Ok(())
+}

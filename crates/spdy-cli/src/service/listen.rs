@@ -1,0 +1,203 @@
+//! Binds the listeners of `spdy serve` and `spdy accelerate`: each address by TCP, those with TLS by UDP as well if HTTP/3 is served.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr, UdpSocket};
+
+use anyhow::Context;
+use http::HeaderValue;
+use serde::Serialize;
+use spdy::runtime::SharedRuntime;
+use spdy_net::listen::Listener;
+use spdy_net::listen::quic::QuicListener;
+use spdy_net::listen::sockets::Sockets;
+use spdy_net::network::SystemNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::ServerTls;
+use spdy_server::alt_svc;
+use spdy_server::serve::ServerOptions;
+
+use crate::outcome::Usage;
+
+/// Default address for plain connections.
+const PLAIN: &str = "127.0.0.1:8080";
+/// Default address for TLS connections.
+const TLS: &str = "127.0.0.1:8443";
+
+/// The address of one listener, as it is printed.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct ListenerInfo {
+    pub(crate) address: SocketAddr,
+    pub(crate) tls: bool,
+    /// HTTP/3 is spoken at the same port of UDP.
+    pub(crate) quic: bool,
+    /// The host it is for, with `--per-host`.
+    pub(crate) host: Option<String>,
+}
+
+/// An address, and the sockets that are bound there.
+#[derive(Debug)]
+pub(crate) struct BoundListener {
+    pub(crate) tcp: Option<Listener>,
+    pub(crate) quic: Option<QuicListener>,
+    /// Datagrams that are another program's for a while.
+    pub(crate) pending_quic_socket: Option<UdpSocket>,
+    pub(crate) info: ListenerInfo,
+}
+
+impl BoundListener {
+    /// What answers over TCP say of HTTP/3 here, if it is spoken.
+    pub(crate) fn alt_svc(&self) -> Option<HeaderValue> {
+        let ListenerInfo { address, quic, .. } = &self.info;
+        quic.then(|| alt_svc::h3_at(address.port()))
+    }
+}
+
+/// What was asked for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ListenSpec<'a> {
+    pub(crate) plain: Option<SocketAddr>,
+    pub(crate) tls: Option<SocketAddr>,
+    /// Hosts that get addresses of their own.
+    pub(crate) hosts: Option<&'a [String]>,
+    pub(crate) protocols: &'a [Protocol],
+}
+
+/// Binds every requested address, by TCP unless HTTP/3 is the only protocol.
+pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListener>> {
+    let by_tcp = wanted
+        .protocols
+        .iter()
+        .any(|protocol| !protocol.is_over_quic());
+    let by_quic = wanted
+        .protocols
+        .iter()
+        .any(|protocol| protocol.is_over_quic());
+    let (plain, tls) = match (wanted.plain, wanted.tls) {
+        (None, None) => (PLAIN.parse().ok().filter(|_| by_tcp), TLS.parse().ok()),
+        (Some(_), None) if by_quic => {
+            let why = "h3 has no plain form: want --tls as well, or protocols without it";
+            return Err(Usage(why.to_owned()).into());
+        }
+        (Some(_), _) if !by_tcp => {
+            let why = "h3 has no plain form: want another protocol for --plain";
+            return Err(Usage(why.to_owned()).into());
+        }
+        asked => asked,
+    };
+    let mut places: Vec<(SocketAddr, bool, Option<String>)> = Vec::new();
+    for (address, secure) in [(plain, false), (tls, true)] {
+        let Some(address) = address else {
+            continue;
+        };
+        places.push((address, secure, None));
+        for (nth, host) in wanted.hosts.unwrap_or_default().iter().enumerate() {
+            let ip = next_address(address.ip(), nth + 1)?;
+            let address = SocketAddr::new(ip, address.port());
+            places.push((address, secure, Some(host.clone())));
+        }
+    }
+    let mut listeners = Vec::with_capacity(places.len());
+    // With port 0 all hosts of one kind share the port that the system chose for the first.
+    let mut chosen = BTreeMap::new();
+    for (mut address, tls, host) in places {
+        if address.port() == 0 {
+            address.set_port(chosen.get(&tls).copied().unwrap_or(0));
+        }
+        let tcp = by_tcp.then(|| bind(address)).transpose()?;
+        let address = tcp.as_ref().map_or(address, Listener::address);
+        chosen.entry(tls).or_insert(address.port());
+        let quic = false;
+        listeners.push(BoundListener {
+            tcp,
+            quic: None,
+            pending_quic_socket: None,
+            info: ListenerInfo {
+                address,
+                tls,
+                quic,
+                host,
+            },
+        });
+    }
+    Ok(listeners)
+}
+
+/// Binds UDP, or takes it from `sockets`, for each listener that has TLS.
+pub(crate) fn bind_udp(
+    listeners: &mut [BoundListener],
+    sockets: &mut Sockets,
+) -> anyhow::Result<()> {
+    let mut chosen = 0;
+    for bound in listeners.iter_mut().filter(|bound| bound.info.tls) {
+        let address = &mut bound.info.address;
+        if address.port() == 0 {
+            address.set_port(chosen);
+        }
+        let socket = sockets.udp(*address).and_then(|socket| {
+            *address = socket.local_addr()?;
+            Ok(socket)
+        });
+        let socket = socket.with_context(|| format!("cannot listen on {address} for h3"))?;
+        chosen = address.port();
+        bound.info.quic = true;
+        bound.pending_quic_socket = Some(socket);
+    }
+    Ok(())
+}
+
+/// Listens for HTTP/3 at each of them.
+pub(crate) fn listen_for_quic(
+    listeners: &mut [BoundListener],
+    tls: &ServerTls,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+) -> anyhow::Result<()> {
+    for bound in listeners {
+        let Some(socket) = bound.pending_quic_socket.take() else {
+            continue;
+        };
+        let listener = quic(socket, tls, options, runtime);
+        let at = bound.info.address;
+        bound.quic = Some(listener.with_context(|| format!("cannot listen on {at} for h3"))?);
+    }
+    Ok(())
+}
+
+/// Listens for HTTP/3 at `socket`.
+pub(crate) fn quic(
+    socket: UdpSocket,
+    tls: &ServerTls,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+) -> std::io::Result<QuicListener> {
+    let socket = SystemNetwork::datagrams_from_std(socket)?;
+    QuicListener::over(socket, tls, options, runtime)
+}
+
+/// Binds one address by TCP.
+pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
+    Listener::bind(address).with_context(|| format!("cannot listen on {address}"))
+}
+
+/// Takes one of `sockets`, or binds it.
+pub(crate) fn bind_or_take(address: SocketAddr, sockets: &mut Sockets) -> anyhow::Result<Listener> {
+    let listener = sockets.tcp(address);
+    listener.with_context(|| format!("cannot listen on {address}"))
+}
+
+/// The address `nth` after `base`; loopback has sixteen million of them.
+fn next_address(base: IpAddr, nth: usize) -> anyhow::Result<IpAddr> {
+    let next = match base {
+        IpAddr::V4(base) => u32::try_from(nth)
+            .ok()
+            .and_then(|nth| u32::from(base).checked_add(nth))
+            .map(|next| IpAddr::V4(next.into())),
+        IpAddr::V6(_) => None,
+    };
+    next.ok_or_else(|| {
+        Usage(format!(
+            "--per-host cannot count on from {base}; want an IPv4 address"
+        ))
+        .into()
+    })
+}

@@ -1,0 +1,308 @@
+//! Attacks through the aliases of hosts in the operator's zone, over real sockets against the running program. A listener at a
+//! denied address must get no connection.
+
+use std::net::SocketAddr;
+
+use crate::accelerate::abuse::proxied_urls::Canary;
+use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
+use crate::support::clients::raw_client::RawResponse;
+use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
+
+const SITE: &str = "www.site.test";
+const SECOND: &str = "www.second.test";
+const PICTURES: &str = "pictures.test";
+const ZONE: &str = "x.names-e.test";
+const CLOSE: &str = "Connection: close\r\n\r\n";
+const AS_IMAGE: &str =
+    "Sec-Fetch-Dest: image\r\nSec-Fetch-Mode: no-cors\r\nSec-Fetch-Site: cross-site\r\n";
+
+/// Both sites have this page. One of its images is at a name that leads to the canary.
+fn answer(asked: &OriginRequest, places: &OriginAddresses, canary: SocketAddr) -> Vec<Step> {
+    match (asked.host, asked.target.as_str()) {
+        (SITE, "/") => {
+            let page = format!(
+                "<img src='{}/a.png'><img src='http://rebound.test:{}/a.png'>",
+                places.origin(PICTURES),
+                canary.port()
+            );
+            whole("200 OK\r\nContent-Type: text/html\r\n", page.as_bytes())
+        }
+        (PICTURES, "/a.png") => whole("200 OK\r\nContent-Type: image/png\r\n", b"a picture"),
+        (PICTURES, "/to-canary") => {
+            whole(&format!("302 Found\r\nLocation: http://{canary}/\r\n"), b"")
+        }
+        (PICTURES, "/page") => whole("200 OK\r\nContent-Type: text/html\r\n", b"<p>hello"),
+        _ => whole("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
+    }
+}
+
+struct Setup {
+    canary: Canary,
+    origins: Origins,
+    program: AcceleratedSite,
+    /// Of the pictures, for the first site.
+    name: String,
+    /// Of a host that leads to the canary.
+    rebound: String,
+    /// Of the pictures, for the second site.
+    of_second: String,
+}
+
+impl Setup {
+    fn set() -> Self {
+        let canary = Canary::start();
+        let told = canary.address;
+        let hosts = [(SITE, "http"), (PICTURES, "http")];
+        let origins = Origins::start(&hosts, move |asked, places| answer(asked, places, told));
+        let (port, cage) = (origins.places.address(PICTURES).port(), told.port());
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let secret = folder.path().join("secret");
+        std::fs::write(&secret, [b'x'; 32]).expect("the folder can be written to");
+        let named = |host: &str| {
+            format!(
+                "[[site.rewrite.hosts]]\nhost = '{host}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n"
+            )
+        };
+        let hosts = [format!("{PICTURES}:{port}"), format!("rebound.test:{cage}")];
+        let rewrite = format!(
+            "[site.rewrite]\nnames_under = '{ZONE}'\n{}",
+            hosts.map(|host| named(&host)).concat()
+        );
+        let own = origins.places.origin(SITE);
+        let program = AcceleratedSite::start(
+            &origins,
+            &Setting {
+                // The host is asked for what is asked for here, and nothing else.
+                top: &format!("secret_file = {secret:?}\n[learn]\nprefetch = false"),
+                site: &format!(
+                    "{rewrite}[[site]]\nnames = ['{SECOND}']\norigin = '{own}'\naddress = '127.0.0.1'\n{rewrite}"
+                ),
+                upstream: &format!(
+                    "allow_addresses = ['127.0.0.2/32']\nallow_ports = [{port}, {cage}]\n\
+                     resolve = {{ '{PICTURES}' = '127.0.0.2', 'rebound.test' = '127.0.0.99' }}"
+                ),
+                ..Setting::default()
+            },
+        );
+        let names = |site: &str| names_in(&program.get(site, "/", "").text());
+        let ([name, rebound], [of_second, _]) = (names(SITE), names(SECOND));
+        Self {
+            canary,
+            origins,
+            program,
+            name,
+            rebound,
+            of_second,
+        }
+    }
+
+    /// What becomes of `message`, and how often the pictures' host was asked.
+    fn exchange(&self, message: &str) -> (RawResponse, usize) {
+        let asked = |scene: &Self| {
+            let asked = scene.origins.requests().into_iter();
+            asked.filter(|asked| asked.host == PICTURES).count()
+        };
+        let before = asked(self);
+        let got = self.program.exchange(message.as_bytes());
+        (got, asked(self) - before)
+    }
+}
+
+/// The names in the page, in order.
+fn names_in(page: &str) -> [String; 2] {
+    let mut parts = page.split("https://").skip(1).map(|part| {
+        let end = part.find(ZONE).expect(page) + ZONE.len();
+        part[..end].to_owned()
+    });
+    [(); 2].map(|()| parts.next().expect(page))
+}
+
+#[test]
+fn aliases_accept_only_requests_that_a_page_would_make() {
+    let scene = Setup::set();
+    let (name, second) = (&scene.name, &scene.of_second);
+    assert_ne!(name, second);
+    let get = |host: &str, target: &str, fields: &str| {
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\n{fields}{CLOSE}")
+    };
+    let by = |method: &str, fields: &str| {
+        format!("{method} /a.png HTTP/1.1\r\nHost: {name}\r\n{fields}{CLOSE}")
+    };
+    let socket = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
+    for (what, message, statuses) in [
+        (
+            "a label of nobody's",
+            get(&format!("aaaaaaaaaaaaaaaa.{ZONE}"), "/a.png", ""),
+            &[421][..],
+        ),
+        ("half a label", get(&name[1..], "/a.png", ""), &[421]),
+        (
+            "more than a label",
+            get(&format!("a.{name}"), "/a.png", ""),
+            &[421],
+        ),
+        ("the zone", get(ZONE, "/a.png", ""), &[421]),
+        (
+            "the label alone",
+            get(name.split('.').next().expect("a label"), "/a.png", ""),
+            &[421],
+        ),
+        ("the host itself", get(PICTURES, "/a.png", ""), &[421]),
+        (
+            "a dot at the end",
+            get(&format!("{name}."), "/a.png", ""),
+            &[421],
+        ),
+        (
+            "a user before it",
+            get(&format!("{SITE}@{name}"), "/a.png", ""),
+            &[400, 421],
+        ),
+        (
+            "it as a user",
+            get(&format!("{name}@{SITE}"), "/a.png", ""),
+            &[400, 421],
+        ),
+        (
+            "two hosts",
+            get(name, "/a.png", &format!("Host: {SITE}\r\n")),
+            &[400],
+        ),
+        (
+            // The URL counts, and Host does not (RFC 9112 §3.2.2).
+            "the site's URL where it is asked",
+            get(name, &format!("http://{SITE}/nothing"), ""),
+            &[404],
+        ),
+        (
+            "a stranger's URL where it is asked",
+            get(name, "http://evil.test/a.png", ""),
+            &[400, 421],
+        ),
+        (
+            "a moved URL under it",
+            get(name, "/.spdy/1/-/p/pictures.test/a.png", ""),
+            &[404],
+        ),
+        (
+            "it as a moved URL",
+            get(SITE, &format!("/.spdy/1/-/s/{name}/a.png"), ""),
+            &[404],
+        ),
+        (
+            "what ends its host",
+            get(name, "/a.png\\@evil.test/", ""),
+            &[400, 404],
+        ),
+        ("dots in its path", get(name, "/x/../a.png", ""), &[404]),
+        (
+            "a page",
+            get(
+                name,
+                "/a.png",
+                "Sec-Fetch-Dest: document\r\nSec-Fetch-Mode: navigate\r\n",
+            ),
+            &[404],
+        ),
+        (
+            "a frame, of images",
+            get(
+                name,
+                "/a.png",
+                "Sec-Fetch-Dest: iframe\r\nSec-Fetch-Mode: navigate\r\n",
+            ),
+            &[404],
+        ),
+        (
+            "a service worker",
+            get(name, "/a.png", "Service-Worker: script\r\n"),
+            &[404],
+        ),
+        (
+            "an address typed in",
+            get(name, "/a.png", "Sec-Fetch-Site: none\r\n"),
+            &[404],
+        ),
+        (
+            "a page of another site of ours",
+            get(name, "/a.png", &format!("Origin: https://{SECOND}\r\n")),
+            &[404],
+        ),
+        (
+            "the other site's name",
+            get(second, "/a.png", &format!("Origin: https://{SITE}\r\n")),
+            &[404],
+        ),
+        (
+            "a page of nobody's",
+            get(name, "/a.png", "Referer: https://evil.test/\r\n"),
+            &[404],
+        ),
+        (
+            "it came round",
+            get(name, "/a.png", &format!("CDN-Loop: {SITE}\r\n")),
+            &[404, 508],
+        ),
+        (
+            "a form, to images",
+            by("POST", "Content-Length: 0\r\n"),
+            &[405],
+        ),
+        ("a deletion", by("DELETE", ""), &[405]),
+        ("a trace", by("TRACE", ""), &[405, 501]),
+        (
+            "a tunnel",
+            format!("CONNECT {name}:443 HTTP/1.1\r\nHost: {name}\r\n{CLOSE}"),
+            &[400, 404, 405, 501],
+        ),
+        ("content", by("GET", "Content-Length: 3\r\n"), &[404]),
+        (
+            "a socket",
+            get(name, "/a.png", socket).replace("Connection: close", "Connection: Upgrade"),
+            &[404],
+        ),
+    ] {
+        let (got, asked) = scene.exchange(&message);
+        assert!(
+            statuses.contains(&got.status),
+            "{what}: want {statuses:?}, got {:?} {}",
+            got.head,
+            got.text()
+        );
+        assert_eq!(asked, 0, "{what}: its host was asked");
+    }
+    let in_full = format!("http://{name}/a.png");
+    for (host, target) in [
+        (name.clone(), "/a.png"),
+        (name.to_ascii_uppercase(), "/a.png"),
+        (format!("{name}:1"), "/a.png"),
+        (SITE.to_owned(), &in_full),
+    ] {
+        let (got, _) = scene.exchange(&get(&host, target, AS_IMAGE));
+        assert_eq!(
+            (got.status, got.text()),
+            (200, "a picture".to_owned()),
+            "{host}"
+        );
+    }
+    assert_eq!(scene.canary.connections(), 0);
+}
+
+#[test]
+fn an_aliased_host_cannot_redirect_the_accelerator() {
+    let scene = Setup::set();
+    let name = &scene.name;
+    let nobody = scene.program.get(name, "/to-canary", "");
+    assert_eq!(nobody.status, 404, "an open redirect: {}", nobody.head);
+    let page = scene.program.get(name, "/to-canary", AS_IMAGE);
+    let to = format!("http://{}/", scene.canary.address);
+    assert_eq!((page.status, page.field("location")), (302, Some(to)));
+    for fields in ["", AS_IMAGE] {
+        let got = scene.program.get(name, "/page", fields);
+        assert_eq!((got.status, got.text()), (404, String::new()), "a page");
+        let got = scene.program.get(&scene.rebound, "/a.png", fields);
+        assert_eq!(got.status, 502, "{}", got.head);
+        assert!(!got.text().contains("127.0.0.99"), "{}", got.text());
+    }
+    assert_eq!(scene.canary.connections(), 0);
+}

@@ -1,0 +1,361 @@
+//! Origins that stall, break off, send wrong lengths, endless bodies or invalid responses. The program serves and stores no wrong byte,
+//! reports the failure to the client, bounds its memory, and still serves other requests.
+
+use std::io::Write as _;
+use std::sync::LazyLock;
+use std::thread;
+
+use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
+use crate::support::clients::raw_client::RawResponse;
+use crate::support::origins::scripted::{OriginRequest, Origins, Step, whole};
+
+const SITE: &str = "www.site.test";
+const CDN: &str = "cdn.test";
+const MIB: usize = 1 << 20;
+
+/// How much more memory the program may have after all of it, bytes: one text as long as any may be (64 MiB), one answer that might
+/// have been kept (32 MiB), and what the allocator has not given back. More rounds take no more.
+const MAX_GROWTH: u64 = 160 << 20;
+
+fn gzip(text: &[u8], repeats: usize) -> Vec<u8> {
+    let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
+    for _ in 0..repeats {
+        out.write_all(text).expect("memory takes it");
+    }
+    out.finish().expect("memory takes it")
+}
+
+/// Twice as much text as is taken of any page, in 128 KiB.
+static BOMB: LazyLock<Vec<u8>> = LazyLock::new(|| gzip(&[b' '; MIB], 128));
+
+fn sent(text: &str) -> Step {
+    Step::Send(text.as_bytes().to_vec())
+}
+
+const CSS: &str = "Content-Type: text/css\r\nCache-Control: max-age=600\r\n";
+const HTML: &str = "Content-Type: text/html\r\nCache-Control: max-age=600\r\n";
+const PNG: &str = "Content-Type: image/png\r\nCache-Control: max-age=600\r\n";
+
+fn answer(asked: &OriginRequest) -> Vec<Step> {
+    let cut = |kind: &str, body: &[u8]| {
+        let head = format!("HTTP/1.1 200 OK\r\n{kind}Content-Length: 1000\r\n\r\n");
+        vec![Step::Send([head.as_bytes(), body].concat()), Step::Close]
+    };
+    let coded = |kind: &str, body: &[u8]| {
+        whole(&format!("200 OK\r\n{kind}Content-Encoding: gzip\r\n"), body)
+    };
+    match asked.target.as_str() {
+        "/good" => whole(&format!("200 OK\r\n{HTML}"), b"<p>good"),
+        "/stalls" => vec![Step::Stall],
+        "/stalls-in-head" => vec![sent("HTTP/1.1 200 OK\r\nContent-Ty"), Step::Stall],
+        "/stalls-in-body" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 1000\r\n\r\nhalf"
+            )),
+            Step::Stall,
+        ],
+        "/resets" => vec![Step::Reset],
+        "/resets-in-body" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 1000\r\n\r\nhalf"
+            )),
+            Step::Reset,
+        ],
+        "/says-nothing" => vec![Step::Close],
+        "/too-short" => cut(PNG, b"half"),
+        "/too-short-page" => cut(HTML, b"<p>half"),
+        "/too-short-sheet" => cut(CSS, b"p { color: red } /* half"),
+        "/too-long" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 4\r\n\r\n"
+            )),
+            sent("goodHTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nwrong"),
+        ],
+        "/chunks-cut" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n"
+            )),
+            Step::Close,
+        ],
+        "/chunks-wrong" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\nzz\r\n"
+            )),
+            Step::Close,
+        ],
+        "/two-lengths" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 4\r\nContent-Length: 8\r\n\r\ngoodgood"
+            )),
+            Step::Close,
+        ],
+        "/length-and-chunks" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"
+            )),
+            Step::Close,
+        ],
+        "/no-length" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\nConnection: close\r\n{PNG}\r\nto the end"
+            )),
+            Step::Close,
+        ],
+        "/garbage" => vec![
+            sent("\u{1}\u{2}\u{3} this is no HTTP at all\r\n\r\n"),
+            Step::Close,
+        ],
+        "/another-protocol" => vec![sent("SSH-2.0-OpenSSH_9.2\r\n"), Step::Close],
+        "/status-of-tomorrow" => vec![
+            sent("HTTP/1.1 99 What\r\nContent-Length: 0\r\n\r\n"),
+            Step::Close,
+        ],
+        "/switches" => vec![
+            sent("HTTP/1.1 101 Switching\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n"),
+            Step::Close,
+        ],
+        "/early-for-ever" => vec![Step::Forever(
+            b"HTTP/1.1 103 Early Hints\r\nLink: </a>\r\n\r\n".to_vec(),
+        )],
+        "/endless-head" => vec![
+            sent("HTTP/1.1 200 OK\r\n"),
+            Step::Forever(b"X-Field: and so on\r\n".repeat(500)),
+        ],
+        "/endless-field" => vec![
+            sent("HTTP/1.1 200 OK\r\nX-Field: "),
+            Step::Forever(vec![b'a'; 16 << 10]),
+        ],
+        "/endless" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{PNG}Transfer-Encoding: chunked\r\n\r\n"
+            )),
+            Step::Forever([&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat()),
+        ],
+        "/endless-sheet" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{CSS}Transfer-Encoding: chunked\r\n\r\n"
+            )),
+            Step::Forever([&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat()),
+        ],
+        "/endless-tag" => vec![
+            sent(&format!(
+                "HTTP/1.1 200 OK\r\n{HTML}Transfer-Encoding: chunked\r\n\r\n7\r\n<img a=\r\n"
+            )),
+            Step::Forever([&b"4000\r\n"[..], &[b'x'; 0x4000], b"\r\n"].concat()),
+        ],
+        "/bomb.css" => coded(CSS, &BOMB),
+        "/bomb.html" => coded(HTML, &BOMB),
+        "/bomb.png" => coded(PNG, &BOMB),
+        "/cut.css" => {
+            let coded_text = gzip(b"p { color: red } ", 1000);
+            coded(CSS, &coded_text[..coded_text.len() - 9])
+        }
+        "/cut.html" => {
+            let coded_text = gzip(b"<p>hello</p>", 1000);
+            coded(HTML, &coded_text[..coded_text.len() - 9])
+        }
+        "/no-gzip.css" => coded(CSS, b"p { color: red }"),
+        "/no-gzip.html" => coded(HTML, b"<p>this was never compressed"),
+        "/wrong-sum.css" => {
+            let mut coded_text = gzip(b"p { color: red } ", 1000);
+            let len = coded_text.len();
+            coded_text[len - 6] ^= 1;
+            coded(CSS, &coded_text)
+        }
+        _ => whole("404 Not Found\r\n", b""),
+    }
+}
+
+fn setup() -> (Origins, AcceleratedSite) {
+    let origins = Origins::start(&[(SITE, "http"), (CDN, "http")], |asked, _| answer(asked));
+    let cdn = origins.places.address(CDN).port();
+    let setting = Setting {
+        // The port that the host is listed with is one that origins may have.
+        // As soon as a machine with much to do lets those answer that do.
+        upstream: "head_timeout_s = 5\nbody_timeout_s = 5\nfailures = 0\nallow_addresses = ['127.0.0.2/32']",
+        site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{cdn}'\nscheme = 'http'\n"),
+        ..Setting::default()
+    };
+    let program = AcceleratedSite::start(&origins, &setting);
+    (origins, program)
+}
+
+/// It goes on serving.
+fn assert_healthy(program: &AcceleratedSite) {
+    let got = program.get(SITE, "/good", "");
+    assert_eq!(
+        (got.status, got.text()),
+        (200, "<p>good".to_owned()),
+        "{}",
+        got.head
+    );
+}
+
+/// It never had a whole answer, and says so: by its status, or by breaking off what had begun.
+fn assert_reports_failure(target: &str, got: &RawResponse, statuses: &[u16]) {
+    if got.status == 200 {
+        assert!(
+            statuses.contains(&200),
+            "{target}: {} {}",
+            got.head,
+            got.text()
+        );
+        assert!(
+            !got.is_whole,
+            "{target}: half of it was given for the whole: {} {}",
+            got.head,
+            got.text()
+        );
+        return;
+    }
+    assert!(
+        statuses.contains(&got.status),
+        "{target}: want {statuses:?}, got {:?}",
+        got.head
+    );
+    let why = got.field("proxy-status").unwrap_or_default();
+    assert!(why.starts_with("spdy; error="), "{target}: {}", got.head);
+    assert!(
+        got.text().starts_with("the origin "),
+        "{target}: {}",
+        got.text()
+    );
+}
+
+#[test]
+fn a_truncated_response_is_never_served_as_complete_or_stored() {
+    let (origins, program) = setup();
+    let cases = [
+        ("/stalls", &[504][..]),
+        ("/stalls-in-head", &[504]),
+        ("/stalls-in-body", &[200]),
+        ("/resets", &[502]),
+        ("/resets-in-body", &[200, 502]),
+        ("/says-nothing", &[502]),
+        ("/too-short", &[200]),
+        ("/too-short-page", &[200]),
+        ("/too-short-sheet", &[200, 502]),
+        ("/chunks-cut", &[200]),
+        ("/chunks-wrong", &[200]),
+        ("/two-lengths", &[502]),
+        ("/length-and-chunks", &[502]),
+        ("/garbage", &[502]),
+        ("/another-protocol", &[502]),
+        ("/status-of-tomorrow", &[502]),
+        ("/switches", &[502]),
+        ("/cut.css", &[200, 502]),
+        ("/cut.html", &[200, 502]),
+        ("/no-gzip.css", &[200, 502]),
+        ("/no-gzip.html", &[200, 502]),
+        ("/wrong-sum.css", &[200, 502]),
+    ];
+    // The site's own, and the same of another host; only pages are nothing that is moved.
+    let port = origins.places.address(CDN).port();
+    let hosts = [
+        (SITE, String::new()),
+        (CDN, format!("/.spdy/1/-/p/{CDN}~{port}")),
+    ];
+    // All at once: no request waits for a stalled origin of another.
+    thread::scope(|scope| {
+        let of_hosts = hosts.iter().flat_map(|host| cases.map(|case| (host, case)));
+        for ((host, prefix), (target, statuses)) in of_hosts {
+            if *host == CDN && (target.ends_with("page") || target.ends_with("html")) {
+                continue;
+            }
+            let (origins, program) = (&origins, &program);
+            scope.spawn(move || {
+                for round in 0..2 {
+                    let asked = || {
+                        origins
+                            .requests()
+                            .iter()
+                            .filter(|asked| asked.host == *host && asked.target == target)
+                            .count()
+                    };
+                    let before = asked();
+                    let got = program.get(SITE, &format!("{prefix}{target}"), "");
+                    assert_reports_failure(&format!("{host}{target}"), &got, statuses);
+                    // That another host was of no avail is remembered for a while.
+                    let is_dead = *host == CDN && got.head.contains("detail=negative");
+                    assert!(
+                        asked() > before || (round > 0 && is_dead),
+                        "{host}{target}: round {round} was answered from what was kept: {}",
+                        got.head
+                    );
+                    assert!(
+                        !got.text().contains("wrong"),
+                        "{host}{target}: {}",
+                        got.text()
+                    );
+                }
+            });
+        }
+    });
+    assert_healthy(&program);
+}
+
+#[test]
+fn bytes_after_a_response_are_discarded() {
+    let (origins, program) = setup();
+    let got = program.get(SITE, "/too-long", "");
+    assert_eq!(
+        (got.status, got.text()),
+        (200, "good".to_owned()),
+        "{}",
+        got.head
+    );
+    for _ in 0..3 {
+        assert_healthy(&program);
+        assert_eq!(program.get(SITE, "/gone", "").status, 404);
+    }
+    let again = program.get(SITE, "/too-long", "");
+    assert_eq!(again.text(), "good", "{}", again.head);
+    let to_the_end = program.get(SITE, "/no-length", "");
+    assert_eq!(to_the_end.text(), "to the end");
+    assert!(
+        origins.connections(SITE) >= 2,
+        "the connection with a rest on it was used on"
+    );
+}
+
+#[test]
+fn endless_responses_are_cut_off_within_memory_limits() {
+    let (_origins, program) = setup();
+    assert_healthy(&program);
+    LazyLock::force(&BOMB);
+    let before = program.memory();
+    for _ in 0..2 {
+        for (target, statuses) in [
+            ("/endless-head", &[502, 504][..]),
+            ("/endless-field", &[502, 504]),
+            ("/early-for-ever", &[502, 504]),
+        ] {
+            assert_reports_failure(target, &program.get(SITE, target, ""), statuses);
+        }
+        for target in ["/endless-sheet", "/bomb.css", "/bomb.html"] {
+            for _ in 0..2 {
+                let got = program.get(SITE, target, "Accept-Encoding: gzip\r\n");
+                assert_reports_failure(target, &got, &[200, 502]);
+            }
+        }
+        // These are streamed: the client reads as much as it wants, and disconnects.
+        for target in ["/endless", "/endless-tag"] {
+            let request = format!("GET {target} HTTP/1.1\r\nHost: {SITE}\r\n\r\n");
+            let got = program.begin(request.as_bytes()).end(64 * MIB);
+            assert_eq!((got.status, got.is_whole), (200, false), "{target}");
+            assert!(
+                got.body.len() > 60 * MIB,
+                "{target}: {} bytes",
+                got.body.len()
+            );
+        }
+    }
+    // What is not looked into is not unpacked.
+    let got = program.get(SITE, "/bomb.png", "Accept-Encoding: gzip\r\n");
+    assert!(got.is_whole && got.body.len() < MIB, "{}", got.head);
+    assert_healthy(&program);
+    if let (Some(before), Some(after)) = (before, program.memory()) {
+        let growth = after.saturating_sub(before);
+        assert!(growth <= MAX_GROWTH, "from {before} to {after} bytes");
+    }
+}

@@ -1,0 +1,379 @@
+//! What is refused over HTTP/1.1 is refused over every protocol in front: the same corpus over HTTP/2, HTTP/3 and SPDY, and fields that
+//! HTTP/1.1 cannot even carry, which its origin must never read as something else.
+
+use std::sync::Arc;
+
+use http::Request;
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_client::client::{Client, Config};
+use spdy_frame::priority::Priority;
+use spdy_net::network::SystemNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::certificates_from_pem;
+use spdy_net::tls::verify::Trust;
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_testkit::patience::WAIT_LIMIT;
+
+use crate::accelerate::abuse::proxied_urls::{SITE, Setup, corpus, setup};
+use crate::accelerate::abuse::smuggling::{
+    AFTER, PATHS, SMUGGLED, SmugglingSetup, assert_origin_had_one_reading,
+};
+use crate::support::clients::raw_frames::{Fields, FrameProtocol};
+
+/// Fields of a connection of HTTP/1.1. HTTP/2 refuses them; SPDY and HTTP/3 drop them here, and what is left is no abuse.
+const CONNECTION_FIELDS: [&str; 5] = [
+    "connection",
+    "upgrade",
+    "transfer-encoding",
+    "content-length",
+    "http2-settings",
+];
+
+fn is_of_connections(case: &corpus::Case) -> bool {
+    let mut names = case.fields.iter().map(|(name, _)| name);
+    names.any(|name| CONNECTION_FIELDS.contains(name))
+}
+
+/// Whether a case that got `status` was handled right, by the origins' requests since `before`.
+fn is_right(scene: &Setup, case: &corpus::Case, status: Option<u16>, before: usize) -> bool {
+    let asked = scene.origins.requests().split_off(before);
+    match (case.refusal, status) {
+        // HTTP itself was done with it.
+        (_, None) => asked.is_empty(),
+        ("not-moved", Some(404)) => {
+            asked.len() == 1 && asked[0].host == SITE && asked[0].target == case.target
+        }
+        ("not-moved", Some(400)) => asked.is_empty(),
+        ("method", Some(status)) => asked.is_empty() && matches!(status, 400 | 405 | 501),
+        (_, Some(status)) => asked.is_empty() && matches!(status, 400 | 404),
+    }
+}
+
+#[test]
+fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
+    let scene = setup();
+    let cases = corpus::cases('1');
+    let mut wrong = Vec::new();
+    for framed in FrameProtocol::ALL {
+        for case in &cases {
+            // HTTP cuts off what follows `#`, so this is the same URL in another form.
+            if case.name == "fragment" || framed == FrameProtocol::Spdy && is_of_connections(case) {
+                continue;
+            }
+            let authority = SITE.as_bytes();
+            let mut fields: Vec<(&str, &[u8])> = vec![
+                (":method", case.method.as_bytes()),
+                (":scheme", b"http"),
+                (":path", case.target.as_bytes()),
+                (":authority", authority),
+            ];
+            let own = case.fields.iter();
+            fields.extend(own.map(|(name, value)| (*name, value.as_bytes())));
+            let before = scene.origins.requests().len();
+            let status = framed.ask(scene.program.plain(), &fields, None);
+            // To a client of HTTP/2 that is no path, and to one of HTTP/1.1 a URL.
+            let is_absolute = case.name == "absolute-form" && matches!(status, Some(400 | 404));
+            if !is_right(&scene, case, status, before) && !is_absolute {
+                let asked = scene.origins.requests().split_off(before);
+                wrong.push((framed, case.name, case.refusal, status, asked));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    scene.assert_healthy();
+}
+
+#[test]
+fn every_abuse_of_proxied_urls_is_refused_over_http3() {
+    let scene = setup();
+    let pem = scene.origins.signed.path("authority.pem");
+    let pem = std::fs::read(pem).expect("it was written");
+    let trust = Trust::only(certificates_from_pem(&pem, "a test's").expect("it is PEM"));
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let (mut wrong, mut sent) = (Vec::new(), 0);
+    runtime.block_on(async {
+        let config = Config {
+            protocols: vec![Protocol::Http3],
+            tls: Some(tls),
+            resolve: vec![(SITE.to_owned(), None, [127, 0, 0, 1].into())],
+            ..Config::default()
+        };
+        let runtime = SharedRuntime::new(TokioRuntime::start());
+        let client = Client::new(runtime, Arc::new(SystemNetwork), config);
+        for case in corpus::cases('1') {
+            // What this client cannot say, or says in another form.
+            let is_other = matches!(case.name, "fragment" | "absolute-form");
+            let uri = format!("https://{SITE}:{}{}", scene.program.tls.port(), case.target);
+            let mut request = Request::builder().method(case.method).uri(uri);
+            for (name, value) in &case.fields {
+                request = request.header(*name, value);
+            }
+            let Ok(request) = request.body(Body::empty()) else {
+                continue;
+            };
+            let is_said = request
+                .uri()
+                .path_and_query()
+                .is_some_and(|it| *it == case.target[..]);
+            if is_other || !is_said || is_of_connections(&case) {
+                continue;
+            }
+            let before = scene.origins.requests().len();
+            let answer = client.send(request, Priority::HIGHEST);
+            let answer = tokio::time::timeout(WAIT_LIMIT, answer).await;
+            let answer = answer.unwrap_or_else(|_| panic!("{}: no answer", case.name));
+            let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
+            sent += 1;
+            if !is_right(&scene, &case, status, before) {
+                wrong.push((
+                    case.name,
+                    case.refusal,
+                    answer.map(|answer| answer.status()),
+                ));
+            }
+        }
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
+    assert!(sent >= 80, "{sent} cases");
+    scene.assert_healthy();
+}
+
+#[test]
+fn no_path_is_confused_over_http2_and_spdy() {
+    let stage = SmugglingSetup::start();
+    let plain = stage.accelerator.plain();
+    for framed in FrameProtocol::ALL {
+        // Kept first, so that what is taken for it would be answered with it.
+        assert_eq!(ask(framed, plain, "/secret"), Some(200));
+        for target in PATHS {
+            let before = stage.origin.requests().len();
+            let status = ask(framed, plain, target);
+            let asked = stage.origin.requests().split_off(before);
+            match status {
+                Some(200) if asked.is_empty() => {
+                    // From what is kept, under its own name.
+                    let earlier = stage.origin.requests();
+                    assert!(
+                        earlier.iter().any(|asked| asked.target() == target),
+                        "{framed:?} {target}"
+                    );
+                }
+                Some(200) => assert_eq!(asked[0].target(), target, "{framed:?}"),
+                status => assert!(
+                    asked.is_empty() && matches!(status, None | Some(400 | 404)),
+                    "{framed:?} {target}: {status:?}, {asked:?}"
+                ),
+            }
+        }
+    }
+    assert_origin_had_one_reading(&stage);
+}
+
+fn ask(framed: FrameProtocol, to: std::net::SocketAddr, target: &str) -> Option<u16> {
+    let fields: Fields<'_> = &[
+        (":method", b"GET"),
+        (":scheme", b"http"),
+        (":path", target.as_bytes()),
+        (":authority", b"site.test"),
+    ];
+    framed.ask(to, fields, None)
+}
+
+/// Frames can hold in any field what ends a field, or a head, in HTTP/1.1.
+#[test]
+fn no_framed_header_smuggles_a_request_to_the_origin() {
+    const METHOD: (&str, &[u8]) = (":method", b"POST");
+    const SCHEME: (&str, &[u8]) = (":scheme", b"http");
+    const PATH: (&str, &[u8]) = (":path", b"/form");
+    const HOST: (&str, &[u8]) = (":authority", b"site.test");
+    let smuggled = SMUGGLED.as_bytes();
+    let behind = |start: &str| [start.as_bytes(), b"\r\n\r\n", smuggled].concat();
+    let (in_path, in_host, in_value) = (behind("/form HTTP/1.1"), behind("site.test"), behind("a"));
+    let name_of_lines = format!("x: a\r\n\r\n{SMUGGLED}x");
+    let chunks = format!("0\r\n\r\n{SMUGGLED}");
+    let with =
+        |more: &[(&'static str, &'static [u8])]| [&[METHOD, SCHEME, PATH, HOST], more].concat();
+    type Case<'a> = (&'a str, Vec<(&'a str, &'a [u8])>, Option<&'a [u8]>);
+    let cases: Vec<Case<'_>> = vec![
+        (
+            "a request in the path",
+            vec![METHOD, SCHEME, (":path", &in_path), HOST],
+            None,
+        ),
+        (
+            "a request in the method",
+            vec![
+                (":method", b"GET /smuggled HTTP/1.1\r\nx:"),
+                SCHEME,
+                PATH,
+                HOST,
+            ],
+            None,
+        ),
+        (
+            "a target in the method",
+            vec![(":method", b"GET /smuggled"), SCHEME, PATH, HOST],
+            None,
+        ),
+        (
+            "a blank in the path",
+            vec![METHOD, SCHEME, (":path", b"/a HTTP/1.1"), HOST],
+            None,
+        ),
+        (
+            "a request in the host",
+            vec![METHOD, SCHEME, PATH, (":authority", &in_host)],
+            None,
+        ),
+        (
+            "a request in the scheme",
+            vec![
+                METHOD,
+                (":scheme", b"http://site.test/smuggled?"),
+                PATH,
+                HOST,
+            ],
+            None,
+        ),
+        (
+            "a request in a value",
+            [&with(&[])[..], &[("x", &in_value)]].concat(),
+            None,
+        ),
+        (
+            "a request in a name",
+            [&with(&[])[..], &[(&name_of_lines[..], b"b")]].concat(),
+            None,
+        ),
+        (
+            "a line's end in a value",
+            with(&[("x", b"a\r\ntransfer-encoding: chunked")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "a LF in a value",
+            with(&[("x", b"a\ntransfer-encoding: chunked")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "a CR in a value",
+            with(&[("x", b"a\rtransfer-encoding: chunked")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "a zero byte in a value",
+            with(&[("x", b"a\0transfer-encoding: chunked")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "chunks",
+            with(&[("transfer-encoding", b"chunked")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "chunks in capitals",
+            with(&[("Transfer-Encoding", b"chunked")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "chunks behind a blank",
+            with(&[("transfer-encoding ", b"chunked")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "chunks behind a colon",
+            with(&[("transfer-encoding: chunked\r\nx", b"a")]),
+            Some(chunks.as_bytes()),
+        ),
+        (
+            "a length that is less",
+            with(&[("content-length", b"0")]),
+            Some(smuggled),
+        ),
+        (
+            "a length that is more",
+            with(&[("content-length", b"999")]),
+            Some(smuggled),
+        ),
+        (
+            "two lengths",
+            with(&[("content-length", b"0"), ("content-length", b"43")]),
+            Some(smuggled),
+        ),
+        (
+            "a length that is none",
+            with(&[("content-length", b"0x2b")]),
+            Some(smuggled),
+        ),
+        (
+            "a length and no body",
+            with(&[("content-length", b"43")]),
+            None,
+        ),
+        (
+            "fields of a connection",
+            with(&[
+                ("connection", b"x-forwarded-for, content-length"),
+                ("upgrade", b"h2c"),
+                ("te", b"gzip"),
+            ]),
+            Some(b"abc"),
+        ),
+        ("two paths", with(&[(":path", b"/smuggled")]), None),
+        ("two methods", with(&[(":method", b"GET")]), None),
+        ("two hosts", with(&[("host", b"other.test/smuggled")]), None),
+        ("no path", vec![METHOD, SCHEME, HOST], None),
+        (
+            "an empty path",
+            vec![METHOD, SCHEME, (":path", b""), HOST],
+            None,
+        ),
+        (
+            "a path that is none",
+            vec![METHOD, SCHEME, (":path", b"smuggled"), HOST],
+            None,
+        ),
+        (
+            "a path of another host",
+            vec![
+                METHOD,
+                SCHEME,
+                (":path", b"http://other.test/smuggled"),
+                HOST,
+            ],
+            None,
+        ),
+        ("no method", vec![SCHEME, PATH, HOST], None),
+        (
+            "a pseudo-field that nobody knows",
+            with(&[(":smuggled", b"/smuggled")]),
+            None,
+        ),
+        (
+            "a pseudo-field at the end",
+            vec![METHOD, SCHEME, HOST, ("x", b"a"), PATH],
+            None,
+        ),
+        ("a name that is empty", with(&[("", b"/smuggled")]), None),
+    ];
+    let stage = SmugglingSetup::start();
+    for framed in FrameProtocol::ALL {
+        for (what, fields, body) in &cases {
+            let before = stage.origin.requests().len();
+            let status = framed.ask(stage.accelerator.plain(), fields, *body);
+            let asked = stage.origin.requests().split_off(before);
+            assert!(asked.len() <= 1, "{framed:?}, {what}: one became {asked:?}");
+            let was_passed = status.is_some_and(|status| status == 200);
+            assert_eq!(
+                asked.len(),
+                usize::from(was_passed),
+                "{framed:?}, {what}: {status:?}, {asked:?}"
+            );
+            let next = stage.ask(AFTER);
+            assert_eq!(next, ["GET /after, 0 bytes"], "{framed:?}, after {what}");
+        }
+    }
+    assert_origin_had_one_reading(&stage);
+}

@@ -1,0 +1,96 @@
+//! Clients that never finish what they send. `scripts/slow-clients` shows the same with slowhttptest, in numbers.
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use spdy_testkit::patience::with_read_timeout;
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::origins::echo::{EchoOrigin, ReceivedRequest};
+
+/// More than the connections that there may be to an origin.
+const UPLOADS: usize = 40;
+/// Connections that there may be in all.
+const PLACES: usize = 4;
+
+/// An origin is asked once a request is there, or the beginning of a long one: half of a short one holds no connection to it, and
+/// halves of long ones hold some and leave the rest to others.
+#[test]
+fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
+    for (length, sent) in [(9, 4), (1_000_000, 20_000)] {
+        let origin = EchoOrigin::start("no-store", Duration::ZERO);
+        let accelerator = Accelerator::start(&format!(
+            r#"
+            [listen]
+            tls = []
+            plain = ["127.0.0.1:0"]
+            [[site]]
+            names = ["site.test"]
+            origin = "http://{}"
+            [upstream]
+            connections = 4
+            "#,
+            origin.address
+        ));
+        let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
+        let head =
+            format!("POST /half HTTP/1.1\r\nHost: site.test\r\nContent-Length: {length}\r\n\r\n");
+        let half = [head.as_bytes(), &vec![b'x'; sent]].concat();
+        let uploads: Vec<_> = (0..UPLOADS)
+            .map(|_| {
+                let mut upload = connect();
+                upload.write_all(&half).expect("it reads");
+                upload
+            })
+            .collect();
+
+        // More than once: some of the halves may not have come so far at first.
+        let targets: Vec<_> = (0..10).map(|at| format!("/whole-{at}")).collect();
+        for target in &targets {
+            let whole =
+                format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
+            let mut client = connect();
+            client.write_all(whole.as_bytes()).expect("it reads");
+            let mut got = String::new();
+            client.read_to_string(&mut got).expect("it answers");
+            assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+        }
+        let asked: Vec<_> = origin
+            .requests()
+            .iter()
+            .map(ReceivedRequest::target)
+            .collect();
+        assert_eq!(asked, targets, "with {} halves open", uploads.len());
+    }
+}
+
+/// Slow clients take all connection slots with incomplete heads. The program logs it; a new client waits, and is then served.
+#[test]
+fn full_connection_slots_are_logged_and_waiting_clients_served() {
+    let origin = EchoOrigin::start("no-store", Duration::ZERO);
+    let config = format!(
+        "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[limits]\nmax_connections = {PLACES}\n\
+         [[site]]\nnames = ['site.test']\norigin = 'http://{}'\n",
+        origin.address
+    );
+    let accelerator = Accelerator::start(&config);
+    let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
+    let mut slow: Vec<_> = (0..PLACES)
+        .map(|_| {
+            let mut slow = connect();
+            slow.write_all(b"GET / HTTP/1.1\r\nHost: si")
+                .expect("it reads");
+            slow
+        })
+        .collect();
+    let mut waits = with_read_timeout(connect());
+    let whole = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    waits.write_all(whole).expect("it reads");
+    let said = accelerator.line_with("all places for connections are taken");
+    assert!(said.contains(&format!("connections={PLACES}")), "{said}");
+    slow.pop();
+    let mut got = String::new();
+    waits.read_to_string(&mut got).expect("it answers");
+    assert!(got.starts_with("HTTP/1.1 200"), "{got}");
+}

@@ -1,0 +1,401 @@
+//! Hosts with names of their own: a page in Chromium that has its images, sheet, scripts and frame from such names. What is fetched must
+//! be the same, byte for byte; the frame must be as much a stranger to the page as it was; and over how many connections it comes is told,
+//! beside the same from a name of the site's own.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+
+use serde_json::json;
+
+use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
+use crate::support::clients::chromium::{Chromium, FetchedResource, Viewport};
+use crate::support::origins::pictures::png;
+use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
+use crate::support::peers::{is_installed, require, wanted};
+
+const SITE: &str = "www.site.test";
+const CDN: &str = "cdn.assets-b.test";
+const FRAMES: &str = "frames.other-d.test";
+const ZONE: &str = "x.names-e.test";
+/// Another name of the site's own, of its registrable domain.
+const OWN: &str = "img.site.test";
+
+const PAGE: &str = r#"<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>secret of the site</title>
+<link rel="icon" href="data:,">
+<link rel="preconnect" href="{cdn}">
+<link rel="stylesheet" href="{cdn}/css/main.css">
+<script src="{cdn}/js/classic.js"></script>
+<script type="module" src="{cdn}/js/main.mjs"></script>
+</head><body>
+<p class="main">Named hosts</p>
+<img id="one" alt="" src="{frames}/img/one.png">
+<img id="two" alt="" src="{cdn}/img/one.png" srcset="{cdn}/img/two.png 1x">
+<iframe src="{frames}/frame.html"></iframe>
+</body></html>
+"#;
+
+const FRAME: &str = r#"<!doctype html>
+<html lang="en"><head><meta charset="utf-8"><title>a frame</title></head>
+<body><img alt="" src="in-frame.png"><script src="/frame.js"></script></body></html>
+"#;
+
+/// What the frame can learn of the page around it.
+const FRAME_SCRIPT: &str = "let around = 'read'; try { around = parent.document.title } catch (error) { around = error.name }\n\
+    fetch('data.json').then(got => got.json()).then(data => parent.postMessage(\
+    { around, cookies: document.cookie, at: location.pathname, data: data.of }, '*'));\n";
+
+/// What the host that was asked says, where the page has `cdn` and `frames` for the origins of the others.
+fn answer(asked: &OriginRequest, cdn: &str, frames: &str) -> Vec<Step> {
+    let filled = |text: &str| text.replace("{cdn}", cdn).replace("{frames}", frames);
+    let open = "Access-Control-Allow-Origin: *\r\n";
+    let cookie = match asked.host {
+        SITE => "Set-Cookie: of-site=secret; Path=/; Secure\r\n",
+        _ => "Set-Cookie: of-third=tracker; Path=/; Secure; SameSite=None\r\n",
+    };
+    let (kind, body) = match (asked.host, asked.target.as_str()) {
+        (SITE, "/") => ("text/html", filled(PAGE)),
+        (CDN, "/css/main.css") => (
+            "text/css",
+            ".main { text-indent: 7px; background: url(../img/relative.png); list-style: url(/img/root.png) }\n".to_owned(),
+        ),
+        (CDN, "/js/classic.js") => ("text/javascript", "window.classic = true;\n".to_owned()),
+        (CDN, "/js/main.mjs") => (
+            "text/javascript",
+            "import part from './part.mjs'; const detail = part + (await import('/js/late.mjs')).default;\n\
+             dispatchEvent(new CustomEvent('modules', { detail }));\n"
+                .to_owned(),
+        ),
+        (CDN, "/js/part.mjs") => ("text/javascript", "export default 'part ';\n".to_owned()),
+        (CDN, "/js/late.mjs") => ("text/javascript", "export default 'late';\n".to_owned()),
+        (FRAMES, "/frame.html") => ("text/html", FRAME.to_owned()),
+        (FRAMES, "/frame.js") => ("text/javascript", FRAME_SCRIPT.to_owned()),
+        (FRAMES, "/data.json") => ("application/json", "{\"of\": \"the frame\"}".to_owned()),
+        (_, path) if path.ends_with(".png") => {
+            let head = format!("200 OK\r\nContent-Type: image/png\r\nCache-Control: max-age=600\r\n{open}{cookie}");
+            return whole(&head, &png(10 + path.len() as u32, 10, [path.len() as u8; 3]));
+        }
+        _ => return whole("404 Not Found\r\nContent-Type: text/plain\r\n", b"no\n"),
+    };
+    let policy = match asked.host {
+        SITE => filled(
+            "Content-Security-Policy: default-src 'none'; script-src {cdn}; style-src {cdn}; img-src data: {cdn} {frames}; frame-src {frames}\r\n",
+        ),
+        FRAMES if kind == "text/html" => {
+            "Content-Security-Policy: default-src 'self'\r\n".to_owned()
+        }
+        _ => String::new(),
+    };
+    let head = format!(
+        "200 OK\r\nContent-Type: {kind}; charset=utf-8\r\nCache-Control: max-age=600\r\n{open}{cookie}{policy}"
+    );
+    whole(&head, body.as_bytes())
+}
+
+/// Whether a reader's browser keeps and sends cookies of others than the page's site.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ThirdParties {
+    MayKeepCookies,
+    Blocked,
+}
+
+impl ThirdParties {
+    /// What `profile.cookie_controls_mode` calls it.
+    fn mode(self) -> u8 {
+        match self {
+            Self::MayKeepCookies => 0,
+            Self::Blocked => 1,
+        }
+    }
+}
+
+/// A browser that comes to `site` by the site's name, by names of the zone and by the other of its own, and to the rest of `origins` where
+/// they are.
+fn browser(origins: &Origins, site: SocketAddr, third_parties: ThirdParties) -> Chromium {
+    let here = [SITE, OWN, &format!("*.{ZONE}")].map(|name| format!("MAP {name}:443 {site}"));
+    let mut rules = here.to_vec();
+    for (name, address) in origins.places.all().skip(1) {
+        rules.push(format!("MAP {name} {}", address.ip()));
+    }
+    let preferences = json!({ "profile": { "cookie_controls_mode": third_parties.mode() } });
+    let mut browser = Chromium::start_preferring(
+        &preferences,
+        &[
+            format!("--host-resolver-rules={}", rules.join(", ")),
+            format!(
+                "--ignore-certificate-errors-spki-list={}",
+                origins.signed.pins
+            ),
+            "--disable-quic".to_owned(),
+            // What frames fetch is then told with the rest.
+            "--disable-features=IsolateOrigins,site-per-process".to_owned(),
+            "--disable-site-isolation-trials".to_owned(),
+        ],
+    );
+    browser.prepare(
+        "window.violations = []; document.addEventListener('securitypolicyviolation', \
+         event => window.violations.push(event.violatedDirective + ' ' + event.blockedURI)); \
+         window.told = new Promise(done => window.addEventListener('message', event => done(event.data))); \
+         window.modules = new Promise(done => window.addEventListener('modules', event => done(event.detail)))",
+    );
+    browser
+}
+
+/// What works of the page, and what was fetched.
+fn look(browser: &mut Chromium) -> (serde_json::Value, Vec<FetchedResource>) {
+    browser.forget();
+    let look = Viewport {
+        width: 1000,
+        dark: false,
+    };
+    browser.open(&format!("https://{SITE}/"), look);
+    let works = browser.ask(
+        "(async () => ({
+            told: await window.told,
+            images: [...document.images].map(image => image.id + ' ' + image.naturalWidth),
+            indented: getComputedStyle(document.querySelector('.main')).textIndent,
+            classic: window.classic, modules: await window.modules,
+            violations: window.violations, cookies: document.cookie,
+        }))()",
+    );
+    let fetched = browser.fetched_resources();
+    let complaints = browser.console_messages();
+    assert!(complaints.is_empty(), "{complaints:#?}");
+    (works, fetched)
+}
+
+/// By URL, with `names` in their own places.
+fn bodies(
+    fetched: &[FetchedResource],
+    names: &BTreeMap<String, String>,
+) -> BTreeMap<String, BTreeSet<Vec<u8>>> {
+    let in_place = |text: &str| {
+        let names = names.iter();
+        names.fold(text.to_owned(), |text, (name, own)| text.replace(name, own))
+    };
+    let mut all = BTreeMap::<_, BTreeSet<_>>::new();
+    for one in fetched {
+        let body = one.body.clone();
+        let body = body.unwrap_or_else(|error| panic!("{}: {error}", one.url));
+        let body = match String::from_utf8(body) {
+            Ok(text) => in_place(&text).into_bytes(),
+            Err(binary) => binary.into_bytes(),
+        };
+        all.entry(in_place(&one.url)).or_default().insert(body);
+    }
+    all
+}
+
+/// The names that the page has for its hosts, each with the host's own origin.
+fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String, String> {
+    let text = String::from_utf8(page.body.clone().expect("the page")).expect("text");
+    let after = |mark: &str| {
+        let at = text.find(mark).expect(mark) + mark.len();
+        let end = at + text[at..].find(ZONE).expect("a name") + ZONE.len();
+        text[at..end].to_owned()
+    };
+    [
+        ("<img id=\"two\" alt=\"\" src=\"", CDN),
+        ("<iframe src=\"", FRAMES),
+    ]
+    .map(|(mark, host)| (after(mark), places.origin(host)))
+    .into()
+}
+
+/// The accelerator before `origins`, with names for the two others.
+fn start_accelerator(origins: &Origins, secret: &std::path::Path) -> AcceleratedSite {
+    std::fs::write(secret, [b'x'; 32]).expect("the folder can be written to");
+    let port = |name| origins.places.address(name).port();
+    let (cdn, frames) = (port(CDN), port(FRAMES));
+    AcceleratedSite::start(
+        origins,
+        &Setting {
+            top: &format!("secret_file = {secret:?}"),
+            site: &format!(
+                "[site.rewrite]\nnames_under = '{ZONE}'\n\
+                 [[site.rewrite.hosts]]\nhost = '{CDN}:{cdn}'\nmode = 'name'\nkinds = ['image', 'style', 'script']\nwhole = true\n\
+                 [[site.rewrite.hosts]]\nhost = '{FRAMES}:{frames}'\nmode = 'name'\nkinds = ['document', 'image', 'script']\n"
+            ),
+            upstream: &format!(
+                "allow_addresses = ['127.0.0.2/32', '127.0.0.3/32']\nallow_ports = [{cdn}, {frames}]"
+            ),
+            ..Setting::default()
+        },
+    )
+}
+
+/// The same page from its hosts and from names; gives which things came over one connection.
+fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
+    let hosts = [SITE, CDN, FRAMES].map(|name| (name, "https"));
+    let origins = Origins::start(&hosts, |asked, places| {
+        answer(asked, &places.origin(CDN), &places.origin(FRAMES))
+    });
+    let mut direct = browser(&origins, origins.places.address(SITE), third_parties);
+    let (straight, fetched_straight) = look(&mut direct);
+    let keeps_others = direct.cookies().iter().any(|(_, name)| name == "of-third");
+    assert_eq!(
+        keeps_others,
+        third_parties == ThirdParties::MayKeepCookies,
+        "the preference has no effect"
+    );
+    drop(direct);
+    assert_eq!(straight["told"]["around"], "SecurityError");
+    assert_eq!(straight["modules"], "part late");
+
+    let before = origins.requests().len();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let accelerated = start_accelerator(&origins, &folder.path().join("secret"));
+    let mut browser = browser(&origins, accelerated.tls, third_parties);
+    let (works, fetched) = look(&mut browser);
+    // Whose cookies the frame sees is its own host's business, and here the host sets none.
+    let mut told_straight = straight;
+    told_straight["told"]["cookies"] = "".into();
+    assert_eq!(works, told_straight);
+
+    same_bytes(&fetched, &fetched_straight, &origins.places);
+    assert_eq!(
+        browser.cookies(),
+        [(SITE.to_owned(), "of-site".to_owned())],
+        "a third party's cookie"
+    );
+    for asked in &origins.requests()[before..] {
+        let says = asked.head.contains("cookie") || asked.head.contains("secret");
+        assert!(asked.host == SITE || !says, "{}", asked.head);
+    }
+    by_connection(&fetched, accelerated.tls.port())
+}
+
+/// The bytes from the aliases equal those from their hosts, except for the preconnect hint, which is removed.
+fn same_bytes(fetched: &[FetchedResource], straight: &[FetchedResource], places: &OriginAddresses) {
+    let page = format!("https://{SITE}/");
+    let names = fetched.iter().find(|one| one.url == page);
+    let names = names_of(names.expect("the page"), places);
+    let (mut ours, theirs) = (bodies(fetched, &names), bodies(straight, &names));
+    let hint = format!("<link rel=\"preconnect\" href=\"{}\">", places.origin(CDN));
+    let theirs_page = theirs[&page].iter().map(|text| {
+        let text = String::from_utf8(text.clone()).expect("text");
+        text.replace(&hint, "<!---->").into_bytes()
+    });
+    assert_eq!(ours.remove(&page), Some(theirs_page.collect()));
+    for (url, bodies) in &ours {
+        assert_eq!(Some(bodies), theirs.get(url), "{url}");
+    }
+    assert_eq!(
+        ours.len() + 1,
+        theirs.len(),
+        "{:?}\n{:?}",
+        ours.keys(),
+        theirs.keys()
+    );
+}
+
+/// Which things came over one connection, by the last part of their paths; all from the accelerator.
+fn by_connection(fetched: &[FetchedResource], port: u16) -> BTreeSet<BTreeSet<String>> {
+    let mut by_number = BTreeMap::<_, BTreeSet<_>>::new();
+    for one in fetched {
+        assert_eq!(
+            (one.port, one.protocol.as_str()),
+            (u64::from(port), "h2"),
+            "{}",
+            one.url
+        );
+        let path = one.url.rsplit('/').next().unwrap_or_default();
+        by_number
+            .entry(one.connection)
+            .or_default()
+            .insert(path.to_owned());
+    }
+    by_number.into_values().collect()
+}
+
+fn sets(sets: &[&[&str]]) -> BTreeSet<BTreeSet<String>> {
+    let set = |names: &&[&str]| names.iter().map(|name| (*name).to_owned()).collect();
+    sets.iter().map(set).collect()
+}
+
+/// What the page loads as it loads what has no `crossorigin`, of both hosts.
+const PLAIN: [&str; 6] = [
+    "main.css",
+    "classic.js",
+    "one.png",
+    "two.png",
+    "relative.png",
+    "root.png",
+];
+/// What it loads to read it, without cookies.
+const MODULES: [&str; 3] = ["main.mjs", "part.mjs", "late.mjs"];
+/// What the frame is and loads, which another site's page has around it.
+const IN_FRAME: [&str; 4] = ["frame.html", "frame.js", "in-frame.png", "data.json"];
+
+#[test]
+fn chromium_gets_the_same_bytes_from_aliases_over_one_connection() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let with_page = [&[""], &PLAIN[..]].concat();
+    assert_eq!(
+        compare(ThirdParties::MayKeepCookies),
+        sets(&[&with_page, &MODULES, &IN_FRAME])
+    );
+}
+
+/// Nothing of a third party shares a connection with a page whose cookies it may not have. Names that are asked for at once, before there
+/// is a connection for any of them, open one each.
+#[test]
+fn with_blocked_third_party_cookies_aliases_use_own_connections() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let connections = compare(ThirdParties::Blocked);
+    let apart = sets(&[&[""], &PLAIN, &MODULES, &IN_FRAME]);
+    for connection in &connections {
+        let is_of_one = apart.iter().any(|kind| connection.is_subset(kind));
+        assert!(is_of_one, "{connections:#?}");
+    }
+    assert!(connections.len() <= apart.len() + 1, "{connections:#?}");
+}
+
+/// To a browser a name of the site's registrable domain is no third party, and the advice to have such names first is worth this.
+#[test]
+fn an_alias_in_the_sites_domain_shares_the_connection_except_modules() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origins = Origins::start(&[(SITE, "https"), (OWN, "https")], |asked, _| {
+        let own = format!("https://{OWN}");
+        let in_frame = IN_FRAME.iter().any(|name| asked.target.ends_with(name));
+        let host = match asked.host {
+            OWN if in_frame => FRAMES,
+            OWN => CDN,
+            site => site,
+        };
+        let asked = OriginRequest {
+            host,
+            ..asked.clone()
+        };
+        answer(&asked, &own, &own)
+    });
+    let own = origins.places.address(OWN);
+    let accelerated = AcceleratedSite::start(
+        &origins,
+        &Setting {
+            site: &format!(
+                "[[site]]\nnames = ['{OWN}']\norigin = '{}'\naddress = '{}'\n",
+                origins.places.origin(OWN),
+                own.ip()
+            ),
+            ..Setting::default()
+        },
+    );
+    let mut browser = browser(&origins, accelerated.tls, ThirdParties::Blocked);
+    let (works, fetched) = look(&mut browser);
+    assert_eq!(works["modules"], "part late");
+    let with_page = [&[""], &PLAIN[..], &IN_FRAME].concat();
+    assert_eq!(
+        by_connection(&fetched, accelerated.tls.port()),
+        sets(&[&with_page, &MODULES])
+    );
+}

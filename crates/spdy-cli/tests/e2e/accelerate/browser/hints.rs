@@ -1,0 +1,115 @@
+//! Chromium loads each early hint once, in the mode that the page uses.
+
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+use sha2::{Digest as _, Sha256};
+
+use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
+use crate::support::clients::chromium::{Chromium, Viewport};
+use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
+use crate::support::peers::{is_installed, require, wanted};
+
+const SITE: &str = "www.site.test";
+const CDN: &str = "cdn.assets-b.test";
+
+/// Visits of which one must have come to the hints before the page.
+const VISITS: usize = 5;
+
+/// Scripts, whether the page loads them with CORS, and whether there is a hint for them. Pinned ones have none.
+const SCRIPTS: [(&str, bool, bool); 4] = [
+    ("/main.mjs", true, true),
+    ("/shared.js", true, true),
+    ("/classic.js", false, true),
+    ("/pinned.js", true, false),
+];
+
+const SCRIPT: &[u8] = b"window.ran = (window.ran ?? 0) + 1;\n";
+
+fn answer(asked: &OriginRequest, places: &OriginAddresses) -> Vec<Step> {
+    if asked.host == SITE {
+        let cdn = places.origin(CDN);
+        let page = format!(
+            "<!doctype html><title>hints</title><link rel=icon href=data:,>\
+             <script type=module src=\"{cdn}/main.mjs\"></script>\
+             <script crossorigin src=\"{cdn}/shared.js\"></script><script src=\"{cdn}/classic.js\"></script>\
+             <script crossorigin integrity=\"sha256-{}\" src=\"{cdn}/pinned.js\"></script>",
+            BASE64.encode(&Sha256::digest(SCRIPT))
+        );
+        let head = "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n";
+        return whole(head, page.as_bytes());
+    }
+    // `private`: browsers store it and the accelerator does not, so its host gets every request of a browser.
+    whole(
+        "200 OK\r\nContent-Type: text/javascript\r\nAccess-Control-Allow-Origin: *\r\n\
+         Cache-Control: private, max-age=600\r\n",
+        SCRIPT,
+    )
+}
+
+/// Opens the page in a browser with an empty cache. Returns the scripts that ran early.
+fn visit(origins: &Origins, accelerated: &AcceleratedSite) -> Vec<String> {
+    let (site, cdn) = (accelerated.tls, origins.places.address(CDN).ip());
+    let mut browser = Chromium::start_with(&[
+        format!("--host-resolver-rules=MAP {SITE}:443 {site}, MAP {CDN} {cdn}"),
+        format!(
+            "--ignore-certificate-errors-spki-list={}",
+            origins.signed.pins
+        ),
+        "--disable-quic".to_owned(),
+    ]);
+    let look = Viewport {
+        width: 800,
+        dark: false,
+    };
+    browser.open(&format!("https://{SITE}/"), look);
+    assert_eq!(browser.ask("window.ran"), json!(SCRIPTS.len()));
+    let early = browser.ask(
+        "performance.getEntriesByType('resource').filter(entry => entry.initiatorType === 'early-hints')\
+         .map(entry => new URL(entry.name).pathname)",
+    );
+    let early = early.as_array().cloned().unwrap_or_default();
+    let name = |path: &Value| {
+        let path = path.as_str().unwrap_or_default();
+        path[path.rfind('/').unwrap_or_default()..].to_owned()
+    };
+    let mut names: Vec<_> = early.iter().map(name).collect();
+    names.sort();
+    names
+}
+
+#[test]
+fn hinted_resources_load_once_in_the_right_mode() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origins = Origins::start(&[(SITE, "https"), (CDN, "https")], answer);
+    let port = origins.places.address(CDN).port();
+    let accelerated = AcceleratedSite::start(
+        &origins,
+        &Setting {
+            site: &format!("[[site.rewrite.hosts]]\nhost = '{CDN}:{port}'\nkinds = ['script']\n"),
+            upstream: "allow_addresses = ['127.0.0.2/32']",
+            ..Setting::default()
+        },
+    );
+    assert_eq!(visit(&origins, &accelerated), [""; 0], "nothing was known");
+    let told = SCRIPTS.iter().filter(|(.., is_told)| *is_told);
+    let mut all: Vec<_> = told.map(|(script, ..)| *script).collect();
+    all.sort_unstable();
+    // A browser that has the page when it comes to the hints takes none; on a busy machine one may.
+    let asked = (0..VISITS).find_map(|_| {
+        let before = origins.requests().len();
+        let early = visit(&origins, &accelerated);
+        let asked = origins.requests().split_off(before);
+        assert!(early.is_empty() || early == all, "{early:?}");
+        assert_eq!(asked.len(), SCRIPTS.len(), "{asked:?}");
+        (!early.is_empty()).then_some(asked)
+    });
+    let asked = asked.expect("one of the visits takes hints");
+    for (script, by_cors, _) in SCRIPTS {
+        let of_it = asked.iter().find(|asked| asked.target == script);
+        let head = &of_it.unwrap_or_else(|| panic!("{script}: {asked:?}")).head;
+        assert_eq!(head.contains("\r\norigin: "), by_cors, "{script}: {head}");
+    }
+}

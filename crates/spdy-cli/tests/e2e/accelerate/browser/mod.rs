@@ -1,0 +1,7 @@
+//! Pages through the accelerator in Chromium.
+
+mod aliases;
+mod four_domains;
+mod hints;
+mod planted_requests;
+mod policies;

@@ -1,0 +1,389 @@
+//! `spdy accelerate` with certificates of an authority that validates the names: Pebble, which queries the accelerator's own DNS
+//! server, and connects to its own listeners for the challenges.
+
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_client::client::{Client, Config};
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::network::SystemNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::{Roots, Trust};
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_testkit::patience::{WAIT_LIMIT, until};
+
+use crate::support::accelerator::pebble::{ChallengeAddresses, Pebble};
+use crate::support::accelerator::program::Accelerator;
+use crate::support::clients::raw_client::PendingResponse;
+use crate::support::origins::echo::EchoOrigin;
+use crate::support::origins::scripted::{Origins, whole};
+use crate::support::peers::wanted;
+use crate::support::program::address_after;
+
+const NAMES: [&str; 2] = ["www.site.test", "site.test"];
+
+/// An accelerator before an origin, its names, and where it answers for them.
+struct TestSite {
+    origin: EchoOrigin,
+    folder: tempfile::TempDir,
+}
+
+impl TestSite {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let token = folder.path().join("token");
+        std::fs::write(token, [b't'; 16]).expect("the folder of a test can be written to");
+        Self {
+            origin: EchoOrigin::start("no-store", Duration::ZERO),
+            folder,
+        }
+    }
+
+    fn certificate_folder(&self) -> std::path::PathBuf {
+        self.folder.path().join("acme")
+    }
+
+    /// The configuration for `names`, with `acme` in it.
+    fn config(&self, names: &[&str], acme: &str) -> String {
+        let token = self.folder.path().join("token");
+        let address = "addresses = ['127.0.0.1']";
+        format!(
+            "[listen]\ntls = ['127.0.0.1:0']\nplain = ['127.0.0.1:0']\n{acme}\n\
+             [admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
+             [dns]\nlisten = ['127.0.0.1:0']\n\
+             [[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
+             [[dns.zone.names]]\nname = '@'\n{address}\n\
+             [[dns.zone.names]]\nname = 'www'\n{address}\n\
+             [[dns.zone.names]]\nname = 'ns'\n{address}\n\
+             [[site]]\nnames = {names:?}\norigin = 'http://{}'\n",
+            self.origin.address
+        )
+    }
+
+    /// A configuration with an unreachable authority.
+    fn unreachable_acme(&self) -> String {
+        let (at, kept) = ("https://127.0.0.1:1/dir", self.certificate_folder());
+        format!(
+            "[tls.acme]\ndirectory = '{at}'\nfolder = {kept:?}\nterms_of_service_agreed = true\n"
+        )
+    }
+
+    fn acme(&self, pebble: &Pebble, more: &str) -> String {
+        format!(
+            "[tls.acme]\ndirectory = '{}'\nauthority = {:?}\nfolder = {:?}\nterms_of_service_agreed = true\n\
+             contact = ['admin@site.test']\n{more}\n",
+            pebble.directory(),
+            pebble.authority(),
+            self.certificate_folder(),
+        )
+    }
+}
+
+/// Where an authority is to look for what `accelerator` shows.
+fn challenge_addresses(accelerator: &Accelerator) -> ChallengeAddresses {
+    let named = "answering for names on ";
+    let dns = address_after(&accelerator.line_with(named), named);
+    ChallengeAddresses {
+        tls: accelerator.tls(),
+        plain: accelerator.plain(),
+        dns: dns.expect("it is an address"),
+    }
+}
+
+/// A client that believes what `roots` signed, and finds the names of the site at loopback.
+fn client(roots: Roots, protocol: Protocol) -> Client {
+    let trust = Trust {
+        roots,
+        ..Trust::default()
+    };
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let resolve = NAMES.map(|name| (name.to_owned(), None, [127, 0, 0, 1].into()));
+    let config = Config {
+        protocols: vec![protocol],
+        tls: Some(tls),
+        resolve: resolve.to_vec(),
+        ..Config::default()
+    };
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    Client::new(runtime, Arc::new(SystemNetwork), config)
+}
+
+async fn text(response: Response<Body>) -> String {
+    let status = response.status();
+    let body = response.into_body().collect_up_to(1 << 20).await;
+    let body = body.expect("the whole body");
+    format!("{status} {}", String::from_utf8_lossy(&body))
+}
+
+/// What `client` gets of `/page` of `host`.
+async fn page(client: &Client, accelerator: &Accelerator, host: &str) -> Result<String, String> {
+    let port = accelerator.tls().port();
+    let request = Request::get(format!("https://{host}:{port}/page")).body(Body::empty());
+    let sent = client.send(request.expect("a request"), Priority::HIGHEST);
+    let answered = tokio::time::timeout(WAIT_LIMIT, sent).await;
+    match answered.expect("an answer or none") {
+        Ok(response) => Ok(text(response).await),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+fn runtime() -> tokio::runtime::Runtime {
+    tokio::runtime::Runtime::new().expect("a runtime can be made")
+}
+
+/// The site's pages come over every protocol, under certificates that `pebble` signed.
+fn assert_trusted(accelerator: &Accelerator, pebble: &Pebble) {
+    let roots = pebble.roots();
+    runtime().block_on(async {
+        let spdy = Protocol::Spdy(Version::V31);
+        for protocol in [spdy, Protocol::Http2, Protocol::Http3, Protocol::Http1] {
+            let client = client(roots.clone(), protocol);
+            for host in NAMES {
+                let got = page(&client, accelerator, host).await;
+                let got = got.unwrap_or_else(|error| panic!("{protocol} {host}: {error}"));
+                assert!(got.starts_with("200 OK GET /page"), "{protocol}: {got}");
+            }
+        }
+    });
+}
+
+fn assert_private_files(folder: &Path) {
+    for entry in std::fs::read_dir(folder).expect("it is there") {
+        let path = entry.expect("it can be read").path();
+        let mode = path.metadata().expect("it is there").permissions().mode() & 0o777;
+        match path.is_dir() {
+            true => {
+                assert_eq!(mode, 0o700, "{path:?}");
+                assert_private_files(&path);
+            }
+            false => assert_eq!(mode, 0o600, "{path:?}"),
+        }
+    }
+}
+
+/// Out of nothing to a page under a certificate of the web; renewed while a request is under way; and there again after a kill,
+/// without a word to the authority.
+#[test]
+fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
+    if !wanted() {
+        return;
+    }
+    let shop = TestSite::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
+    let roots = pebble.roots();
+    let stranger = runtime().block_on(async {
+        let own = Roots::File(accelerator.authority());
+        let got = page(&client(own, Protocol::Http2), &accelerator, NAMES[0]).await;
+        assert!(
+            got.is_ok_and(|got| got.starts_with("200")),
+            "made on the spot"
+        );
+        page(
+            &client(roots.clone(), Protocol::Http2),
+            &accelerator,
+            NAMES[0],
+        )
+        .await
+    });
+    assert!(stranger.is_err(), "{stranger:?}");
+
+    // A hundredth of its time after it came it is renewed: in six seconds.
+    accelerator.reload(&shop.config(&NAMES, &shop.acme(&pebble, "renew_percent = 99")));
+    let told = accelerator.line_with("new certificate");
+    assert!(
+        told.contains("for www.site.test, site.test: until"),
+        "{told}"
+    );
+    let (sender, receiver) = tokio::sync::mpsc::channel::<Bytes>(1);
+    let uploading = {
+        let client_of = client(roots.clone(), Protocol::Http2);
+        let url = format!("https://{}:{}/up", NAMES[1], accelerator.tls().port());
+        thread::spawn(move || {
+            let pieces = stream::unfold(receiver, async |mut receiver| {
+                let piece = receiver.recv().await?;
+                Some((Ok::<_, std::io::Error>(piece), receiver))
+            });
+            let pieces = Body::from_stream(Box::pin(pieces));
+            let request = Request::post(url).body(pieces).expect("a request");
+            runtime().block_on(async {
+                let sent = client_of.send(request, Priority::HIGHEST).await;
+                text(sent.expect("an answer")).await
+            })
+        })
+    };
+    let mut sent = 0;
+    until("it is renewed", || {
+        let piece = Bytes::from_static(&[b'u'; 1024]);
+        sent += sender.try_send(piece).map_or(0, |()| 1024);
+        accelerator.count_lines_with("new certificate") >= 2
+    });
+    assert_trusted(&accelerator, &pebble);
+    drop(sender);
+    let uploaded = uploading.join().expect("it went on");
+    assert!(uploaded.starts_with("200 OK POST /up"), "{uploaded}");
+    assert!(uploaded.ends_with(&format!("{sent} bytes")), "{uploaded}");
+    assert_eq!(accelerator.count_lines_with("no certificate"), 0);
+    assert_private_files(&shop.certificate_folder());
+    let issued = accelerator.metric("spdy_certificate_orders_total{outcome=\"issued\"}");
+    assert!(issued >= Some(2), "{issued:?}");
+    let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
+    let now = || {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH);
+        since.expect("it is later").as_secs()
+    };
+    let before = now();
+    let expiry = accelerator.metric(name).expect("it is told");
+    let soon = before..now() + 601;
+    assert!(soon.contains(&expiry), "{expiry} within {soon:?}");
+
+    // From now on it is good for minutes.
+    let calm = shop.config(&NAMES, &shop.acme(&pebble, ""));
+    accelerator.reload(&calm);
+    accelerator.line_with("read the configuration anew");
+    until("it is taken up again", || {
+        accelerator.count_lines_with("certificate for www.site.test, site.test: until")
+            > accelerator.count_lines_with("new certificate")
+    });
+    let killed = std::process::Command::new("kill")
+        .args(["-9", &accelerator.id().to_string()])
+        .status();
+    assert!(killed.expect("there is a kill").success());
+    drop(accelerator);
+    let orders = pebble.orders();
+    assert!(orders >= 2, "{:#?}", pebble.log_lines());
+    let accelerator = Accelerator::start(&calm);
+    assert_trusted(&accelerator, &pebble);
+    accelerator.line_with("certificate for www.site.test, site.test: until");
+    assert_eq!(accelerator.count_lines_with("ordering"), 0);
+    assert_eq!(pebble.orders(), orders, "{:#?}", pebble.log_lines());
+}
+
+/// A name that does not resolve to this server is reported. The others are validated by http-01 or dns-01.
+#[test]
+fn unprovable_names_are_reported_and_others_use_http_or_dns() {
+    if !wanted() {
+        return;
+    }
+    let shop = TestSite::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
+    let http = shop.acme(&pebble, "challenge = 'http-01'");
+    accelerator.reload(&shop.config(&["gone.site.test"], &http));
+    let told = accelerator.line_with("no certificate for gone.site.test");
+    let looked = "gone.site.test: the authority looked for the proof (http-01) and says: ";
+    assert!(told.contains(looked), "{told}");
+    assert!(told.contains("tried again in 2 min"), "{told}");
+    assert!(told.ends_with("one made on the spot is shown"), "{told}");
+
+    accelerator.reload(&shop.config(&NAMES, &http));
+    accelerator.line_with("new certificate");
+    assert_trusted(&accelerator, &pebble);
+    // What is not ours is the origin's.
+    let asked = "GET /.well-known/acme-challenge/own HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
+    let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+    assert!(
+        got.text()
+            .starts_with("GET /.well-known/acme-challenge/own")
+    );
+    drop(accelerator);
+
+    let shop = TestSite::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, ""));
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
+    let dns = shop.acme(&pebble, "challenge = 'dns-01'");
+    accelerator.reload(&shop.config(&NAMES, &dns));
+    accelerator.line_with("new certificate");
+    assert_trusted(&accelerator, &pebble);
+}
+
+/// Browsers would refuse it before.
+#[test]
+fn pages_use_a_host_alias_once_acme_certified_it() {
+    const ZONE: &str = "x.names-e.test";
+    if !wanted() {
+        return;
+    }
+    let shop = TestSite::open();
+    let origins = Origins::start(&[("www.site.test", "http")], |_, _| {
+        whole(
+            "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
+            b"<!doctype html><iframe src=https://widgets.test/></iframe>",
+        )
+    });
+    let secret = shop.folder.path().join("secret");
+    std::fs::write(&secret, [b'x'; 32]).expect("the folder of a test can be written to");
+    let config = |acme: &str| {
+        let text = shop.config(&["www.site.test"], acme);
+        let [echoing, with_pages] = [shop.origin.address, origins.places.address("www.site.test")];
+        let text = text.replace(&echoing.to_string(), &with_pages.to_string());
+        format!(
+            "secret_file = {secret:?}\n{text}[site.rewrite]\nnames_under = '{ZONE}'\n\
+             [[site.rewrite.hosts]]\nhost = 'widgets.test'\nmode = 'name'\nkinds = ['document']\n\
+             [[dns.zone]]\napex = 'names-e.test'\nname_servers = ['ns.site.test']\n"
+        )
+    };
+    let accelerator = Accelerator::start(&config(""));
+    let page = || {
+        let asked = "GET / HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n\r\n";
+        let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+        got.text()
+    };
+    assert!(page().contains(ZONE), "what is made here has all names");
+    accelerator.reload(&config(&shop.unreachable_acme()));
+    accelerator.line_with("until one does, pages leave their hosts where they are");
+    until("it is left", || {
+        page().contains("src=https://widgets.test/")
+    });
+    let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
+    accelerator.reload(&config(&shop.acme(&pebble, "challenge = 'dns-01'")));
+    accelerator.line_with("new certificate");
+    until("it is named", || page().contains(ZONE));
+}
+
+/// Certificates were given up, and then the configuration was not good, and stayed as it was.
+#[test]
+fn a_failed_reload_keeps_the_certificates() {
+    let shop = TestSite::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
+    accelerator.line_with("no certificate for www.site.test, site.test");
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+    let names = NAMES.map(str::to_owned);
+    let [one, other] = [(); 2].map(|()| ca.issue(&names, &[]).expect("it can sign"));
+    let [chain, key] = ["chain.pem", "key.pem"].map(|file| shop.folder.path().join(file));
+    std::fs::write(&chain, one.chain_pem()).expect("the folder of a test can be written to");
+    std::fs::write(&key, other.key_pem()).expect("the folder of a test can be written to");
+    let given = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}\n");
+    accelerator.reload(&shop.config(&NAMES, &given));
+    let told = accelerator.line_with("the configuration stays as it was");
+    assert!(told.contains("tls: "), "{told}");
+    let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
+    assert_eq!(accelerator.metric(name), Some(0), "it is still to come");
+}
+
+#[test]
+fn an_unreachable_acme_authority_fails_no_request() {
+    let shop = TestSite::open();
+    let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
+    let told = accelerator.line_with("no certificate for www.site.test, site.test");
+    assert!(told.contains("https://127.0.0.1:1/dir: "), "{told}");
+    runtime().block_on(async {
+        let own = client(Roots::File(accelerator.authority()), Protocol::Http2);
+        let got = page(&own, &accelerator, NAMES[1]).await;
+        assert!(got.is_ok_and(|got| got.starts_with("200 OK GET /page")));
+    });
+    let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
+    assert_eq!(accelerator.metric(name), Some(0));
+    let failed = accelerator.metric("spdy_certificate_orders_total{outcome=\"failed\"}");
+    assert_eq!(failed, Some(1));
+}

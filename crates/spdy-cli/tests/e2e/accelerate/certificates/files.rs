@@ -1,0 +1,364 @@
+//! Certificates from files, for several sites: each is shown for the names in it, and all are read again on a reload.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::time::Duration;
+
+use spdy_net::tls::certificates::{KeyKind, LocalCa, certificates_from_pem};
+use spdy_net::tls::verify::Trust;
+use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
+use spdy_testkit::patience::until;
+use tokio::net::TcpStream;
+
+use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
+use crate::support::accelerator::program::{Accelerator, check};
+use crate::support::origins::echo::EchoOrigin;
+use crate::support::origins::scripted::{Origins, whole};
+
+const OF_A: [&str; 2] = ["www.a.test", "*.a.test"];
+const OF_B: [&str; 1] = ["b.test"];
+
+/// An authority, and the files of what it signed.
+struct TestCa {
+    ca: LocalCa,
+    folder: tempfile::TempDir,
+}
+
+impl TestCa {
+    fn open() -> Self {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        std::fs::write(folder.path().join("token"), [b't'; 16]).expect("it can be written to");
+        Self {
+            ca: LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made"),
+            folder,
+        }
+    }
+
+    /// Signs a certificate for `names`, and writes it as `file.pem` with its key: the leaf.
+    fn issue(&self, file: &str, names: &[&str]) -> Vec<u8> {
+        let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
+        let identity = self.ca.issue(&names, &[]).expect("it can sign");
+        let [chain, key] = self.files(file);
+        std::fs::write(chain, identity.chain_pem()).expect("it can be written to");
+        std::fs::write(key, identity.key_pem()).expect("it can be written to");
+        identity.chain[0].to_vec()
+    }
+
+    fn files(&self, file: &str) -> [std::path::PathBuf; 2] {
+        ["pem", "key"].map(|kind| self.folder.path().join(format!("{file}.{kind}")))
+    }
+
+    fn entry(&self, file: &str) -> String {
+        let [chain, key] = self.files(file);
+        format!("certificate = {chain:?}\nkey = {key:?}\n")
+    }
+
+    /// The leaf that a client gets for `name`, if it trusts that.
+    fn leaf_for(&self, to: SocketAddr, name: &str) -> Option<Vec<u8>> {
+        let options = TlsOptions {
+            resumption: false,
+            key_log: KeyLogTarget::Disabled,
+            ..TlsOptions::default()
+        };
+        let trust = Trust::only(vec![self.ca.certificate().clone()]);
+        let client = ClientTls::new(&trust, &options).expect("TLS can be set up");
+        let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+        runtime.block_on(async {
+            let socket = TcpStream::connect(to).await.expect("it listens");
+            let connected = client
+                .connect_with_certificates(Box::new(socket), name)
+                .await;
+            connected.ok().map(|(_, _, shown)| shown[0].to_vec())
+        })
+    }
+}
+
+/// Two sites and, as `more` says, a third, with `tls` as the table of that name.
+fn config(token: &Path, origin: SocketAddr, tls: &str, more: &str) -> String {
+    let site = |names: &str| format!("[[site]]\nnames = [{names}]\norigin = 'http://{origin}'\n");
+    format!(
+        "[listen]\ntls = ['127.0.0.1:0']\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n[tls]\n{tls}\n{}{}{more}",
+        site("'www.a.test', 'img.a.test'"),
+        site("'b.test'"),
+    )
+}
+
+#[test]
+fn each_name_gets_its_certificate_and_files_are_reread() {
+    let (office, origin) = (
+        TestCa::open(),
+        EchoOrigin::start("no-store", Duration::ZERO),
+    );
+    let token = office.folder.path().join("token");
+    let of_a = office.issue("a", &OF_A);
+    let of_b = office.issue("b", &OF_B);
+    // With both ways to configure it, the first is the fallback for names that no certificate has.
+    let (a, b) = (office.entry("a"), office.entry("b"));
+    let apart = format!("{a}[[tls.certificates]]\n{b}");
+    let listed = format!("[[tls.certificates]]\n{a}[[tls.certificates]]\n{b}");
+    for tls in [&apart, &listed] {
+        let accelerator = Accelerator::start(&config(&token, origin.address, tls, ""));
+        let shown = |name| office.leaf_for(accelerator.tls(), name);
+        for (name, leaf) in [
+            ("www.a.test", Some(&of_a)),
+            ("img.a.test", Some(&of_a)),
+            ("B.test", Some(&of_b)),
+            ("c.test", None),
+        ] {
+            assert_eq!(shown(name).as_ref(), leaf, "{name}");
+        }
+        let ends = metrics(&accelerator, "expiry_timestamp_seconds{");
+        for name in ["www.a.test", "b.test"] {
+            assert!(ends.contains(&format!("name=\"{name}\"")), "{ends}");
+        }
+    }
+    let accelerator = Accelerator::start(&config(&token, origin.address, &apart, ""));
+    let shown = |name| office.leaf_for(accelerator.tls(), name);
+    let [again, of_c] = [
+        office.issue("b", &OF_B),
+        office.issue("c", &["c.test", "www.a.test"]),
+    ];
+    let tls = format!("{apart}[[tls.certificates]]\n{}", office.entry("c"));
+    let more = format!(
+        "[[site]]\nnames = ['c.test', 'd.test']\norigin = 'http://{}'\n",
+        origin.address
+    );
+    let told = "no certificate is for d.test";
+    assert!(
+        !accelerator
+            .log_lines()
+            .iter()
+            .any(|line| line.contains(told))
+    );
+    accelerator.reload(&config(&token, origin.address, &tls, &more));
+    accelerator.line_with(told);
+    until("it is shown anew", || {
+        shown("b.test").as_ref() == Some(&again)
+    });
+    assert_eq!(shown("c.test"), Some(of_c));
+    assert_eq!(shown("www.a.test"), Some(of_a), "the first that is for it");
+}
+
+/// One certificate for all of them would be too large for a handshake.
+#[test]
+fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let ca = folder.path().join("ca.pem");
+    let site = |number| {
+        format!("[[site]]\nnames = ['www.site{number}.test']\norigin = 'http://127.0.0.1:1'\n")
+    };
+    let sites: String = (0..2000).map(site).collect();
+    let config =
+        format!("[listen]\ntls = ['127.0.0.1:0']\n[tls]\nwrite_authority = {ca:?}\n{sites}");
+    assert_eq!(check(&config).0, 0);
+    assert!(!ca.exists(), "--check writes nothing");
+    let mut authorities = Vec::new();
+    for _ in 0..2 {
+        let accelerator = Accelerator::start_json(&config);
+        let authority = std::fs::read(&ca).expect("it was written");
+        for host in ["www.site0.test", "www.site1999.test", "127.0.0.1"] {
+            let chain = served_chain(&authority, accelerator.tls(), host);
+            let bytes: usize = chain.iter().map(Vec::len).sum();
+            assert!(bytes < 4 << 10, "{host}: {bytes} bytes");
+        }
+        authorities.push(authority);
+        accelerator.end();
+    }
+    assert_eq!(authorities[0], authorities[1], "it outlives a start");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let key = folder.path().join("ca.key.pem").metadata().expect("a key");
+        assert_eq!(key.permissions().mode() & 0o777, 0o600);
+    }
+    std::fs::write(folder.path().join("ca.key.pem"), "no key").expect("it can be written to");
+    let (code, text) = check(&config);
+    assert!(code != 0 && text.contains("ca.key.pem"), "{code}: {text}");
+}
+
+/// The certificates that the server presents to a client that requests `host` and trusts only `authority`.
+fn served_chain(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
+    let roots = certificates_from_pem(authority, "ca.pem").expect("certificates");
+    let client = ClientTls::new(&Trust::only(roots), &TlsOptions::default());
+    let client = client.expect("TLS can be set up");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let socket = TcpStream::connect(to).await.expect("it listens");
+        let connected = client
+            .connect_with_certificates(Box::new(socket), host)
+            .await;
+        let (_, _, shown) = connected.unwrap_or_else(|error| panic!("{host}: {error}"));
+        shown
+            .iter()
+            .map(|certificate| certificate.to_vec())
+            .collect()
+    })
+}
+
+/// What is told of certificates by a metric whose name goes on like this.
+fn metrics(accelerator: &Accelerator, name: &str) -> String {
+    let metrics = accelerator.metrics();
+    let name = format!("spdy_certificate_{name}");
+    metrics
+        .lines()
+        .filter(|line| line.starts_with(&name))
+        .collect()
+}
+
+/// Browsers would refuse it before.
+#[test]
+fn pages_use_a_host_alias_once_a_certificate_has_it() {
+    const SITE: &str = "www.site.test";
+    const FRAMES: &str = "frames.other-d.test";
+    const ZONE: &str = "x.names-e.test";
+    let origins = Origins::start(&[(SITE, "https"), (FRAMES, "https")], |_, places| {
+        let frames = places.origin(FRAMES);
+        whole(
+            "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
+            format!("<!doctype html><iframe src={frames}/></iframe>").as_bytes(),
+        )
+    });
+    let files = ["chain.pem", "key.pem"].map(|file| origins.signed.path(file));
+    let with_zone = files
+        .each_ref()
+        .map(|file| std::fs::read_to_string(file).expect("it is there"));
+    let write = |texts: &[String; 2]| {
+        for (file, text) in std::iter::zip(&files, texts) {
+            std::fs::write(file, text).expect("it can be written to");
+        }
+    };
+    let office = TestCa::open();
+    let without = office
+        .ca
+        .issue(&[SITE.to_owned()], &[])
+        .expect("it can sign");
+    write(&[without.chain_pem(), without.key_pem()]);
+    let secret = office.folder.path().join("secret");
+    std::fs::write(&secret, [b'x'; 32]).expect("it can be written to");
+    let port = origins.places.address(FRAMES).port();
+    let accelerated = AcceleratedSite::start(
+        &origins,
+        &Setting {
+            top: &format!("secret_file = {secret:?}"),
+            site: &format!(
+                "[site.rewrite]\nnames_under = '{ZONE}'\n\
+                 [[site.rewrite.hosts]]\nhost = '{FRAMES}:{port}'\nmode = 'name'\nkinds = ['document']\n"
+            ),
+            ..Setting::default()
+        },
+    );
+    let page = || accelerated.get(SITE, "/", "").text();
+    let own = origins.places.origin(FRAMES);
+    let is_left = |page: &str| page.contains(&own) && !page.contains(ZONE);
+    assert!(is_left(&page()), "{}", page());
+    write(&with_zone);
+    accelerated.reload();
+    assert!(page().contains(ZONE), "{}", page());
+    write(&[without.chain_pem(), without.key_pem()]);
+    accelerated.reload();
+    assert!(is_left(&page()), "{}", page());
+}
+
+#[test]
+fn one_invalid_certificate_does_not_block_the_others() {
+    let (office, origin) = (
+        TestCa::open(),
+        EchoOrigin::start("no-store", Duration::ZERO),
+    );
+    let path = |file: &str| office.folder.path().join(file);
+    let (secret, former) = (path("secret"), path("former"));
+    std::fs::write(&secret, [1; 32]).expect("it can be written to");
+    std::fs::write(&former, [2; 32]).expect("it can be written to");
+    let of_a = office.issue("a", &OF_A);
+    office.issue("b", &OF_B);
+    let tls = format!(
+        "{}[[tls.certificates]]\n{}",
+        office.entry("a"),
+        office.entry("b")
+    );
+    let config = format!(
+        "secret_file = {secret:?}\nformer_secret_file = {former:?}\n{}",
+        config(&path("token"), origin.address, &tls, "")
+    );
+    let accelerator = Accelerator::start(&config);
+    let is_shown = |name: &str, leaf: &Vec<u8>| {
+        until("it is shown", || {
+            office.leaf_for(accelerator.tls(), name).as_ref() == Some(leaf)
+        });
+    };
+    let stale = || metrics(&accelerator, "stale_files");
+    assert!(stale().ends_with(" 0"), "{}", stale());
+
+    // One has ended, with its files; the configuration names it still.
+    std::fs::remove_file(&office.files("a")[0]).expect("it is there");
+    let again = office.issue("b", &OF_B);
+    accelerator.reload_unchanged();
+    is_shown("b.test", &again);
+    is_shown("www.a.test", &of_a);
+    let told = accelerator.line_with("a certificate stays as it was");
+    assert!(told.contains("a.pem"), "{told}");
+    assert!(stale().ends_with(" 1"), "{}", stale());
+
+    // The former secret is not wanted any more.
+    std::fs::remove_file(&former).expect("it is there");
+    let (of_a, of_b) = (office.issue("a", &OF_A), office.issue("b", &OF_B));
+    accelerator.reload_unchanged();
+    is_shown("b.test", &of_b);
+    is_shown("www.a.test", &of_a);
+    let told = accelerator.line_with("the configuration stays as it was");
+    assert!(told.contains("former"), "{told}");
+    accelerator.line_with("read the certificates anew all the same");
+    assert!(stale().ends_with(" 0"), "{}", stale());
+
+    // A half-written configuration, and one with a pair of files that does not exist yet.
+    let [half, more] = [
+        config[..config.len() / 2].to_owned(),
+        config.replacen(
+            "[[site]]",
+            &format!("[[tls.certificates]]\n{}[[site]]", office.entry("new")),
+            1,
+        ),
+    ];
+    for config in [half, more] {
+        let again = office.issue("b", &OF_B);
+        accelerator.reload(&config);
+        is_shown("b.test", &again);
+    }
+}
+
+#[test]
+fn a_check_reports_names_without_a_certificate() {
+    let office = TestCa::open();
+    let token = office.folder.path().join("token");
+    let origin = SocketAddr::from(([127, 0, 0, 1], 1));
+    office.issue("a", &OF_A);
+    office.issue("b", &OF_B);
+    let [_, key_of_b] = office.files("b");
+    std::fs::copy(&key_of_b, office.folder.path().join("mixed.key")).expect("it is there");
+    let [chain_of_a, _] = office.files("a");
+    std::fs::copy(&chain_of_a, office.folder.path().join("mixed.pem")).expect("it is there");
+    let address = "[[site]]\nnames = ['192.0.2.1']\norigin = 'http://127.0.0.1:1'\n";
+    for (files, more, code, want) in [
+        (&["a", "b"][..], address, 0, "good: "),
+        (
+            &["b"],
+            "",
+            0,
+            "no certificate is for img.a.test, www.a.test: ",
+        ),
+        (&["a"], "", 0, "no certificate is for b.test: "),
+        (&[], "", 0, "good: "),
+        (&["a", "mixed"], "", 1, "mixed.pem and "),
+        (&["a", "gone"], "", 1, "gone.pem"),
+    ] {
+        let entries = files.iter().map(|file| office.entry(file));
+        let tls: String = entries
+            .map(|entry| format!("[[tls.certificates]]\n{entry}"))
+            .collect();
+        let (ended, told) = check(&config(&token, origin, &tls, more));
+        assert_eq!(ended, code, "{files:?}: {told}");
+        assert!(told.contains(want), "{files:?}: {told}");
+        let is_whole = !want.starts_with("no certificate");
+        assert_eq!(told.contains("no certificate is for"), !is_whole, "{told}");
+    }
+}

@@ -1,0 +1,6 @@
+//! Certificates by ACME and from files.
+
+#[cfg(unix)]
+mod acme;
+#[cfg(unix)]
+mod files;

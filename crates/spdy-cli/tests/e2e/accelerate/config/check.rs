@@ -1,0 +1,114 @@
+//! `spdy accelerate --check` finds all that a start finds before it opens anything, and says it in the same words.
+
+use crate::support::accelerator::program::{check, check_by};
+use crate::support::program::spdy;
+
+const SITE: &str = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+const ACME: &str = "[listen]\ntls = ['127.0.0.1:0']\n[tls.acme]\nterms_of_service_agreed = true\n";
+
+#[test]
+fn check_rejects_everything_that_a_start_rejects() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("the folder can be written to");
+        format!("{path:?}")
+    };
+    let short = file("short", "short\n");
+    let (secret, token) = (
+        file("secret", &"s".repeat(32)),
+        file("token", &"t".repeat(16)),
+    );
+    let acme = format!("{ACME}folder = {:?}\n", folder.path().join("acme"));
+    let shared =
+        format!("secret_file = {secret}\n[cache.shared]\nurls = ['rediss://127.0.0.1:1']\n");
+    let admin = "[admin]\naddress = '127.0.0.1:0'\n";
+    let zone = "[dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'a.test'\n";
+    let broken = file(
+        "broken.pem",
+        "-----BEGIN CERTIFICATE-----\n!\n-----END CERTIFICATE-----\n",
+    );
+    let gone = "'/nowhere/at-all'";
+    for (text, code, told) in [
+        (
+            format!("{zone}name_servers = []\n"),
+            2,
+            "has no name server",
+        ),
+        (
+            format!("{zone}name_servers = ['ns.a.test']\n"),
+            2,
+            "has no address there",
+        ),
+        (
+            format!("{admin}token_file = {gone}\n"),
+            1,
+            "/nowhere/at-all",
+        ),
+        (
+            format!("{admin}token_file = {short}\n"),
+            2,
+            "want a token of 16",
+        ),
+        (
+            format!("[timing]\ntoken_file = {gone}\n"),
+            1,
+            "/nowhere/at-all",
+        ),
+        (
+            format!("[timing]\ntoken_file = {short}\n"),
+            2,
+            "want a token of 16",
+        ),
+        (
+            format!("[upstream]\nauthorities = [{gone}]\n"),
+            1,
+            "/nowhere/at-all",
+        ),
+        (
+            format!("[upstream]\nauthorities = [{broken}]\n"),
+            1,
+            "broken.pem",
+        ),
+        (format!("{acme}authority = {gone}\n"), 1, "/nowhere/at-all"),
+        (format!("{acme}authority = {broken}\n"), 1, "broken.pem"),
+        (
+            format!("{acme}external_account = {{ id = 'a', key_file = {gone} }}\n"),
+            1,
+            "/nowhere/at-all",
+        ),
+        (
+            format!(
+                "{acme}external_account = {{ id = 'a', key_file = {} }}\n",
+                file("key", "?!")
+            ),
+            2,
+            "want base64url",
+        ),
+        (
+            format!("{shared}authority = {gone}\n"),
+            1,
+            "/nowhere/at-all",
+        ),
+        (
+            format!("{shared}authority = {broken}\n"),
+            2,
+            "cache.shared: no cluster",
+        ),
+    ] {
+        let text = format!("{text}{SITE}");
+        let checked = check(&text);
+        assert_eq!(checked.0, code, "{text}\n{}", checked.1);
+        assert!(checked.1.contains(told), "{text}\n{}", checked.1);
+        let started = check_by(&mut spdy(&["accelerate"]), &text);
+        assert_eq!(checked, started, "{text}");
+    }
+    let (code, told) = check(&format!(
+        "{admin}token_file = {token}\n[timing]\ntoken_file = {token}\n{SITE}"
+    ));
+    assert_eq!((code, &*told), (0, "good: a.test\n"));
+    assert!(
+        !folder.path().join("acme").exists(),
+        "a check makes nothing"
+    );
+}

@@ -1,0 +1,6 @@
+//! The configuration: its schema, and what `--check` finds.
+
+mod aliases;
+mod check;
+#[cfg(unix)]
+mod schema;

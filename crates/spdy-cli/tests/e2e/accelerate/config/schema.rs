@@ -1,0 +1,224 @@
+//! `spdy accelerate schema`, held to what the program reads; and keys of the configuration out of the environment.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use crate::support::accelerator::program::check_by;
+use crate::support::json_schema::fault;
+use crate::support::program::{run_expecting, spdy};
+
+/// The example that is shipped, and the same with all that stands in comments.
+const EXAMPLE: &str = include_str!("../../../../../../deploy/accelerate.toml");
+
+fn schema() -> Value {
+    let output = run_expecting(0, &mut spdy(&["accelerate", "schema"]));
+    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+}
+
+fn as_json(text: &str) -> Value {
+    let table: toml::Table = toml::from_str(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    serde_json::to_value(table).expect("TOML is JSON")
+}
+
+/// What stands in comments put into force.
+fn in_force(text: &str) -> String {
+    let lines = text.lines().map(|line| match line.strip_prefix("# ") {
+        Some(rest) if rest.starts_with('[') || rest.contains(" = ") => rest,
+        _ => line,
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
+}
+
+/// How `--check` ends for `text`, with these variables in its environment.
+fn check(text: &str, variables: &[(&str, &str)]) -> (i32, String) {
+    let mut command = spdy(&["accelerate", "--check"]);
+    check_by(command.envs(variables.iter().copied()), text)
+}
+
+#[test]
+fn the_example_that_is_shipped_is_good_by_the_schema_comments_and_all() {
+    let schema = schema();
+    for text in [EXAMPLE.to_owned(), in_force(EXAMPLE)] {
+        assert_eq!(fault(&schema, &as_json(&text)), None, "{text}");
+    }
+}
+
+/// The keys of the configuration, each with the tables above it.
+fn keys(schema: &Value) -> BTreeSet<String> {
+    fn table<'a>(schema: &'a Value, of: &'a Value) -> Option<&'a Value> {
+        if let Some(name) = of["$ref"].as_str().and_then(|name| name.strip_prefix("#/")) {
+            let found = name.split('/').fold(schema, |at, step| &at[step]);
+            return found.get("properties").map(|_| found);
+        }
+        let choices = of["anyOf"].as_array().into_iter().flatten();
+        choices
+            .chain(of.get("items"))
+            .find_map(|of| table(schema, of))
+    }
+    fn add(schema: &Value, of: &Value, above: &str, keys: &mut BTreeSet<String>) {
+        for (key, of) in of["properties"].as_object().expect("it is a table") {
+            let key = format!("{above}{key}");
+            // The same limits stand beside the site's hosts and beside each.
+            if let Some(of) = table(schema, of).filter(|_| !key.ends_with("hosts.limits")) {
+                add(schema, of, &format!("{key}."), keys);
+            }
+            keys.insert(key);
+        }
+    }
+    let mut keys = BTreeSet::new();
+    add(schema, schema, "", &mut keys);
+    keys
+}
+
+/// The keys of the configuration `text`, in the same form.
+fn used(text: &Value, above: &str) -> BTreeSet<String> {
+    match text {
+        Value::Object(table) => {
+            let of = |(key, value): (&String, &Value)| {
+                let key = format!("{above}{key}");
+                let mut keys = used(value, &format!("{key}."));
+                keys.insert(key);
+                keys
+            };
+            table.iter().flat_map(of).collect()
+        }
+        Value::Array(all) => all.iter().flat_map(|one| used(one, above)).collect(),
+        _ => BTreeSet::new(),
+    }
+}
+
+#[test]
+fn the_shipped_example_has_every_key() {
+    let (all, used) = (keys(&schema()), used(&as_json(&in_force(EXAMPLE)), ""));
+    assert!(all.len() > 100, "{all:?}");
+    let missing: Vec<&String> = all.difference(&used).collect();
+    assert!(missing.is_empty(), "{missing:?}");
+}
+
+#[test]
+fn what_stands_beside_nginx_s_configuration_is_good() {
+    let page = include_str!("../../../../../../docs/how-to/migrate-from-nginx.md");
+    let (_, page) = page
+        .split_once("# Migrate from nginx\n")
+        .expect("it is told");
+    let (_, block) = page.split_once("```toml\n").expect("it has an example");
+    let (block, _) = block.split_once("```").expect("the example ends");
+    assert_eq!(fault(&schema(), &as_json(block)), None, "{block}");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, [b's'; 32]).expect("the folder can be written to");
+    // Files that no machine of a test has.
+    let lines = block.lines().filter(|line| !line.contains("/etc/ssl/"));
+    let text: String = lines.flat_map(|line| [line, "\n"]).collect();
+    let text = text.replace("/etc/spdy/secret", &secret.display().to_string());
+    let (code, told) = check(&text, &[]);
+    assert_eq!(code, 0, "{told}");
+    assert!(
+        told.contains("good: example.com, www.example.com"),
+        "{told}"
+    );
+}
+
+#[test]
+fn schema_and_program_accept_the_same_configurations() {
+    let schema = schema();
+    let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+    let host = "[[site.rewrite.hosts]]\nhost = 'c.test'\n";
+    for (text, wrong_at) in [
+        (site.to_owned(), None),
+        (
+            format!("{site}keep_host = true\n{host}kinds = ['image', 'script']\n"),
+            None,
+        ),
+        (format!("{site}[site.rewrite]\nreferrer = 'none'\n"), None),
+        (
+            format!("[upstream]\nresolve = {{ 'd.test' = '192.0.2.1' }}\n{site}"),
+            None,
+        ),
+        (format!("colour = 'red'\n{site}"), Some("/colour")),
+        (format!("{site}colour = 'red'\n"), Some("/site/colour")),
+        (
+            format!("{site}{host}kinds = ['page']\n"),
+            Some("/site/rewrite/hosts/kinds"),
+        ),
+        (
+            format!("{site}{host}scheme = 'ftp'\n"),
+            Some("/site/rewrite/hosts/scheme"),
+        ),
+        (
+            format!("{site}[site.rewrite]\nreferrer = 'all'\n"),
+            Some("/site/rewrite/referrer"),
+        ),
+        (
+            "[[site]]\nnames = ['a.test']\n".to_owned(),
+            Some("/site: required"),
+        ),
+        (
+            "[[site]]\nnames = 'a.test'\norigin = 'https://b.test'\n".to_owned(),
+            Some("/site/names"),
+        ),
+        (
+            format!("[cache]\nmemory_mib = 'all'\n{site}"),
+            Some("/cache/memory_mib"),
+        ),
+        (
+            format!("[cache]\nmemory_mib = -1\n{site}"),
+            Some("/cache/memory_mib"),
+        ),
+        (
+            format!("[listen]\npublic_port = 70000\n{site}"),
+            Some("/listen/public_port"),
+        ),
+        (
+            format!("[admin]\naddress = '127.0.0.1:1'\n{site}"),
+            Some("/admin"),
+        ),
+        (
+            format!("[upstream]\nresolve = {{ 'd.test' = 1 }}\n{site}"),
+            Some("/upstream/resolve/d.test"),
+        ),
+    ] {
+        let fault = fault(&schema, &as_json(&text));
+        let (code, told) = check(&text, &[]);
+        match wrong_at {
+            None => assert_eq!((fault, code), (None, 0), "{text}\n{told}"),
+            Some(place) => {
+                let fault = fault.unwrap_or_else(|| panic!("good by the schema:\n{text}"));
+                assert!(fault.starts_with(place), "{fault}\n{text}");
+                assert_eq!(code, 2, "{text}\n{told}");
+            }
+        }
+    }
+}
+
+#[test]
+fn environment_variables_set_configuration_keys() {
+    let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+    let disk = ("SPDY_ACCELERATE__CACHE__DISK", "/var/cache/spdy");
+    let (code, told) = check(site, &[disk]);
+    assert_eq!(code, 2, "{told}");
+    assert!(told.contains("cache.disk: want a secret_file"), "{told}");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, [b's'; 32]).expect("the folder can be written to");
+    let secret = (
+        "SPDY_ACCELERATE__SECRET_FILE",
+        secret.to_str().expect("UTF-8"),
+    );
+    assert_eq!(
+        check(site, &[disk, secret]),
+        (0, "good: a.test\n".to_owned())
+    );
+    let service = ("SPDY_ACCELERATE_SERVICE_HOST", "10.0.0.1");
+    assert_eq!(check(site, &[service]), (0, "good: a.test\n".to_owned()));
+    let mut command = spdy(&["accelerate", "--check", "--origin", "https://b.test"]);
+    run_expecting(2, command.envs([disk]));
+    run_expecting(0, command.envs([disk, secret]));
+    let (code, told) = check(site, &[("SPDY_ACCELERATE__COLOUR", "red")]);
+    assert_eq!(code, 2, "{told}");
+    assert!(
+        told.contains("SPDY_ACCELERATE__COLOUR in the environment"),
+        "{told}"
+    );
+}

@@ -1,0 +1,149 @@
+//! `scripts/accelerate-demo`, a newcomer's first look: a page in real time from its hosts and through the accelerator, and the picture.
+//!
+//! A machine that gives no namespaces fails this test, and says so; `SPDY_SKIP_NAMESPACES=1` leaves it out.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant, SystemTime};
+
+use serde_json::Value;
+
+use crate::support::clients::raw_client::PendingResponse;
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
+
+const SCRIPT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/accelerate-demo");
+const PAGE: &str = include_str!("../../../../../docs/tutorials/accelerate-a-site.md");
+
+/// The lines of the script's table.
+const LINES: [&str; 3] = [
+    "from its hosts",
+    "through the accelerator, just started",
+    "through the accelerator that has it",
+];
+
+/// How long the program may have run before it is asked.
+const READY_WITHIN: Duration = Duration::from_secs(120);
+
+/// Times that a busy machine may spoil what it shows.
+const TRIES: usize = 3;
+
+fn json(arguments: &[&str]) -> Value {
+    let output = run_expecting(0, &mut spdy(arguments));
+    serde_json::from_slice(&output.stdout).expect("JSON")
+}
+
+/// Hosts that the recorded load asked, and how many bodies of which lengths it got.
+fn asked(folder: &Path, name: &str) -> (Vec<String>, Vec<u64>) {
+    let path = folder.join(format!("{name}.replica"));
+    let har = json(&["replica", "export", "har", path.to_str().expect("UTF-8")]);
+    let entries = har["log"]["entries"].as_array().expect("entries");
+    let host = |entry: &Value| {
+        let url = entry["request"]["url"].as_str().expect("a URL");
+        url.split('/').nth(2).expect("a host").to_owned()
+    };
+    let hosts: BTreeSet<String> = entries.iter().map(host).collect();
+    let images = entries
+        .iter()
+        .filter(|entry| entry["_resourceType"] == "image" && entry["response"]["status"] == 200);
+    let mut lengths: Vec<u64> = images
+        .map(|entry| {
+            entry["response"]["content"]["size"]
+                .as_u64()
+                .expect("bytes")
+        })
+        .collect();
+    lengths.sort_unstable();
+    (hosts.into_iter().collect(), lengths)
+}
+
+#[test]
+fn the_demo_script_shows_a_faster_page_and_draws_it() {
+    if !wanted() || std::env::var_os("SPDY_SKIP_NAMESPACES").is_some() {
+        return;
+    }
+    require("chromium", is_installed("chromium"));
+    assert!(
+        PAGE.contains("\nscripts/accelerate-demo "),
+        "the page tells another way"
+    );
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut told = Vec::new();
+    for _ in 0..TRIES {
+        let mut command = Command::new(SCRIPT);
+        command.arg("1").arg(folder.path());
+        command.env("SPDY", env!("CARGO_BIN_EXE_spdy"));
+        let output = run_expecting(0, &mut command);
+        let text = String::from_utf8(output.stdout).expect("text is UTF-8");
+        let ms = |name: &&str| -> f64 {
+            let line = text.lines().find_map(|line| line.strip_prefix(name));
+            let number = line.and_then(|line| line.trim().strip_suffix(" ms"));
+            let number = number.unwrap_or_else(|| panic!("no {name} in {text}"));
+            number.trim().parse().expect("milliseconds")
+        };
+        let times = LINES.each_ref().map(ms);
+
+        let (hosts, images) = asked(folder.path(), "direct");
+        assert_eq!((hosts.len(), images.len()), (7, 42), "{hosts:?}");
+        for name in ["first", "again"] {
+            let through = asked(folder.path(), name);
+            assert_eq!(
+                through,
+                (vec!["www.portal.test".to_owned()], images.clone())
+            );
+        }
+        let picture = folder.path().join("accelerated.svg");
+        let picture = std::fs::read_to_string(picture).expect("it was drawn");
+        for name in ["direct: ", "first: ", "again: "] {
+            assert!(picture.contains(name), "no {name} in the picture");
+        }
+        told.push(times);
+        let [direct, _, again] = times;
+        if again < direct {
+            return;
+        }
+    }
+    panic!("it is not served faster, milliseconds: {told:?}");
+}
+
+#[test]
+fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
+    let more = ["--as-of-now", "--max-age", "90", "--think", "200"];
+    let served = ServeProcess::start(Path::new("portal"), &more);
+    let began = Instant::now();
+    let head =
+        b"GET /i/thumb-00.png HTTP/1.1\r\nHost: www.portal.test\r\nConnection: close\r\n\r\n";
+    let got = PendingResponse::begin(served.plain, head).end(usize::MAX);
+    assert!(got.is_whole && got.status == 200, "{}", got.head);
+    assert!(began.elapsed() >= Duration::from_millis(200));
+    let date = |name| {
+        let text = got
+            .field(name)
+            .unwrap_or_else(|| panic!("no {name}: {}", got.head));
+        httpdate::parse_http_date(&text).expect("a date")
+    };
+    let age = SystemTime::now().duration_since(date("date"));
+    assert!(age.is_ok_and(|age| age < READY_WITHIN), "{}", got.head);
+    // As long before as when it was recorded.
+    let modified = date("date").duration_since(date("last-modified"));
+    assert_eq!(modified.expect("it is earlier").as_secs(), 92_333);
+    assert_eq!(got.field("cache-control").as_deref(), Some("max-age=90"));
+}
+
+#[test]
+fn draw_refuses_replicas_without_times_and_unknown_formats() {
+    for (arguments, words) in [
+        (&["portal", "-o", "x.svg"], "portal has no times"),
+        (
+            &["portal", "-o", "x.gif"],
+            "want a name that ends in .svg or .png",
+        ),
+    ] {
+        let mut command = spdy(&["replica", "draw"]);
+        let said = run_expecting(2, command.args(arguments)).stderr;
+        let said = String::from_utf8(said).expect("text is UTF-8");
+        assert!(said.contains(words), "{said}");
+    }
+    assert!(!Path::new("x.svg").exists());
+}

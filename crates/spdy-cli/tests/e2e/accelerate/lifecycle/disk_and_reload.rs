@@ -1,0 +1,267 @@
+//! What an accelerator goes through in its years: its disk is full, its certificate and configuration change under load. No wrong
+//! byte is served, no request fails that need not, and it says what happened. `kill.rs` has the tests that kill it.
+
+#![cfg(unix)]
+
+use std::ffi::OsStr;
+use std::path::Path;
+use std::process::Command;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::{Request, Version};
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_client::client::{Client, Config};
+use spdy_frame::priority::Priority;
+use spdy_frame::version;
+use spdy_net::network::SystemNetwork;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Trust;
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_testkit::patience::{WAIT_LIMIT, until};
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::clients::raw_client::PendingResponse;
+use crate::support::origins::scripted::{Origins, whole};
+
+const SITE: &str = "www.site.test";
+/// Things that the site has.
+const THINGS: usize = 60;
+
+/// The body of `/N`: of N, so that another's, or half of one, is seen to be wrong.
+pub(crate) fn thing(number: usize) -> Vec<u8> {
+    let len = 1 + number * 997;
+    (0..len)
+        .map(|at| (at * 31 + number * 7 + at / 256) as u8)
+        .collect()
+}
+
+fn origin() -> Origins {
+    Origins::start(&[(SITE, "http")], |asked, _| {
+        let number = asked.target.trim_start_matches('/').parse();
+        let head =
+            "200 OK\r\nContent-Type: application/octet-stream\r\nCache-Control: max-age=600\r\n";
+        whole(head, &thing(number.expect("a number")))
+    })
+}
+
+/// What is kept in memory is little, so that the disk is read as well.
+fn config(origins: &Origins, folder: &Path, more: &str) -> String {
+    let (secret, token) = (folder.join("secret"), folder.join("token"));
+    for path in [&secret, &token] {
+        std::fs::write(path, [b's'; 32]).expect("the folder of a test can be written to");
+    }
+    let (kept, origin) = (folder.join("kept"), origins.places.origin(SITE));
+    let address = origins.places.address(SITE).ip();
+    format!(
+        "secret_file = {secret:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
+         [cache]\nmemory_mib = 1\nobject_mib = 1\ndisk = {kept:?}\nmisses_per_second = 0\n{more}\n\
+         [admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
+         [[site]]\nnames = ['{SITE}']\norigin = '{origin}'\naddress = '{address}'\n"
+    )
+}
+
+fn request(number: usize) -> String {
+    format!("GET /{number} HTTP/1.1\r\nHost: {SITE}\r\nConnection: close\r\n\r\n")
+}
+
+/// The count of disk objects that met `event`.
+pub(crate) fn of_disk(accelerator: &Accelerator, event: &str) -> u64 {
+    let name = format!("spdy_cache_disk_objects_total{{event=\"{event}\"}} ");
+    let count = accelerator.metric(&name);
+    count.unwrap_or_else(|| panic!("no {name}"))
+}
+
+/// Asks for everything, and must get all of it, byte for byte.
+fn assert_all_right(accelerator: &Accelerator) {
+    for number in 0..THINGS {
+        let asked = request(number);
+        let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
+        assert!(
+            got.is_whole && got.body == thing(number),
+            "/{number}: {}",
+            got.head
+        );
+    }
+}
+
+/// With a disk that does not take everything, started by `wrapper`, and of which the log says `told`.
+fn assert_disk_does_no_harm(
+    origins: &Origins,
+    folder: &Path,
+    wrapper: &[&OsStr],
+    told: &str,
+) -> Accelerator {
+    let accelerator = Accelerator::start_under(wrapper, &config(origins, folder, ""));
+    for _ in 0..3 {
+        assert_all_right(&accelerator);
+    }
+    accelerator.line_with(told);
+    assert!(
+        of_disk(&accelerator, "written") > 0,
+        "it took something at first"
+    );
+    assert_all_right(&accelerator);
+    assert_eq!(of_disk(&accelerator, "broken"), 0);
+    accelerator
+}
+
+/// A disk that takes small files and no large ones, for a system without namespaces and for the error in the middle of a file.
+#[test]
+fn a_failing_disk_write_corrupts_no_response() {
+    let origins = origin();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    // Blocks of 512 or 1024 bytes, by shell: the largest things are longer either way.
+    let script = "trap '' XFSZ; ulimit -f 32; exec \"$@\"";
+    let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
+    let told = "the disk of the cache takes no more; memory goes on";
+    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
+    until("something was not written", || {
+        of_disk(&accelerator, "unwritten") > 0
+    });
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_full_disk_evicts_the_least_recently_used() {
+    let unshared = Command::new("unshare").args(["-Urm", "true"]).status();
+    if !unshared.is_ok_and(|status| status.success()) {
+        // No disk can be made to be filled where there are no namespaces of users and mounts; the test above needs none.
+        return;
+    }
+    let origins = origin();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let kept = folder.path().join("kept");
+    std::fs::create_dir(&kept).expect("the folder of a test can be written to");
+    let script = "mount -t tmpfs -o size=512k tmpfs \"$0\" && exec \"$@\"";
+    let words = ["unshare", "-Urm", "sh", "-c", script].map(OsStr::new);
+    let wrapper = [&words[..], &[kept.as_os_str()]].concat();
+    let told = "the disk of the cache is full before the cache is";
+    let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
+    until("all was written that fits the disk at all", || {
+        of_disk(&accelerator, "written") >= THINGS as u64
+    });
+    assert!(of_disk(&accelerator, "evicted") > 0);
+    assert_eq!(of_disk(&accelerator, "unwritten"), 0);
+}
+
+/// Names that the site has in the end, one more each time that the configuration is read.
+const RELOADS: usize = 6;
+
+#[test]
+fn certificates_and_configuration_change_under_load_and_no_request_fails() {
+    let origins = origin();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+    let (chain, key) = (
+        folder.path().join("chain.pem"),
+        folder.path().join("key.pem"),
+    );
+    let name = |number: usize| format!("n{number}.site.test");
+    // The certificate, and the configuration that goes with it.
+    let renewed = |reloads: usize| {
+        let names: Vec<_> = (0..reloads).map(name).chain([SITE.to_owned()]).collect();
+        let identity = authority
+            .issue(&names, &[])
+            .expect("a certificate can be made");
+        for (path, text) in [(&chain, identity.chain_pem()), (&key, identity.key_pem())] {
+            std::fs::write(path, text).expect("the folder of a test can be written to");
+        }
+        let (origin, address) = (
+            origins.places.origin(SITE),
+            origins.places.address(SITE).ip(),
+        );
+        format!(
+            "[listen]\ntls = ['127.0.0.1:0']\n[tls]\ncertificate = {chain:?}\nkey = {key:?}\n\
+             [cache]\nmisses_per_second = 0\n\
+             [[site]]\nnames = {names:?}\norigin = '{origin}'\naddress = '{address}'\n"
+        )
+    };
+    let accelerator = Accelerator::start(&renewed(0));
+    let port = accelerator.tls().port();
+    let trust = Trust::only(vec![authority.certificate().clone()]);
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let client = |protocol| {
+        let names = (0..RELOADS).map(name).chain([SITE.to_owned()]);
+        let resolve = names.map(|name| (name, None, [127, 0, 0, 1].into()));
+        let config = Config {
+            protocols: vec![protocol],
+            tls: Some(tls.clone()),
+            resolve: resolve.collect(),
+            retries: 0,
+            ..Config::default()
+        };
+        let runtime = SharedRuntime::new(TokioRuntime::start());
+        Client::new(runtime, Arc::new(SystemNetwork), config)
+    };
+    let ask = async |client: &Client, host: &str, number: usize| {
+        let request = Request::get(format!("https://{host}:{port}/{number}"));
+        let request = request
+            .version(Version::HTTP_11)
+            .body(Body::empty())
+            .expect("a request");
+        let response = client
+            .send(request, Priority::HIGHEST)
+            .await
+            .map_err(|error| error.to_string())?;
+        let status = response.status();
+        let body = response.into_body().collect_up_to(1 << 20).await;
+        let body = body.map_err(|error| error.to_string())?;
+        match status.as_u16() {
+            200 => Ok(body),
+            _ => Err(status.to_string()),
+        }
+    };
+    let is_over = AtomicBool::new(false);
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let load = async |protocol: Protocol| {
+            let kept = client(protocol);
+            let mut asked = 0;
+            while !is_over.load(Ordering::SeqCst) {
+                // A persistent client, and a new one each time.
+                let number = asked % THINGS;
+                for client in [&kept, &client(protocol)] {
+                    let got = tokio::time::timeout(WAIT_LIMIT, ask(client, SITE, number)).await;
+                    let got = got.unwrap_or_else(|_| Err("no answer".to_owned()));
+                    let got = got.unwrap_or_else(|error| {
+                        panic!("{protocol} /{number} after {asked}: {error}")
+                    });
+                    assert!(got == thing(number), "{protocol} /{number}");
+                }
+                asked += 1;
+            }
+            assert!(asked > 0, "{protocol}");
+        };
+        let change = async {
+            for reloads in 1..=RELOADS {
+                let new = name(reloads - 1);
+                let before = client(Protocol::Http2);
+                let before = tokio::time::timeout(WAIT_LIMIT, ask(&before, &new, 1)).await;
+                let before = before.unwrap_or_else(|_| panic!("no answer of {new}"));
+                assert!(before.is_err(), "{new} was there before");
+                accelerator.reload(&renewed(reloads));
+                // By then its certificate has the name, and its configuration.
+                let is_there = async {
+                    while ask(&client(Protocol::Http2), &new, 1).await.is_err() {
+                        tokio::task::yield_now().await;
+                    }
+                };
+                let is_there = tokio::time::timeout(WAIT_LIMIT, is_there).await;
+                is_there.unwrap_or_else(|_| {
+                    panic!("{new} is not there: {:?}", accelerator.log_lines())
+                });
+            }
+            is_over.store(true, Ordering::SeqCst);
+        };
+        tokio::join!(
+            load(Protocol::Spdy(version::Version::V31)),
+            load(Protocol::Http2),
+            load(Protocol::Http3),
+            load(Protocol::Http1),
+            change
+        );
+    });
+}

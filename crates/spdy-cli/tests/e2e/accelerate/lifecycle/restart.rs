@@ -1,0 +1,58 @@
+//! The accelerator restarts on sockets that stay open beside it: no connection is refused, and no request is lost.
+
+#![cfg(unix)]
+
+use std::collections::BTreeSet;
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::accelerator::replacement::{SITE, config, door, with_clients};
+use crate::support::origins::scripted::{Origins, whole};
+
+/// How often it is started.
+const LIVES: usize = 3;
+
+fn origin() -> Origins {
+    Origins::start(&[(SITE, "http")], |asked, _| {
+        whole(
+            "200 OK\r\nCache-Control: max-age=600\r\n",
+            asked.target.as_bytes(),
+        )
+    })
+}
+
+#[test]
+fn a_restart_on_a_passed_socket_loses_no_request() {
+    let origins = origin();
+    let (socket, door) = door();
+    let config = config("", &origins, door);
+    let last = with_clients(door, |enough| {
+        for _ in 0..LIVES {
+            let accelerator = Accelerator::start_on(&socket, &config);
+            enough();
+            accelerator.end();
+        }
+        // Clients that connect meanwhile wait for the next process.
+        Accelerator::start_on(&socket, &config)
+    });
+    drop(last);
+}
+
+/// A socket that matches no address of the configuration is useless.
+#[test]
+fn the_shipped_socket_units_match_the_shipped_configuration() {
+    let units = include_str!("../../../../../../deploy/spdy-accelerate.socket");
+    let of_unit = |kind: &str| -> BTreeSet<String> {
+        let lines = units.lines().filter_map(|line| line.strip_prefix(kind));
+        lines.map(str::to_owned).collect()
+    };
+    let example = include_str!("../../../../../../deploy/accelerate.toml");
+    let configured = |key: &str| -> BTreeSet<String> {
+        let lists = example.lines().filter_map(|line| line.strip_prefix(key));
+        let addresses = lists.flat_map(|list| list.split('"').skip(1).step_by(2));
+        addresses.map(str::to_owned).collect()
+    };
+    let (tls, plain) = (configured("tls = ["), configured("plain = ["));
+    assert!(!tls.is_empty() && !plain.is_empty(), "{example}");
+    assert_eq!(of_unit("ListenStream="), &tls | &plain);
+    assert_eq!(of_unit("ListenDatagram="), tls, "h3 is spoken");
+}

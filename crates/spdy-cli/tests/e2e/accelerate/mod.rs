@@ -1,0 +1,26 @@
+//! `spdy accelerate`: its configuration, what it serves, and the programs around it.
+
+mod abuse;
+#[cfg(unix)]
+mod audit;
+mod browser;
+mod certificates;
+mod config;
+#[cfg(target_os = "linux")]
+mod demo;
+mod lifecycle;
+#[cfg(unix)]
+mod open_files;
+mod operator;
+#[cfg(unix)]
+mod origins;
+#[cfg(target_os = "linux")]
+mod proxy_protocol;
+#[cfg(unix)]
+mod reload;
+#[cfg(unix)]
+mod secrets;
+mod shared_tier;
+mod suites;
+mod telemetry;
+mod websockets;

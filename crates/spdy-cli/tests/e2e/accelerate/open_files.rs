@@ -1,0 +1,41 @@
+//! How many files `spdy accelerate` may have open.
+
+use std::ffi::OsStr;
+
+use crate::support::accelerator::program::Accelerator;
+
+const CONFIG: &str = "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n\
+                      [[site]]\nnames = ['www.site.test']\norigin = 'http://127.0.0.1:1'\n";
+
+/// It, started where the shell has these limits, with this many connections by its configuration.
+fn start_with_limits(limits: &str, connections: u32) -> Accelerator {
+    let script = format!("{limits}; exec \"$@\"");
+    let config = format!("[limits]\nmax_connections = {connections}\n{CONFIG}");
+    Accelerator::start_under(&["sh", "-c", &script, "sh"].map(OsStr::new), &config)
+}
+
+fn has_warning(accelerator: &Accelerator) -> bool {
+    let said = accelerator.log_lines();
+    said.iter().any(|line| line.contains("files may be open"))
+}
+
+#[test]
+fn the_file_limit_is_raised_and_a_low_one_warned_about() {
+    let low = start_with_limits("ulimit -n 700", 200);
+    let line = low.line_with("no more than 700 files may be open");
+    assert!(
+        line.contains("200 connections and 4096 WebSockets to origins want 912"),
+        "{line}"
+    );
+    let fewer = start_with_limits("ulimit -n 700", 50);
+    assert!(!has_warning(&fewer), "{:?}", fewer.log_lines());
+    let enough = start_with_limits("ulimit -Sn 100; ulimit -Hn 1000", 200);
+    assert!(!has_warning(&enough), "{:?}", enough.log_lines());
+    if let Ok(limits) = std::fs::read_to_string(format!("/proc/{}/limits", enough.id())) {
+        let line = limits
+            .lines()
+            .find(|line| line.starts_with("Max open files"));
+        let words: Vec<_> = line.expect("it is one").split_whitespace().collect();
+        assert_eq!(words[3..5], ["1000", "1000"], "{limits}");
+    }
+}

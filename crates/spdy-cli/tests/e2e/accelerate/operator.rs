@@ -1,0 +1,456 @@
+//! `spdy accelerate` for an operator: its configuration, its log, its admin listener, and its reload.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream, UdpSocket};
+
+use serde_json::Value;
+use spdy_testkit::patience::{WAIT_LIMIT, until, with_read_timeout};
+
+use crate::support::accelerator::program::{Accelerator, check};
+use crate::support::clients::raw_client::PendingResponse;
+use crate::support::program::{ServeProcess, output, run_expecting, spdy};
+
+/// The example that is shipped, from the root of the tree.
+const EXAMPLE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../deploy/accelerate.toml");
+
+#[test]
+fn the_example_that_is_shipped_is_good() {
+    let output = run_expecting(0, &mut spdy(&["accelerate", "--check", EXAMPLE]));
+    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
+    assert_eq!(told, "good: example.com, www.example.com\n");
+    // What stands in comments is good, too.
+    let [secret, former, token] = [b's', b'f', b't'].map(|fill| {
+        let file = tempfile::NamedTempFile::new().expect("a file can be made");
+        std::fs::write(file.path(), [fill; 32]).expect("it can be written to");
+        file
+    });
+    let text = std::fs::read_to_string(EXAMPLE).expect("it is there");
+    let text: String = text
+        .lines()
+        .map(|line| match line.strip_prefix("# [") {
+            Some(rest) => format!("[{rest}\n"),
+            None => match line.strip_prefix("# ").filter(|line| line.contains(" = ")) {
+                Some(rest) if rest.starts_with("secret_file") => {
+                    format!("secret_file = '{}'\n", secret.path().display())
+                }
+                Some(rest) if rest.starts_with("former_secret_file") => {
+                    format!("former_secret_file = '{}'\n", former.path().display())
+                }
+                Some(rest) if rest.starts_with("token_file") => {
+                    format!("token_file = '{}'\n", token.path().display())
+                }
+                // There is none on this machine.
+                Some(rest) if rest.contains("headers_file") || rest.contains("key_file") => {
+                    format!("{line}\n")
+                }
+                Some(rest) if !rest.contains(".pem") => format!("{rest}\n"),
+                _ => format!("{line}\n"),
+            },
+        })
+        .collect();
+    for table in ["[[dns.zone]]", "[admin]", "[cache.shared]", "[telemetry]"] {
+        assert!(text.contains(&format!("\n{table}\n")), "{table}");
+    }
+    let (code, told) = check(&text);
+    let (good, rest) = told.split_once('\n').expect("a line");
+    assert_eq!((code, good), (0, "good: example.com, www.example.com"));
+    // The zone of the aliases is none of `[dns]`. Each alias is reported, one for each secret.
+    let of_name = "x.site-assets.example is in no zone of [dns]";
+    assert_eq!(rest.matches(of_name).count(), 2, "{rest}");
+    assert_eq!(rest.lines().count(), 2, "{rest}");
+}
+
+#[test]
+fn an_invalid_configuration_is_reported_with_its_key() {
+    let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
+    for (text, key) in [
+        ("", "site"),
+        (
+            "[[site]]\nnames = []\norigin = 'https://b.test'\n",
+            "site.names",
+        ),
+        (
+            "[[site]]\nnames = ['A.test']\norigin = 'https://b.test'\n",
+            "lower case",
+        ),
+        (
+            "[[site]]\nnames = ['a.test']\norigin = 'ftp://b.test'\n",
+            "site.origin",
+        ),
+        (
+            "[[site]]\nnames = ['a.test']\norigin = 'https://b.test/path'\n",
+            "without a path",
+        ),
+        (&format!("{site}{site}"), "a name of one site"),
+        (
+            &format!("[listen]\nprotocols = ['spdy/4']\n{site}"),
+            "listen.protocols",
+        ),
+        (&format!("[listen]\ntls = []\n{site}"), "listen"),
+        (
+            &format!("[cache]\nmemory_mib = 1\nobject_mib = 2\n{site}"),
+            "cache.object_mib",
+        ),
+        (
+            &format!("former_secret_file = 'former'\n{site}"),
+            "former_secret_file: want a secret_file beside it, which took its place",
+        ),
+        (
+            &format!("[cache.shared]\nurls = ['redis://a.test:6379']\n{site}"),
+            "a secret_file beside it",
+        ),
+        (
+            &format!("[cache.shared]\nurls = []\n{site}"),
+            "cache.shared.urls",
+        ),
+        (
+            &format!(
+                "[cache.shared]\nurls = ['redis://u:word@a.test:6379', 'rediss://b.test:6379']\n{site}"
+            ),
+            "got \"redis://a.test:6379, rediss://b.test:6379\"",
+        ),
+        (
+            &format!("[cache.shared]\nurls = ['redis://a.test:6379']\nttl_s = 0\n{site}"),
+            "cache.shared.ttl_s",
+        ),
+        (
+            &format!("[websocket]\nidle_timeout_s = 86401\n{site}"),
+            "websocket.idle_timeout_s: want 1 to 86400",
+        ),
+        (&format!("[websocket]\nopen = 0\n{site}"), "websocket.open"),
+        (&format!("[tls]\ncertificate = 'a.pem'\n{site}"), "tls"),
+        (
+            &format!("[dns]\nlisten = ['127.0.0.1:53']\n{site}"),
+            "dns.zone",
+        ),
+        (
+            &format!("{site}[[site.rewrite.hosts]]\nhost = '10.0.0.1'\n"),
+            "10.0.0.1",
+        ),
+        (&format!("{site}colour = 'red'\n"), "colour"),
+        (
+            &format!("[upstream]\nallow_addresses = ['10.0.0.0']\n{site}"),
+            "upstream.allow_addresses: want a range as 10.0.0.0/8, got \"10.0.0.0\"",
+        ),
+        (
+            &format!("[upstream]\ndeny_addresses = ['all']\n{site}"),
+            "upstream.deny_addresses",
+        ),
+        (
+            &format!("[upstream]\nnat64 = ['2001:db8::/97']\n{site}"),
+            "upstream.nat64: want a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052), got 2001:db8::/97",
+        ),
+    ] {
+        let (code, told) = check(text);
+        assert_eq!(code, 2, "{text}\n{told}");
+        assert!(told.contains(key), "{text}\n{told}");
+    }
+    let (code, told) = {
+        let output = output(&mut spdy(&["accelerate", "no-such.toml"]));
+        (
+            output.status.code(),
+            String::from_utf8_lossy(&output.stderr).into_owned(),
+        )
+    };
+    assert_eq!(code, Some(1), "{told}");
+    assert!(told.contains("no-such.toml"), "{told}");
+}
+
+#[test]
+fn a_possible_origin_loop_is_warned_about() {
+    for (site, is_doubtful) in [
+        ("names = ['a.test']\norigin = 'https://a.test'\n", true),
+        (
+            "names = ['a.test', 'b.test']\norigin = 'https://b.test'\nkeep_host = true\n",
+            true,
+        ),
+        (
+            "names = ['a.test']\norigin = 'https://a.test'\naddress = '192.0.2.1'\n",
+            false,
+        ),
+        (
+            "names = ['a.test']\norigin = 'https://a.test'\n[upstream.resolve]\n'A.test' = '192.0.2.1'\n",
+            false,
+        ),
+        (
+            "names = ['a.test']\norigin = 'https://b.test'\nkeep_host = true\n",
+            false,
+        ),
+    ] {
+        let (code, told) = check(&format!("[[site]]\n{site}"));
+        assert_eq!(code, 0, "{site}\n{told}");
+        assert!(told.contains("good: a.test"), "{site}\n{told}");
+        assert_eq!(
+            told.contains("site a.test: its origin"),
+            is_doubtful,
+            "{site}\n{told}"
+        );
+    }
+}
+
+#[test]
+fn a_public_cdn_not_marked_shared_is_warned_about() {
+    for (said, is_doubtful) in [("", true), ("shared = true", false)] {
+        let (code, told) = check(&format!(
+            "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n\
+             [[site.rewrite.hosts]]\nhost = 'cdnjs.cloudflare.com'\nkinds = ['script', 'style']\n{said}\n"
+        ));
+        assert_eq!(code, 0, "{told}");
+        let doubt = "site a.test: cdnjs.cloudflare.com has anybody's scripts for everybody";
+        assert_eq!(told.contains(doubt), is_doubtful, "{told}");
+    }
+}
+
+#[test]
+fn a_public_admin_listener_is_warned_about() {
+    let token = tempfile::NamedTempFile::new().expect("a file can be made");
+    std::fs::write(token.path(), TOKEN).expect("it can be written to");
+    for (address, is_doubtful) in [
+        ("127.0.0.1:9180", false),
+        ("[::1]:9180", false),
+        ("[::ffff:127.0.0.1]:9180", false),
+        ("0.0.0.0:9180", true),
+        ("192.0.2.1:9180", true),
+    ] {
+        let (code, told) = check(&format!(
+            "[admin]\naddress = '{address}'\ntoken_file = {:?}\n[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n",
+            token.path()
+        ));
+        assert_eq!(code, 0, "{told}");
+        let doubt = format!("admin.address {address} is not on loopback");
+        assert_eq!(told.contains(&doubt), is_doubtful, "{told}");
+    }
+}
+
+/// Sends `request` to `to`, and gives the answer as text.
+fn talk(to: SocketAddr, request: &str) -> String {
+    let mut io = with_read_timeout(TcpStream::connect(to).expect("it listens"));
+    io.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = Vec::new();
+    io.read_to_end(&mut answer).expect("it answers, and closes");
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn get(to: SocketAddr, host: &str, path: &str) -> String {
+    talk(
+        to,
+        &format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"),
+    )
+}
+
+fn purge(to: SocketAddr, token: &str, wish: &str) -> String {
+    let len = wish.len();
+    talk(
+        to,
+        &format!(
+            "POST /purge HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nAuthorization: Bearer {token}\r\n\
+             Content-Length: {len}\r\n\r\n{wish}"
+        ),
+    )
+}
+
+/// Queries `to` for the address of `label` in `site.test`, and waits for the reply.
+fn query_address(to: SocketAddr, label: &str) {
+    let mut question = b"\x12\x34\0\0\0\x01\0\0\0\0\0\0".to_vec();
+    for label in [label, "site", "test", ""] {
+        question.push(u8::try_from(label.len()).expect("a short label"));
+        question.extend(label.bytes());
+    }
+    question.extend([0, 1, 0, 1]); // A, IN
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    socket.connect(to).expect("an address");
+    socket.set_read_timeout(Some(WAIT_LIMIT)).expect("a while");
+    socket.send(&question).expect("it can be sent");
+    let mut answer = [0; 512];
+    let len = socket.recv(&mut answer).expect("it answers");
+    assert!(len > question.len() && answer[..2] == question[..2]);
+}
+
+/// The metrics beyond those of `spdy serve` are the ones that `docs/reference/metrics.md` lists.
+fn assert_is_documented(metrics: &str) {
+    // The metrics of certificates are there only with ACME.
+    let families = ["spdy_accelerator_", "spdy_cache_", "spdy_dns_"];
+    let is_always_told = |name: &&str| families.iter().any(|family| name.starts_with(family));
+    let (_, page) = include_str!("../../../../../docs/reference/metrics.md")
+        .split_once("`spdy accelerate` exports")
+        .expect("it has a table");
+    let documented: BTreeSet<&str> = page
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name.trim_end_matches("_total"))
+        .filter(is_always_told)
+        .collect();
+    let told: BTreeSet<&str> = metrics
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .map(|(name, _)| name)
+        .filter(is_always_told)
+        .collect();
+    assert_eq!(documented, told);
+}
+
+const TOKEN: &str = "a token of the operator";
+
+#[cfg(unix)]
+#[test]
+fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let site = folder.path().join("site");
+    std::fs::create_dir(&site).expect("the folder can be written to");
+    std::fs::write(site.join("a.txt"), "first").expect("likewise");
+    let origin = ServeProcess::start(&site, &[]);
+    let token = folder.path().join("token");
+    std::fs::write(&token, format!("{TOKEN}\n")).expect("likewise");
+    let secret = folder.path().join("secret");
+    std::fs::write(&secret, [b's'; 32]).expect("likewise");
+    let config = |names: &str| {
+        format!(
+            "secret_file = '{}'\n[cache]\ndisk = '{}'\n[cache.shared]\nurls = ['redis://127.0.0.1:1']\n\
+             [listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = '{}'\n\
+             [timing]\ntoken_file = '{}'\n[dns]\nlisten = ['127.0.0.1:0']\n[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.site.test']\n\
+             [[dns.zone.names]]\nname = 'ns'\naddresses = ['127.0.0.1']\n\
+             [[site]]\nnames = [{names}]\norigin = 'http://{}'\n",
+            secret.display(),
+            folder.path().join("kept").display(),
+            token.display(),
+            token.display(),
+            origin.plain
+        )
+    };
+    let accelerator = Accelerator::start_json(&config("'www.site.test'"));
+    let ready = accelerator.json_line(0);
+    let address = |of: &Value| -> SocketAddr {
+        let address = of.as_str().expect("it listens");
+        address.parse().expect("an address")
+    };
+    let (here, door) = (accelerator.plain(), address(&ready["admin"]));
+    let dns = address(&ready["dns"][0]);
+    assert_ne!(dns.port(), 0);
+    for name in ["ns", "ns", "other"] {
+        query_address(dns, name);
+    }
+    assert_eq!(ready["sites"][0], "www.site.test");
+
+    // A folder says when its files changed, so for a while they are fresh.
+    assert!(get(here, "www.site.test", "/a.txt").ends_with("first"));
+    let told = accelerator.json_line(1);
+    assert_eq!(
+        (
+            &told["uri"],
+            &told["status"],
+            &told["outcome"],
+            &told["protocol"]
+        ),
+        (
+            &"http://www.site.test/a.txt".into(),
+            &200.into(),
+            &"miss".into(),
+            &"http/1.1".into()
+        )
+    );
+    assert_eq!(
+        (&told["bytes"], &told["ended"]),
+        (&5.into(), &"complete".into())
+    );
+    let time = told["time"].as_str().expect("the time of day");
+    assert!(time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
+    let status = told["cache_status"].as_str().expect("it was looked up");
+    assert!(status.starts_with("spdy; fwd=uri-miss;"), "{status}");
+    assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
+    let told = accelerator.json_line(2);
+    assert_eq!(
+        (&told["outcome"], &told["cache_status"]),
+        (&"misdirected".into(), &Value::Null)
+    );
+    for (asked, method) in [
+        ("GET /b HTTP/1.1\r\n\r\n", "GET".into()),
+        ("no request\r\n\r\n", Value::Null),
+    ] {
+        let got = PendingResponse::begin(here, asked.as_bytes()).end(usize::MAX);
+        assert_eq!(got.status, 400, "{asked:?}");
+        let told = accelerator.json_line(if method == Value::Null { 4 } else { 3 });
+        let told = ["status", "outcome", "method", "from"].map(|key| told[key].clone());
+        let want = [400.into(), "malformed".into(), method, "127.0.0.1".into()];
+        assert_eq!(told, want, "{asked:?}");
+    }
+
+    let metrics = get(door, "localhost", "/metrics");
+    assert!(
+        metrics.contains("spdy_accelerator_answers_total{outcome=\"miss\"} 1\n")
+            && metrics.contains("spdy_accelerator_answers_total{outcome=\"misdirected\"} 1\n")
+            && metrics.contains("spdy_accelerator_answers_total{outcome=\"malformed\"} 2\n")
+            && metrics.contains("spdy_accelerator_refused_total{reason=\"host\"} 1\n")
+            && metrics.contains("spdy_accelerator_refused_total{reason=\"malformed\"} 1\n")
+            && metrics.contains("spdy_cache_held_objects{tier=\"memory\"} 1\n")
+            && metrics.contains("spdy_dns_answers_total{outcome=\"answered\"} 2\n")
+            && metrics.contains("spdy_dns_answers_total{outcome=\"no-such-name\"} 1\n")
+            && metrics.contains("spdy_dns_truncated_answers_total 0\n"),
+        "{metrics}"
+    );
+    assert_is_documented(&metrics);
+    let all = r#"{"site": "www.site.test", "wait": true}"#;
+    for wrong in ["", "a token of the operatoR", "a token of the operator."] {
+        let refused = purge(door, wrong, all);
+        assert!(refused.starts_with("HTTP/1.1 401 "), "{wrong:?}: {refused}");
+    }
+    let purged = purge(door, TOKEN, all);
+    assert!(
+        purged.ends_with(r#"{"purged":1,"soft":false,"gone":true,"told":false}"#),
+        "{purged}"
+    );
+    let wrong = purge(door, TOKEN, r#"{"colour": "red"}"#);
+    assert!(
+        wrong.starts_with("HTTP/1.1 400 ") && wrong.contains("colour"),
+        "{wrong}"
+    );
+    let with = |to, host: &str, path: &str, field: &str| {
+        let head =
+            format!("GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
+        talk(to, &head)
+    };
+    let known = format!("Authorization: Bearer {TOKEN}");
+    assert!(get(door, "localhost", "/purge").starts_with("HTTP/1.1 405 "));
+    // A request that does not wait gets the URL of the purge's status.
+    let taken_on = purge(door, TOKEN, r#"{"site": "www.site.test"}"#);
+    assert!(taken_on.starts_with("HTTP/1.1 202 "), "{taken_on}");
+    assert!(
+        taken_on.contains("\r\nlocation: /purge/2\r\n"),
+        "{taken_on}"
+    );
+    assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
+    assert!(get(door, "localhost", "/purge/2").starts_with("HTTP/1.1 401 "));
+    let job = || with(door, "localhost", "/purge/2", &known);
+    let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"gone":true,"told":false}"#;
+    until("the purge is over", || job().ends_with(done));
+    let other = with(door, "localhost", "/purge/7", &known);
+    assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
+    assert!(get(door, "localhost", "/pages").starts_with("HTTP/1.1 401 "));
+    let pages = with(door, "localhost", "/pages", &known);
+    assert!(pages.ends_with(r#"{"pages":[]}"#), "{pages}");
+    let untold = get(here, "www.site.test", "/a.txt");
+    assert!(!untold.to_lowercase().contains("server-timing"), "{untold}");
+    let told = with(
+        here,
+        "www.site.test",
+        "/a.txt",
+        &format!("Spdy-Timing: {TOKEN}"),
+    );
+    assert!(
+        told.to_lowercase().contains("server-timing: cache;desc="),
+        "{told}"
+    );
+    assert!(get(door, "localhost", "/other").starts_with("HTTP/1.1 404 "));
+
+    // Another name, without an end of anything.
+    accelerator.write(&config("'www.site.test', 'new.site.test'"));
+    assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
+    accelerator.reload_unchanged();
+    until("it has the new name", || {
+        get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
+    });
+    // A configuration that cannot work changes nothing.
+    accelerator.reload(&config("'Not.A.Name'"));
+    assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
+    assert!(get(here, "www.site.test", "/a.txt").starts_with("HTTP/1.1 200 "));
+}

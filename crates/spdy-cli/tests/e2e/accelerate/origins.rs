@@ -1,0 +1,48 @@
+//! Where `spdy accelerate` goes for an origin, and that it never comes back to itself.
+
+use std::net::{IpAddr, SocketAddr};
+
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::clients::raw_client::PendingResponse;
+use crate::support::program::ServeProcess;
+
+/// The head of what `from` answers, and its text.
+fn get(from: SocketAddr) -> String {
+    let request = b"GET /a.txt HTTP/1.1\r\nhost: www.site.test\r\nconnection: close\r\n\r\n";
+    let got = PendingResponse::begin(from, request).end(1 << 16);
+    format!("{}\n{}", got.head, got.text())
+}
+
+#[test]
+fn an_origin_that_resolves_to_the_accelerator_is_refused() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    std::fs::write(folder.path().join("a.txt"), "first").expect("it can be written to");
+    let origin = ServeProcess::start(folder.path(), &[]);
+    let config = |origin: SocketAddr| {
+        format!(
+            "[listen]\nplain = ['0.0.0.0:0']\ntls = []\n[upstream]\nfailures = 0\n[[site]]\nnames = ['www.site.test']\n\
+             origin = 'http://origin.site.test:{}'\naddress = '{}'\n",
+            origin.port(),
+            origin.ip()
+        )
+    };
+    let accelerator = Accelerator::start(&config(origin.plain));
+    let port = accelerator.plain().port();
+    let here = SocketAddr::from(([127, 0, 0, 1], port));
+    assert!(get(here).ends_with("first"));
+    // A loop that began would end with 508, after a connection to ourselves.
+    for address in ["127.0.0.9", "127.0.0.1", "::ffff:127.0.0.1"] {
+        let address: IpAddr = address.parse().expect("an address");
+        accelerator.reload(&config(origin.plain));
+        until("the origin is there again", || get(here).ends_with("first"));
+        accelerator.reload(&config((address, port).into()));
+        until("it refuses to come back", || {
+            get(here).starts_with("HTTP/1.1 502 ")
+        });
+    }
+    // The log says why; clients only see that it was refused.
+    let why = accelerator.line_with("an origin was refused");
+    assert!(why.contains("own_listener"), "{why}");
+}

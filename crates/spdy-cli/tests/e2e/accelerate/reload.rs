@@ -1,0 +1,74 @@
+//! A configuration that is read again while `spdy accelerate` runs: what takes effect, and what is told to stay.
+
+use std::net::SocketAddr;
+
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::clients::raw_client::{PendingResponse, RawResponse};
+use crate::support::program::ServeProcess;
+
+/// The answer to a request of `target` at `host`, sent to `to` with `field`.
+fn get_with_field(to: SocketAddr, host: &str, target: &str, field: &str) -> RawResponse {
+    let head =
+        format!("GET {target} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{field}\r\n\r\n");
+    PendingResponse::begin(to, head.as_bytes()).end(usize::MAX)
+}
+
+#[test]
+fn a_reload_replaces_tokens_and_reports_restart_only_keys() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let site = folder.path().join("site");
+    std::fs::create_dir(&site).expect("the folder can be written to");
+    std::fs::write(site.join("a.txt"), "first").expect("likewise");
+    let origin = ServeProcess::start(&site, &[]);
+    let [one, two] = ["the first of tokens", "the second of tokens"];
+    let token = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).expect("likewise");
+        path
+    };
+    let config = |admin: &str, timing: &str, more: &str| {
+        format!(
+            "[listen]\nplain = ['127.0.0.1:0']\ntls = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
+             [timing]\ntoken_file = {:?}\n{more}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+            token("admin", admin),
+            token("timing", timing),
+            origin.plain
+        )
+    };
+    let accelerator = Accelerator::start(&config(one, two, ""));
+    let (door, here) = (accelerator.admin(), accelerator.plain());
+    let knows = |admin: &str, timing: &str| {
+        let field = format!("Authorization: Bearer {admin}");
+        let pages = get_with_field(door, "localhost", "/pages", &field);
+        let field = format!("Spdy-Timing: {timing}");
+        let got = get_with_field(here, "www.site.test", "/a.txt", &field);
+        (pages.status == 200, got.field("server-timing").is_some())
+    };
+    assert_eq!(knows(one, two), (true, true));
+    assert_eq!(knows(two, one), (false, false));
+    let metrics = || get_with_field(door, "metrics.internal", "/metrics", "Accept: */*").status;
+    assert_eq!(metrics(), 421);
+
+    let more = "[upstream]\nretries = 2";
+    let renewed =
+        config(two, one, more).replace("[admin]\n", "[admin]\nnames = ['metrics.internal']\n");
+    accelerator.reload(&renewed);
+    until("it has the new tokens", || knows(two, one) == (true, true));
+    assert_eq!(knows(one, two), (false, false), "the former are nobody's");
+    assert_eq!(metrics(), 200);
+    let stays = |line: &String| line.contains("until the program is started again");
+    assert_eq!(
+        accelerator.log_lines().iter().find(|line| stays(line)),
+        None
+    );
+
+    let other = "[cache]\nafter_cookies = true\n[learn]\npush = false";
+    accelerator.reload(&config(two, one, other));
+    let line = accelerator.line_with("until the program is started again");
+    assert!(
+        line.contains("cache.after_cookies, learn.push stay as they were"),
+        "{line}"
+    );
+}

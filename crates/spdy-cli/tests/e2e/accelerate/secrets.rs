@@ -1,0 +1,100 @@
+//! The secret that capabilities are made with is exchanged while the accelerator runs: pages of its time go on to work.
+
+use crate::support::accelerator::accelerated_site::{AcceleratedSite, Setting};
+use crate::support::origins::scripted::{Origins, whole};
+
+const SITE: &str = "www.site.test";
+const CDN: &str = "cdn.test";
+
+/// A page that names a script of a host that many share: under a capability of its own.
+fn origins() -> Origins {
+    Origins::start(
+        &[(SITE, "http"), (CDN, "https")],
+        |asked, places| match asked.host {
+            SITE => {
+                let cdn = places.origin(CDN);
+                let page = format!("<!doctype html><script src=\"{cdn}/a.js\"></script>");
+                whole(
+                    "200 OK\r\nContent-Type: text/html\r\nCache-Control: max-age=600\r\n",
+                    page.as_bytes(),
+                )
+            }
+            _ => whole(
+                "200 OK\r\nContent-Type: text/javascript\r\nCache-Control: max-age=600\r\n",
+                b"1",
+            ),
+        },
+    )
+}
+
+/// Where the page says that the script is.
+fn named(accelerated: &AcceleratedSite) -> String {
+    let page = accelerated.get(SITE, "/", "").text();
+    let at = page.find("/.spdy/1/u").expect("the script is moved");
+    let end = page[at..].find('"').expect("the attribute ends");
+    page[at..at + end].to_owned()
+}
+
+fn status(accelerated: &AcceleratedSite, target: &str) -> u16 {
+    accelerated.get(SITE, target, "").status
+}
+
+#[test]
+fn urls_of_the_previous_secret_work_until_it_is_removed() {
+    let origins = origins();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let [current, former] = ["secret", "former"].map(|name| folder.path().join(name));
+    let roll = |now: u8| {
+        std::fs::write(&former, [now - 1; 32]).expect("the folder of a test can be written to");
+        std::fs::write(&current, [now; 32]).expect("the folder of a test can be written to");
+    };
+    roll(1);
+    let accelerated = AcceleratedSite::start(
+        &origins,
+        &Setting {
+            top: &format!("secret_file = {current:?}\nformer_secret_file = {former:?}"),
+            site: &format!(
+                "[[site.rewrite.hosts]]\nhost = '{CDN}:{}'\nkinds = ['script']\nshared = true\n",
+                origins.places.address(CDN).port()
+            ),
+            upstream: "allow_addresses = ['127.0.0.0/8']",
+            ..Setting::default()
+        },
+    );
+    let pages = || {
+        let asked = origins.requests();
+        asked.iter().filter(|asked| asked.host == SITE).count()
+    };
+    let first = named(&accelerated);
+    assert_eq!(first, named(&accelerated));
+    assert_eq!((status(&accelerated, &first), pages()), (200, 1));
+
+    roll(2);
+    accelerated.reload();
+    let second = named(&accelerated);
+    assert_eq!(pages(), 2, "a page of the former secret is not served");
+    let at = "/.spdy/1/u".len();
+    let [of_first, of_second] = [&first, &second].map(|url| url[at..].split_at(1));
+    assert_ne!(of_first.1, of_second.1, "another secret made it");
+    // What a key is called does not matter: another build may call it otherwise.
+    let renamed = [(of_second.0, of_first.1), (of_first.0, of_second.1)];
+    let renamed = renamed.map(|(kid, rest)| format!("/.spdy/1/u{kid}{rest}"));
+    for good in [&first, &second, &renamed[0], &renamed[1]] {
+        assert_eq!(status(&accelerated, good), 200, "{good}");
+    }
+    let forged = [
+        first.replace("/a.js", "/b.js"),
+        second.replace("/a.js", "/b.js"),
+    ];
+    for forged in &forged {
+        assert_eq!(status(&accelerated, forged), 404, "{forged}");
+    }
+
+    roll(3);
+    accelerated.reload();
+    assert_eq!(status(&accelerated, &first), 404, "its secret is gone");
+    assert_eq!(status(&accelerated, &second), 200);
+    let asked = origins.requests();
+    let strange = asked.iter().find(|asked| asked.target == "/b.js");
+    assert!(strange.is_none(), "{strange:?}");
+}

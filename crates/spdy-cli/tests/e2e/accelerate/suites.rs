@@ -1,0 +1,218 @@
+//! `spdy accelerate` with third-party test suites. `scripts/setup-peers` installs them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use serde::Deserialize;
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::origins::echo::EchoOrigin;
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{ReadyOn, RunningProgram, output};
+
+fn interop(folder: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../interop")
+        .join(folder)
+}
+
+/// What `interop/cache-tests/run.js` tells of one test.
+#[derive(Debug, Deserialize)]
+struct TestOutcome {
+    id: String,
+    kind: String,
+    corrected: bool,
+    ours: bool,
+    passed: bool,
+    why: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct PortMessage {
+    port: u16,
+}
+
+/// Required tests of http-cache-tests 0.4.5 that may be failed on purpose: no more.
+const MOST_EXCEPTIONS: usize = 5;
+/// How many of its optimal tests pass at least, of 86.
+const OPTIMAL: usize = 77;
+
+/// Every required test passes, and every one of ours in `more.js`, but those that `exceptions.json` argues against; and those fail.
+///
+/// Clients may revalidate here (`cache.obey_reload`): the suite asks what a cache makes of `no-cache` in requests.
+#[test]
+fn the_cache_does_what_http_cache_tests_requires() {
+    if !wanted() {
+        return;
+    }
+    let folder = interop("cache-tests");
+    let is_there = folder.join("node_modules/http-cache-tests").is_dir();
+    require("http-cache-tests", is_there && is_installed("node"));
+    let mut origin = Command::new("node");
+    origin.arg(folder.join("origin.js"));
+    let (_origin, port) = RunningProgram::start(origin, ReadyOn::Stdout, |line| {
+        let listening = serde_json::from_str::<PortMessage>(line).ok()?;
+        Some(listening.port)
+    });
+    let accelerator = Accelerator::start(&format!(
+        r#"
+        [listen]
+        tls = []
+        plain = ["127.0.0.1:0"]
+        [[site]]
+        names = ["127.0.0.1"]
+        origin = "http://127.0.0.1:{port}"
+        [cache]
+        obey_reload = true
+        [upstream]
+        # An origin that hangs up on purpose is not to be left alone for it.
+        failures = 0
+        "#
+    ));
+    let run = |more: &[&str]| -> Vec<TestOutcome> {
+        let mut node = Command::new("node");
+        node.arg(folder.join("run.js"))
+            .arg(format!("http://{}", accelerator.plain()))
+            .args(more);
+        let output = output(&mut node);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{said}");
+        String::from_utf8_lossy(&output.stdout)
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line of run.js"))
+            .collect()
+    };
+    let mut outcomes = run(&[]);
+    // The PUT that configures the origin is lost if another test has just ended its connection. It may have arrived, so no
+    // program retries it. This is no failure of the cache.
+    for outcome in &mut outcomes {
+        let why = outcome.why.as_deref().unwrap_or_default();
+        if why.starts_with("Setup: PUT config") {
+            let again = run(&[&outcome.id]).into_iter().next();
+            *outcome = again.expect("the test is there");
+        }
+    }
+
+    let exceptions = std::fs::read(folder.join("exceptions.json")).expect("it is there");
+    let exceptions: BTreeMap<String, String> =
+        serde_json::from_slice(&exceptions).expect("a reason for each test");
+    assert!(exceptions.len() <= MOST_EXCEPTIONS, "{exceptions:#?}");
+
+    let of_kind = |kind: &str| {
+        let of_kind = outcomes
+            .iter()
+            .filter(|outcome| outcome.kind == kind && !outcome.ours);
+        let passed = of_kind.clone().filter(|outcome| outcome.passed).count();
+        (passed, of_kind.count())
+    };
+    let required = of_kind("required");
+    let corrected = outcomes.iter().filter(|outcome| outcome.corrected).count();
+    let optimal = of_kind("optimal");
+    let failed = outcomes
+        .iter()
+        .filter(|outcome| outcome.kind == "required" && !outcome.passed);
+    let failed: BTreeMap<&str, &str> = failed
+        .map(|outcome| {
+            let why = outcome.why.as_deref().unwrap_or_default();
+            (outcome.id.as_str(), why)
+        })
+        .collect();
+    let (failing, excepted): (BTreeSet<&str>, BTreeSet<&str>) = (
+        failed.keys().copied().collect(),
+        exceptions.keys().map(String::as_str).collect(),
+    );
+    assert_eq!(failing, excepted, "the suite says {failed:#?}");
+    assert_eq!((required.1, corrected), (157, 13), "another suite");
+    assert!(outcomes.iter().any(|outcome| outcome.ours));
+    assert!(optimal.0 >= OPTIMAL, "{optimal:?} of the optimal tests");
+}
+
+/// Before an origin that takes longer to answer than h2spec to send its next frame: several of its tests break a rule in the
+/// second frame, and take an answer to the first, which may well come before that, for a failure.
+fn before_h2spec(listen: &str) -> Accelerator {
+    before(
+        &EchoOrigin::start("no-store", Duration::from_millis(100)),
+        listen,
+    )
+}
+
+fn before(origin: &EchoOrigin, listen: &str) -> Accelerator {
+    let port = origin.address.port();
+    Accelerator::start(&format!(
+        r#"
+        [listen]
+        {listen}
+        [[site]]
+        names = ["localhost", "127.0.0.1"]
+        origin = "http://127.0.0.1:{port}"
+        "#
+    ))
+}
+
+/// Runs h2spec, strict tests and all, and gives its report if a test failed.
+fn h2spec(port: u16, more: &[&str]) -> Result<(), String> {
+    let program = interop("h2spec/target/h2spec");
+    require("h2spec", program.is_file());
+    let mut command = Command::new(program);
+    command
+        .args(["--strict", "--host", "localhost", "--path", "/page"])
+        .args(["--timeout", "10", "--port", &port.to_string()])
+        .args(more);
+    let output = output(&mut command);
+    let said = String::from_utf8_lossy(&output.stdout).into_owned();
+    match output.status.success() && said.contains("146 tests, 146 passed, 0 skipped, 0 failed") {
+        true => Ok(()),
+        false => Err(said),
+    }
+}
+
+#[test]
+fn h2spec_finds_nothing_over_tls() {
+    if !wanted() {
+        return;
+    }
+    let accelerator = before_h2spec(r#"tls = ["127.0.0.1:0"]"#);
+    h2spec(accelerator.tls().port(), &["--tls", "--insecure"])
+        .unwrap_or_else(|said| panic!("{said}"));
+}
+
+/// A door for HTTP/2 alone: where HTTP/1.1 is spoken too, a preface of another protocol is answered with 400, as it should be,
+/// and not by hanging up.
+#[test]
+fn h2spec_finds_nothing_without_tls() {
+    if !wanted() {
+        return;
+    }
+    let listen = r#"
+        tls = []
+        plain = ["127.0.0.1:0"]
+        protocols = ["h2"]
+        "#;
+    let accelerator = before_h2spec(listen);
+    h2spec(accelerator.plain().port(), &[]).unwrap_or_else(|said| panic!("{said}"));
+}
+
+/// As it is with nothing configured, and its own authority believed.
+#[test]
+fn sslyze_accepts_tls_by_mozillas_profile() {
+    if !wanted() {
+        return;
+    }
+    let program = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/sslyze/bin/sslyze");
+    require("sslyze", program.is_file());
+    let origin = EchoOrigin::start("no-store", Duration::ZERO);
+    let accelerator = before(&origin, r#"tls = ["127.0.0.1:0"]"#);
+    let mut sslyze = Command::new(program);
+    sslyze
+        .arg("--mozilla_config=intermediate")
+        .arg("--certinfo_ca_file")
+        .arg(accelerator.authority())
+        .arg(format!("localhost:{}", accelerator.tls().port()));
+    let output = output(&mut sslyze);
+    let said = String::from_utf8_lossy(&output.stdout);
+    let found = said.find("COMPLIANCE AGAINST").unwrap_or_default();
+    let is_compliant = output.status.success() && said.contains("OK - Compliant.");
+    assert!(is_compliant, "{}", &said[found..]);
+}

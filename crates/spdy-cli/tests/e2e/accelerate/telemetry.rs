@@ -1,0 +1,369 @@
+//! Spans of `spdy accelerate` as a collector gets them, and collectors that are unreachable, refuse spans, or never answer.
+
+use std::ffi::OsStr;
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use opentelemetry_proto::tonic::trace::v1::Span;
+use opentelemetry_proto::tonic::trace::v1::span::SpanKind;
+use opentelemetry_proto::tonic::trace::v1::status::StatusCode;
+use spdy_testkit::closed_port::ClosedPort;
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::otel_collector::{Behavior, OtelCollector, said};
+use crate::support::accelerator::program::{Accelerator, check};
+use crate::support::clients::raw_client::{PendingResponse, RawResponse};
+use crate::support::origins::echo::EchoOrigin;
+
+/// An origin, and a folder for the files of the configuration.
+struct TestSite {
+    origin: EchoOrigin,
+    folder: tempfile::TempDir,
+}
+
+impl TestSite {
+    fn open(cache_control: &'static str) -> Self {
+        let shop = Self {
+            origin: EchoOrigin::start(cache_control, Duration::ZERO),
+            folder: tempfile::tempdir().expect("a folder can be made"),
+        };
+        shop.write("token", "a token of the operator");
+        shop
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        std::fs::write(self.path(name), text).expect("the folder of a test can be written to");
+    }
+
+    /// The configuration with these keys of `[telemetry]`, for a collector at `collector`.
+    fn config(&self, collector: SocketAddr, keys: &str) -> String {
+        format!(
+            "[telemetry]\nendpoint = 'http://{collector}'\n{keys}\n{}",
+            self.rest()
+        )
+    }
+
+    fn rest(&self) -> String {
+        format!(
+            "[listen]\ntls = []\nplain = ['127.0.0.1:0']\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
+             [[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n",
+            self.path("token"),
+            self.origin.address
+        )
+    }
+}
+
+fn get(accelerator: &Accelerator, target: &str, fields: &str) -> RawResponse {
+    let head = format!("GET {target} HTTP/1.1\r\nHost: www.site.test\r\nConnection: close\r\n");
+    let request = format!("{head}{fields}\r\n");
+    PendingResponse::begin(accelerator.plain(), request.as_bytes()).end(usize::MAX)
+}
+
+/// How many spans had `outcome`, by the metrics of the admin listener.
+fn span_count(accelerator: &Accelerator, outcome: &str) -> u64 {
+    let name = format!("spdy_telemetry_spans_total{{outcome=\"{outcome}\"}} ");
+    let count = accelerator.metric(&name);
+    count.unwrap_or_else(|| panic!("{outcome} is not counted"))
+}
+
+fn of_kind(spans: &[Span], kind: SpanKind) -> Vec<&Span> {
+    let all = spans.iter().filter(|span| span.kind() == kind);
+    all.collect()
+}
+
+#[test]
+fn spans_are_exported_with_a_token_and_without_secrets() {
+    let shop = TestSite::open("public, max-age=600");
+    let collector = OtelCollector::start(Behavior::Takes);
+    shop.write("headers", "Authorization: Bearer sesame-of-the-collector\n");
+    let headers = shop.path("headers");
+    let keys = format!("service_name = 'front'\nheaders_file = {headers:?}");
+    let accelerator = Accelerator::start(&shop.config(collector.address, &keys));
+    let fields = "Cookie: id=sesame-of-a-client\r\nUser-Agent: test/1\r\n";
+    let answer = get(&accelerator, "/a?sesame-of-a-page", fields);
+    let cache_status = answer.field("cache-status").expect("it is told");
+    let spans = collector.spans_once(2);
+    let (request, fetch) = (
+        of_kind(&spans, SpanKind::Server)[0].clone(),
+        of_kind(&spans, SpanKind::Client)[0].clone(),
+    );
+    assert_eq!((&request.name[..], &fetch.name[..]), ("GET", "GET"));
+    assert_eq!(
+        (request.parent_span_id.len(), request.trace_id.len()),
+        (0, 16)
+    );
+    assert_eq!(fetch.parent_span_id, request.span_id);
+    assert_eq!(fetch.trace_id, request.trace_id);
+    assert!(request.start_time_unix_nano <= fetch.start_time_unix_nano);
+    assert!(fetch.end_time_unix_nano <= request.end_time_unix_nano);
+    let now = std::time::UNIX_EPOCH
+        .elapsed()
+        .expect("it is later")
+        .as_nanos();
+    let age = now - u128::from(request.start_time_unix_nano);
+    assert!(age < 600_000_000_000, "it began {age} ns ago");
+    for (span, name, wanted) in [
+        (&request, "http.request.method", "GET"),
+        (&request, "url.path", "/a"),
+        (&request, "http.response.status_code", "200"),
+        (&request, "network.protocol.version", "1.1"),
+        (&request, "client.address", "127.0.0.1"),
+        (&request, "user_agent.original", "test/1"),
+        (&request, "spdy.cache.outcome", "miss"),
+        (&request, "spdy.cache.status", &cache_status),
+        (&fetch, "server.address", "127.0.0.1"),
+        (
+            &fetch,
+            "url.full",
+            &format!("http://{}/a", shop.origin.address),
+        ),
+    ] {
+        assert_eq!(said(&span.attributes, name), wanted, "{name}");
+    }
+    // The origin got the trace and span IDs of the fetch, the same as the collector.
+    let told = shop.origin.requests()[0].values("traceparent");
+    let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+    let wanted = format!("00-{}-{}-01", hex(&fetch.trace_id), hex(&fetch.span_id));
+    assert_eq!(told, [wanted]);
+    let asked = &collector.requests()[0];
+    assert_eq!(asked.target(), "/v1/traces");
+    assert_eq!(asked.values("content-type"), ["application/x-protobuf"]);
+    assert_eq!(
+        asked.values("authorization"),
+        ["Bearer sesame-of-the-collector"]
+    );
+    let bytes = String::from_utf8_lossy(&asked.body).into_owned();
+    assert!(!bytes.contains("sesame"), "{bytes}");
+    let taken = &collector.taken()[0].resource_spans[0];
+    let resource = taken.resource.as_ref().expect("it says what it is");
+    assert_eq!(said(&resource.attributes, "service.name"), "front");
+    until("they are counted", || span_count(&accelerator, "sent") == 2);
+}
+
+#[test]
+fn queries_are_recorded_only_if_configured_and_failures_marked() {
+    let shop = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Takes);
+    let nowhere = ClosedPort::leak();
+    let config = shop.config(collector.address, "queries = true");
+    let config = config.replace(&shop.origin.address.to_string(), &nowhere.to_string());
+    let accelerator = Accelerator::start(&config);
+    assert_eq!(get(&accelerator, "/a?b=c", "").status, 502);
+    let spans = collector.spans_once(2);
+    let (request, fetch) = (
+        of_kind(&spans, SpanKind::Server)[0],
+        of_kind(&spans, SpanKind::Client)[0],
+    );
+    assert_eq!(said(&request.attributes, "url.query"), "b=c");
+    assert_eq!(
+        said(&fetch.attributes, "url.full"),
+        format!("http://{nowhere}/a?b=c")
+    );
+    assert_eq!(said(&request.attributes, "error.type"), "502");
+    assert_eq!(said(&fetch.attributes, "error.type"), "connect");
+    for span in [request, fetch] {
+        let status = span.status.as_ref().expect("it is told");
+        assert_eq!(status.code(), StatusCode::Error);
+    }
+}
+
+#[test]
+fn a_collector_outage_fails_no_request_and_is_logged_once() {
+    let shop = TestSite::open("no-store");
+    let place = ClosedPort::take();
+    let accelerator = Accelerator::start(&shop.config(place.address, ""));
+    for number in 0..40 {
+        assert_eq!(get(&accelerator, &format!("/{number}"), "").status, 200);
+    }
+    accelerator.line_with("takes no spans");
+    let collector = OtelCollector::start_at(place.open(), Behavior::Takes);
+    accelerator.line_with("takes spans again");
+    // Nothing that fitted into the queue is lost.
+    assert_eq!(collector.spans_once(80).len(), 80);
+    collector.be(Behavior::Answers(503));
+    get(&accelerator, "/a", "");
+    until("it is told", || {
+        accelerator.count_lines_with("takes no spans: it answers 503") == 1
+    });
+    collector.be(Behavior::Takes);
+    assert_eq!(collector.spans_once(82).len(), 82);
+    until("and of its return", || {
+        accelerator.count_lines_with("takes spans again") == 2
+    });
+    assert_eq!(accelerator.count_lines_with("takes no spans"), 2);
+}
+
+#[test]
+fn rejected_and_dropped_spans_are_counted() {
+    let shop = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Answers(400));
+    let accelerator = Accelerator::start(&shop.config(collector.address, "queue = 4"));
+    get(&accelerator, "/a", "");
+    until("they are refused", || {
+        span_count(&accelerator, "refused") == 2
+    });
+    let before = collector.requests().len();
+    collector.be(Behavior::TakesAllButOne);
+    get(&accelerator, "/a", "");
+    let [refused, sent] = ["refused", "sent"];
+    until("they are judged", || {
+        span_count(&accelerator, refused) + span_count(&accelerator, sent) == 4
+    });
+    // Both in one batch, as a rule.
+    let batches = collector.requests().len() - before;
+    assert_eq!(span_count(&accelerator, refused), 2 + batches as u64);
+    collector.be(Behavior::Hangs);
+    for _ in 0..20 {
+        assert_eq!(get(&accelerator, "/a", "").status, 200);
+    }
+    // A batch is on its way, and one more waits: of four spans at most each.
+    until("they are dropped", || {
+        span_count(&accelerator, "dropped") >= 40 - 3 * 4
+    });
+    let asked = collector.requests().len();
+    assert!(asked < 10, "{asked} requests are under way");
+}
+
+#[test]
+fn shutdown_sends_the_last_spans_but_skips_a_hanging_collector() {
+    let shop = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Takes);
+    let accelerator = Accelerator::start(&shop.config(collector.address, ""));
+    get(&accelerator, "/a", "");
+    accelerator.end();
+    assert_eq!(collector.spans().len(), 2);
+    collector.be(Behavior::Hangs);
+    let keys = "timeout_s = 600";
+    let accelerator = Accelerator::start(&shop.config(collector.address, keys));
+    get(&accelerator, "/a", "");
+    accelerator.end();
+    assert_eq!(collector.spans().len(), 2);
+}
+
+#[test]
+fn opentelemetry_variables_fill_missing_configuration() {
+    let shop = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Takes);
+    let endpoint = format!(
+        "OTEL_EXPORTER_OTLP_ENDPOINT=http://{}/below",
+        collector.address
+    );
+    let wrapper = [
+        "env",
+        &endpoint,
+        "OTEL_SERVICE_NAME=named",
+        "OTEL_RESOURCE_ATTRIBUTES=deployment.environment.name=a%20test",
+        "OTEL_EXPORTER_OTLP_HEADERS=x-key=sesame",
+    ];
+    let config = format!("[telemetry]\n{}", shop.rest());
+    let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &config);
+    get(&accelerator, "/a", "");
+    collector.spans_once(2);
+    let asked = &collector.requests()[0];
+    assert_eq!(asked.target(), "/below/v1/traces");
+    assert_eq!(asked.values("x-key"), ["sesame"]);
+    let taken = &collector.taken()[0].resource_spans[0];
+    let resource = taken.resource.as_ref().expect("it says what it is");
+    assert_eq!(said(&resource.attributes, "service.name"), "named");
+    assert_eq!(
+        said(&resource.attributes, "deployment.environment.name"),
+        "a test"
+    );
+    // Without the table there is nothing, whatever they say.
+    let accelerator = Accelerator::start_under(&wrapper.map(OsStr::new), &shop.rest());
+    get(&accelerator, "/b", "");
+    assert_eq!(
+        shop.origin.requests()[1].values("traceparent"),
+        [] as [&str; 0]
+    );
+    assert_eq!(accelerator.count_lines_with("spans go to"), 0);
+}
+
+#[test]
+fn the_environments_sampler_applies_without_a_configured_one() {
+    let shop = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Takes);
+    for (sampler, keys, is_recorded, is_told) in [
+        ("parentbased_always_off", "", false, false),
+        ("parentbased_always_off", "sample = 1", true, false),
+        ("unheard_of", "", true, true),
+    ] {
+        let variable = format!("OTEL_TRACES_SAMPLER={sampler}");
+        let wrapper = ["env", &variable].map(OsStr::new);
+        let config = shop.config(collector.address, keys);
+        let accelerator = Accelerator::start_under(&wrapper, &config);
+        get(&accelerator, "/a", "");
+        let asked = shop.origin.requests();
+        let told = asked.last().expect("it was asked").values("traceparent");
+        let flags = if is_recorded { "-01" } else { "-00" };
+        assert!(told[0].ends_with(flags), "{sampler} {keys}: {told:?}");
+        let doubts = accelerator.count_lines_with("OTEL_TRACES_SAMPLER in the environment: want");
+        assert_eq!(doubts, usize::from(is_told), "{sampler} {keys}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
+    let shop = TestSite::open("no-store");
+    let collector = OtelCollector::start(Behavior::Takes);
+    shop.write("headers", "Authorization: the first\n");
+    let headers = shop.path("headers");
+    let keys = format!("headers_file = {headers:?}");
+    let config = shop.config(collector.address, &keys);
+    let accelerator = Accelerator::start(&config);
+    shop.write("headers", "Authorization: the second\n");
+    accelerator.reload(&config);
+    accelerator.line_with("read the configuration anew");
+    get(&accelerator, "/a", "");
+    collector.spans_once(2);
+    assert_eq!(
+        collector.requests()[0].values("authorization"),
+        ["the second"]
+    );
+    assert_eq!(accelerator.count_lines_with("stays as it was"), 0);
+    accelerator.reload(&shop.config(collector.address, &format!("{keys}\nsample = 0")));
+    accelerator.line_with("[telemetry] stays as it was");
+    get(&accelerator, "/b", "");
+    collector.spans_once(4);
+}
+
+#[test]
+fn check_reports_telemetry_errors_without_the_token() {
+    let shop = TestSite::open("no-store");
+    let collector = SocketAddr::from(([127, 0, 0, 1], 4318));
+    shop.write("headers", "sesame\n");
+    let headers = shop.path("headers");
+    for (keys, code, wanted) in [
+        (
+            format!("headers_file = {headers:?}"),
+            2,
+            "line 1: want a field as Name: value, got none",
+        ),
+        (
+            "headers_file = '/nowhere'".to_owned(),
+            1,
+            "cannot read /nowhere",
+        ),
+        (
+            "authority = '/nowhere'".to_owned(),
+            2,
+            "telemetry.authority: want an https endpoint",
+        ),
+        (
+            "sample = 2".to_owned(),
+            2,
+            "telemetry.sample: want a number from 0 to 1, got 2",
+        ),
+        ("sample = 0.5".to_owned(), 0, "good"),
+    ] {
+        let (got, told) = check(&shop.config(collector, &keys));
+        assert_eq!(got, code, "{told}");
+        assert!(told.contains(wanted) && !told.contains("sesame"), "{told}");
+    }
+}

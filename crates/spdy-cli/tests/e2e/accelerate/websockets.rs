@@ -1,0 +1,150 @@
+//! WebSockets of a page in Chromium to the site's own origin, which is tungstenite: over TLS through two accelerators, of which the
+//! second is the origin of the first.
+
+use std::path::Path;
+
+use serde_json::json;
+use spdy_testkit::patience::until;
+
+use crate::support::accelerator::program::Accelerator;
+use crate::support::clients::chromium::{Chromium, Viewport};
+use crate::support::origins::websocket::{ENOUGH, ENOUGH_CODE, SocketOrigin};
+use crate::support::peers::{is_installed, require, wanted};
+
+const LOOK: Viewport = Viewport {
+    width: 1000,
+    dark: false,
+};
+
+/// What pages do with a WebSocket.
+const SCRIPT: &str = "
+    window.opened = (target, protocols) => new Promise((resolve, reject) => {
+        const socket = new WebSocket('wss://www.site.test' + target, protocols);
+        socket.binaryType = 'arraybuffer';
+        socket.closed = new Promise(ended => {
+            socket.onclose = event => {
+                const end = [event.code, event.reason, event.wasClean];
+                ended(end);
+                reject(end);
+            };
+        });
+        socket.answer = message => new Promise(answered => {
+            socket.onmessage = event => answered(event.data);
+            socket.send(message);
+        });
+        socket.onopen = () => resolve(socket);
+    });
+";
+
+/// The second accelerator, which is the origin of the first.
+fn before(origin: &SocketOrigin) -> Accelerator {
+    Accelerator::start(&format!(
+        "[listen]\ntls = ['127.0.0.1:0']\nplain = []\n[[site]]\nnames = ['origin.site.test']\norigin = 'http://{}'\n",
+        origin.address
+    ))
+}
+
+/// The first, as the browser knows it.
+fn in_front_of(second: &Accelerator, token: &Path) -> Accelerator {
+    Accelerator::start(&format!(
+        "[listen]\ntls = ['127.0.0.1:0']\nplain = []\n[admin]\naddress = '127.0.0.1:0'\ntoken_file = {token:?}\n\
+         [upstream]\nauthorities = [{:?}]\n[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.site.test:{}'\naddress = '127.0.0.1'\n",
+        second.authority(),
+        second.tls().port()
+    ))
+}
+
+fn browser(first: &Accelerator) -> Chromium {
+    let mut browser = Chromium::start_with(&[
+        format!(
+            "--host-resolver-rules=MAP www.site.test:443 {}",
+            first.tls()
+        ),
+        "--ignore-certificate-errors".to_owned(),
+        "--disable-quic".to_owned(),
+    ]);
+    browser.prepare(SCRIPT);
+    browser.open("https://www.site.test/", LOOK);
+    browser
+}
+
+/// The metrics of WebSockets: how each ended, and how many are open.
+fn websocket_metrics(program: &Accelerator) -> Vec<String> {
+    let metrics = program.metrics();
+    let lines = metrics.lines();
+    let lines = lines.filter_map(|line| line.strip_prefix("spdy_accelerator_websockets_"));
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn websockets_reach_the_origin_and_close_at_shutdown() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origin = SocketOrigin::start();
+    let second = before(&origin);
+    let token = tempfile::NamedTempFile::new().expect("a file can be made");
+    std::fs::write(&token, "a token of the operator").expect("it can be written to");
+    let first = in_front_of(&second, token.path());
+    let mut browser = browser(&first);
+    let page = browser.fetched_resources().remove(0);
+    assert_eq!(page.protocol, "h2", "the page itself came over HTTP/2");
+
+    let talk = browser.ask(
+        "(async () => {
+            const socket = await opened('/echo', ['other', 'chat']);
+            const long = new Uint8Array(1 << 20).map((_, at) => at >> 7);
+            const back = new Uint8Array(await socket.answer(long));
+            const told = {
+                protocol: socket.protocol,
+                text: await socket.answer('grüße'),
+                same: back.length === long.length && back.every((byte, at) => byte === long[at]),
+            };
+            socket.close(4001, 'so have I');
+            return { ...told, closed: await socket.closed };
+        })()",
+    );
+    let wanted = json!({
+        "protocol": "chat", "text": "grüße", "same": true, "closed": [4001, "so have I", true],
+    });
+    assert_eq!(talk, wanted);
+
+    let ended = format!(
+        "(async () => {{
+            const socket = await opened('/echo');
+            socket.send('{ENOUGH}');
+            return [socket.protocol, await socket.closed];
+        }})()"
+    );
+    let ended = browser.ask(&ended);
+    assert_eq!(ended, json!(["", [ENOUGH_CODE, "I have enough", true]]));
+    let refused = browser.ask("opened('/refused').catch(end => end[0])");
+    assert_eq!(refused, 1006, "no handshake");
+
+    let asked = origin.asked("/echo");
+    assert_eq!(asked.len(), 2);
+    for (field, value) in [
+        ("origin", "https://www.site.test"),
+        ("x-forwarded-proto", "https"),
+        ("via", "1.1 www.site.test, 1.1 origin.site.test"),
+        ("upgrade", "websocket"),
+    ] {
+        assert_eq!(asked[0].values(field).join(", "), value, "{field}");
+    }
+
+    browser.ask("(async () => { window.last = await opened('/echo'); })()");
+    // A page gets the close frame before its connection has ended.
+    let want = [
+        "total{end=\"client\"} 1",
+        "total{end=\"origin\"} 1",
+        "open 1",
+    ];
+    until("two have ended, and the third is open", || {
+        websocket_metrics(&first) == want
+    });
+    // A page that gets code 1001 opens another WebSocket, to the next process.
+    first.end();
+    assert_eq!(browser.ask("window.last.closed"), json!([1001, "", true]));
+    assert_eq!(origin.asked("/echo").len(), 3);
+}

@@ -1,0 +1,121 @@
+//! Both roles against OkHttp, Jetty and Undertow.
+
+use http::Request;
+use http_body_util::BodyExt;
+use spdy::Priority;
+use spdy::body::Body;
+use spdy_testkit::patience::WAIT_LIMIT;
+use tokio::net::TcpStream;
+use tokio::runtime::Runtime;
+
+use crate::interop::peer_test::{PeerTest, every_file, meetings};
+use crate::support::files::{FILES, sha256};
+use crate::support::peers::{Peer, wanted};
+use crate::support::program::{run_expecting, spdy};
+
+meetings! {
+    okhttp = PeerTest::plain(Peer::OkHttp, "spdy/3.1"),
+    okhttp_over_tls = PeerTest::tls(Peer::OkHttp, "spdy/3.1"),
+    undertow = PeerTest::plain(Peer::Undertow, "spdy/3.1"),
+    undertow_over_tls = PeerTest::tls(Peer::Undertow, "spdy/3.1") => {
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_gets_the_page_beside_pushes_it_does_not_want
+        its_client_gets_pages_beside_pushes_in_the_default_form
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+    };
+    jetty_spdy_3 = PeerTest::plain(Peer::Jetty, "spdy/3"),
+    jetty_spdy_3_over_tls = PeerTest::tls(Peer::Jetty, "spdy/3"),
+    jetty_spdy_2 = PeerTest::plain(Peer::Jetty, "spdy/2"),
+    jetty_spdy_2_over_tls = PeerTest::tls(Peer::Jetty, "spdy/2") => {
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_takes_our_pushes
+        its_client_gets_pages_beside_pushes_in_the_default_form
+        its_client_takes_what_serve_pushes
+        its_client_takes_our_pushes_in_one_block
+        its_client_takes_our_pushes_with_the_version_twice
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come
+        its_pushes_answer_requests
+    };
+}
+
+/// It often ends an upload twice: with FIN on its last DATA, and with empty DATA and FIN behind it. It cannot get fifty long
+/// responses beside the uploads: it loses bytes if a read ends within the 8 bytes of a WINDOW_UPDATE.
+#[test]
+fn undertow_uploads_fifty_files_at_once() {
+    PeerTest::plain(Peer::Undertow, "spdy/3.1").its_client_uploads_fifty_files_at_once();
+}
+
+/// It writes `Content-Length` so, and a name in upper case is a stream error, unless one asks for another reading.
+#[test]
+fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
+    if !wanted() {
+        return;
+    }
+    let (_running, origin) = Peer::MockWebServer.serve("spdy/3.1", true);
+    let mut command = spdy(&["fetch", "--protocol", "spdy/3.1", "--json", "--insecure"]);
+    let output = run_expecting(1, command.arg(format!("{origin}/128")));
+    let text = String::from_utf8_lossy(&output.stdout);
+    assert!(
+        text.contains("stream 1 was reset here: PROTOCOL_ERROR"),
+        "{text}"
+    );
+    let names = ["0", "128", "10k", "1m"];
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = spdy(&[
+        "fetch",
+        "--protocol",
+        "spdy/3.1",
+        "--fold-names",
+        "--insecure",
+    ]);
+    command.arg("--output-dir").arg(folder.path());
+    run_expecting(
+        0,
+        command.args(names.map(|name| format!("{origin}/{name}"))),
+    );
+    for name in names {
+        let got = std::fs::read(folder.path().join(name)).expect("it was written");
+        let want = std::fs::read(FILES.folder.join(name)).expect("the file is there");
+        assert!(got == want, "{name}: {} bytes", got.len());
+    }
+}
+
+/// It takes the windows of our SETTINGS for its own as well, and over 64 KiB grants nothing: what a program uploads that
+/// sets nothing stood still there.
+#[test]
+fn the_default_client_uploads_to_undertow() {
+    if !wanted() {
+        return;
+    }
+    let (_running, origin) = Peer::Undertow.serve("spdy/3.1", false);
+    let address = origin.trim_start_matches("http://").to_owned();
+    let files = every_file();
+    let runtime = Runtime::new().expect("a runtime can be made");
+    let uploads = runtime.block_on(async {
+        let socket = TcpStream::connect(&address).await.expect("it listens");
+        let (session, connection) = spdy::client::handshake(socket);
+        connection.spawn();
+        let uploads = files.iter().map(async |file| {
+            let body = std::fs::read(FILES.folder.join(file.name)).expect("the file is there");
+            let request = Request::post(format!("{origin}/echo")).body(Body::full(body));
+            let request = request.expect("a valid request");
+            let answer = session.request(request, Priority::HIGHEST).await?;
+            let came = answer.into_body().collect().await.expect("a whole body");
+            Ok::<_, spdy::Error>((file, sha256(&came.to_bytes())))
+        });
+        let uploads = futures_util::future::try_join_all(uploads);
+        tokio::time::timeout(WAIT_LIMIT, uploads).await
+    });
+    for (file, came) in uploads.expect("no upload hangs").expect("no upload fails") {
+        assert_eq!(came, file.sha256, "{}", file.name);
+    }
+}

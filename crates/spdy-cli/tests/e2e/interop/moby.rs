@@ -1,0 +1,37 @@
+//! Both roles against moby/spdystream, the SPDY library of Kubernetes, which has no flow control.
+
+use crate::interop::peer_test::{PeerTest, meetings};
+use crate::support::files::FILES;
+use crate::support::peers::{Peer, wanted};
+use crate::support::program::ServeProcess;
+
+meetings! {
+    plain = PeerTest::plain(Peer::Moby, "spdy/3.1"),
+    tls = PeerTest::tls(Peer::Moby, "spdy/3.1") => {
+        its_client_gets_every_file
+        its_client_gets_a_hundred_at_once
+        its_client_gets_its_posts_back
+        its_client_takes_our_pushes
+        its_client_gets_pages_beside_pushes_in_the_default_form
+        its_client_takes_what_serve_pushes
+        its_client_takes_our_pushes_in_one_block
+        its_client_takes_our_pushes_with_the_version_twice
+        fetch_gets_every_file
+        fetch_gets_a_hundred_at_once
+        fetch_gets_its_posts_back
+        its_pushes_come
+        its_pushes_answer_requests
+    };
+}
+
+/// It never sends WINDOW_UPDATE, so a peer with flow control stops at the initial 64 KiB.
+#[test]
+fn with_flow_control_moby_gets_one_window_only() {
+    if !wanted() {
+        return;
+    }
+    let served = ServeProcess::start(&FILES.folder, &["--protocols", "spdy/3.1"]);
+    let url = format!("{}/1m", served.origin(false));
+    let fetched = Peer::Moby.fetch("spdy/3.1", &[url], &["--seconds".into(), "2".into()]);
+    assert_eq!(fetched.errors, ["not done after 2 s"]);
+}

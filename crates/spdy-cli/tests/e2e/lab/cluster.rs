@@ -1,0 +1,342 @@
+//! Experiments that outgrow one machine: cells in parts, stores that are merged, engines that start cells.
+
+use std::fs;
+use std::io::{BufRead, BufReader};
+#[cfg(unix)]
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::SystemTime;
+
+use rusqlite::Connection;
+use serde_json::Value;
+use spdy_testkit::patience::ended;
+
+use crate::lab::runs::{chance, content};
+#[cfg(unix)]
+use crate::support::lab::dask::{self, Dask};
+use crate::support::lab::experiment_folder::{Lab, SMALL, text};
+use crate::support::lab::postgres::{PASSWORD, PostgresServer};
+use crate::support::peers::wanted;
+use crate::support::program::run_expecting;
+
+#[test]
+fn single_cells_print_as_table_or_json() {
+    let lab = Lab::new(SMALL);
+    let table = lab.stdout(&["cell", "small.toml", "2", "1"]);
+    assert!(
+        table.starts_with("small: 2 of 12 cells, 2 loads each, by spdy"),
+        "{table}"
+    );
+    let json = lab.stdout(&["cell", "small.toml", "2", "1", "--json"]);
+    let ids: Vec<Value> = json
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).expect("JSON")["id"].clone())
+        .collect();
+    assert_eq!(ids, [3, 4, 1, 2]);
+}
+
+#[test]
+fn merged_parts_make_one_store_in_any_order() {
+    let lab = Lab::new(SMALL);
+    lab.run("alone.db", &[]);
+    let part = |part: &str, store: &str| {
+        let words = [
+            "cell",
+            "small.toml",
+            "--part",
+            part,
+            "--store",
+            store,
+            "--json",
+        ];
+        let kept = text(&run_expecting(0, &mut lab.command(&words)).stdout);
+        let kept: Value = serde_json::from_str(&kept).expect("JSON");
+        assert_eq!(kept["store"], *store);
+        (
+            kept["added"].clone(),
+            kept["before"].clone(),
+            kept["failed"].clone(),
+        )
+    };
+    let counts = |added: u64, before: u64| (added.into(), before.into(), 0.into());
+    // A file for each task: 12 cells in five parts, one of them loaded by two tasks.
+    for (name, of, cells) in [
+        ("1", "1/5", 3),
+        ("2", "2/5", 3),
+        ("3", "3/5", 2),
+        ("4", "4/5", 2),
+        ("5", "5/5", 2),
+    ] {
+        assert_eq!(
+            part(of, &format!("part-{name}.db")),
+            counts(cells, 0),
+            "{of}"
+        );
+    }
+    assert_eq!(part("1/5", "part-6.db"), counts(3, 0));
+    // A task that is started again finds its work done.
+    assert_eq!(part("1/5", "part-6.db"), counts(0, 3));
+    let told = lab.stdout(&[
+        "merge",
+        "part-1.db",
+        "part-6.db",
+        "part-5.db",
+        "part-3.db",
+        "part-4.db",
+        "--store",
+        "all.db",
+    ]);
+    let ends: Vec<_> = told
+        .lines()
+        .filter_map(|line| line.split_once(": "))
+        .map(|(_, end)| end)
+        .collect();
+    assert_eq!(
+        ends[..2],
+        [
+            "3 cells added, 0 there already",
+            "0 cells added, 3 there already"
+        ]
+    );
+    assert_eq!(
+        lab.stdout(&["cells", "small.toml", "--store", "all.db"])
+            .lines()
+            .count(),
+        3
+    );
+    lab.stdout(&["merge", "part-2.db", "--store", "all.db"]);
+    assert_eq!(lab.csv("all.db"), lab.csv("alone.db"));
+    assert!(
+        content(lab.bytes("all.db")) == content(lab.bytes("alone.db")),
+        "the files differ"
+    );
+    // A store is no part of itself, and parts of another plan are none.
+    run_expecting(
+        2,
+        &mut lab.command(&["merge", "all.db", "--store", "./all.db"]),
+    );
+    fs::write(
+        lab.path("small.toml"),
+        SMALL.replace("seed = 7", "seed = 8"),
+    )
+    .expect("the folder can be written to");
+    lab.stdout(&["cell", "small.toml", "1", "--store", "other.db"]);
+    let other = run_expecting(
+        1,
+        &mut lab.command(&["merge", "other.db", "--store", "all.db"]),
+    );
+    assert!(
+        text(&other.stderr).contains("holds results of the plan small ("),
+        "{}",
+        text(&other.stderr)
+    );
+    run_expecting(
+        2,
+        &mut lab.command(&["cell", "small.toml", "--part", "6/5"]),
+    );
+    run_expecting(
+        2,
+        &mut lab.command(&["cell", "small.toml", "1", "--part", "1/5"]),
+    );
+    run_expecting(2, &mut lab.command(&["cell", "small.toml"]));
+}
+
+#[test]
+fn differing_results_of_a_cell_are_reported_and_the_first_kept() {
+    let lab = Lab::new(SMALL);
+    for store in ["a.db", "b.db"] {
+        lab.stdout(&["cell", "small.toml", "1", "2", "--store", store]);
+    }
+    let before = lab.csv("a.db");
+    let connection = Connection::open(lab.path("b.db")).expect("a store");
+    connection
+        .execute("UPDATE results SET load_ms = load_ms + 1 WHERE id = 4", [])
+        .expect("rows");
+    drop(connection);
+    let told =
+        text(&run_expecting(1, &mut lab.command(&["merge", "b.db", "--store", "a.db"])).stderr);
+    for word in [
+        "a.db holds other results of the cell page=portal,protocol=spdy",
+        "load_ms is",
+        "of run 2",
+        "same build",
+    ] {
+        assert!(told.contains(word), "no {word:?} in {told}");
+    }
+    assert_eq!(lab.csv("a.db"), before);
+}
+
+#[test]
+fn a_store_is_exported_as_parquet_if_the_program_was_built_with_it() {
+    let lab = Lab::new(SMALL);
+    lab.stdout(&["cell", "small.toml", "1", "2", "--store", "a.db"]);
+    let export = ["export", "a.db", "--parquet", "a.parquet"];
+    if cfg!(feature = "parquet") {
+        assert_eq!(lab.stdout(&export), "a.parquet: 4 loads\n");
+        let bytes = lab.bytes("a.parquet");
+        assert!(bytes.starts_with(b"PAR1") && bytes.ends_with(b"PAR1"));
+        let export = ["export", "a.db", "--parquet", "-"];
+        let written = run_expecting(0, &mut lab.command(&export)).stdout;
+        assert!(written == bytes, "stdout is another file");
+    } else {
+        let told = text(&run_expecting(2, &mut lab.command(&export)).stderr);
+        assert!(told.contains("--features parquet"), "{told}");
+        assert!(!lab.path("a.parquet").exists(), "a file of nothing");
+    }
+    for words in [
+        &["export", "a.db"][..],
+        &["export", "a.db", "--csv", "-", "--parquet", "-"],
+    ] {
+        run_expecting(2, &mut lab.command(words));
+    }
+}
+
+/// What starts tasks on one of them.
+#[cfg(unix)]
+fn engine(name: &str) -> PathBuf {
+    let engines = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../engines");
+    engines.join(name)
+}
+
+/// URLs that may hold a password, and some that hold none.
+#[cfg(unix)]
+const WITH_PASSWORDS: [&str; 4] = [
+    "postgres://lab:hush@127.0.0.1/sweep",
+    "postgresql://lab@corp:hu/sh@127.0.0.1/sweep",
+    "postgres://127.0.0.1/sweep?user=lab&password=hush",
+    "postgres://lab:hu\nsh@127.0.0.1/sweep",
+];
+#[cfg(unix)]
+const WITHOUT: [&str; 3] = [
+    "postgres://lab@127.0.0.1:1/sweep",
+    "postgres://[::1]:1,127.0.0.1:1/sweep?connect_timeout=3",
+    "postgres:///sweep?host=/nowhere&user=lab",
+];
+
+#[cfg(unix)]
+#[test]
+fn a_task_of_an_array_takes_no_url_with_a_password() {
+    let array = |store: &str| {
+        let mut task = Command::new("bash");
+        task.arg(engine("slurm_sweep.sh"))
+            .args(["small.toml", store]);
+        for name in ["MIN", "MAX", "COUNT", "ID"] {
+            task.env(format!("SLURM_ARRAY_TASK_{name}"), "1");
+        }
+        task.env("SPDY", "echo");
+        task
+    };
+    for url in WITH_PASSWORDS {
+        let output = run_expecting(2, &mut array(url));
+        let told = text(&output.stderr);
+        assert!(
+            told.contains("want PGPASSWORD") && !told.contains("hu"),
+            "{told}"
+        );
+        assert_eq!(text(&output.stdout), "", "{url}");
+    }
+    for store in WITHOUT.into_iter().chain(["part:of@mine.db"]) {
+        let called = text(&run_expecting(0, &mut array(store)).stdout);
+        assert!(called.contains(&format!("--store {store} ")), "{called}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn sweep_errors_never_show_a_password() {
+    if !wanted() {
+        return;
+    }
+    let lab = Lab::new(SMALL);
+    let sweep = |more: &[&str]| {
+        let mut sweep = Command::new(dask::programs().join("python"));
+        sweep
+            .arg(engine("dask_sweep.py"))
+            .arg(lab.path("small.toml"))
+            .args(["--scheduler", "tcp://127.0.0.1:1"])
+            .args(["--spdy", env!("CARGO_BIN_EXE_spdy")])
+            .args(more);
+        sweep
+    };
+    let told = |code, more: &[&str]| {
+        let told = text(&run_expecting(code, &mut sweep(more)).stderr);
+        assert!(!told.contains("Traceback"), "{more:?}: {told}");
+        assert!(!told.contains("hu"), "{more:?}: {told}");
+        told
+    };
+    for url in WITH_PASSWORDS {
+        let told = told(2, &["--store", url]);
+        assert!(told.contains("want PGPASSWORD"), "{told}");
+    }
+    // No server is there, as the program itself says.
+    for url in WITHOUT {
+        let told = told(1, &["--store", url]);
+        assert!(told.contains("postgres://"), "{told}");
+    }
+    for (option, count, wanted) in [
+        ("--cells", "0", "want 1 or more"),
+        ("--cells", "-1", "want 1 or more"),
+        ("--cells", "some", "invalid"),
+        ("--retries", "-1", "want 0 or more"),
+    ] {
+        let told = told(2, &["--store", WITHOUT[0], option, count]);
+        assert!(told.contains(wanted), "{option} {count}: {told}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
+    if !wanted() {
+        return;
+    }
+    let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 6]"));
+    lab.run("alone.db", &[]);
+    let (server, dask) = (PostgresServer::start(), Dask::start());
+    let url = server.database("swept");
+    let mut workers = [dask.worker(), dask.worker()];
+    let mut sweep = Command::new(dask.bin.join("python"));
+    sweep
+        .arg(engine("dask_sweep.py"))
+        .arg(lab.path("small.toml"))
+        .args(["--store", &url, "--scheduler", &dask.address])
+        .args(["--spdy", env!("CARGO_BIN_EXE_spdy")])
+        .env("PGPASSWORD", PASSWORD)
+        .env("DASK_CONFIG", dask.folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped());
+    let mut child = sweep.spawn().expect("the driver can be started");
+
+    // When one of them is lost, which, and whether its machine with it or its process alone, whose cell then goes on.
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = now.expect("it is after 1970").as_nanos() as u64;
+    let mut state = seed;
+    let at = format!("{} of 24 tasks", 2 + chance(&mut state) % 15);
+    let (which, with_its_task) = (chance(&mut state) % 2, chance(&mut state).is_multiple_of(2));
+    let case = format!("seed {seed}: worker {which} lost at {at}, with its task: {with_its_task}");
+    let mut told = Vec::new();
+    for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
+        let line = line.expect("text");
+        if line == at {
+            workers[which as usize].kill(with_its_task);
+        }
+        told.push(line);
+    }
+    let status = ended(&mut child);
+    assert!(status.success(), "{case}: {told:#?}");
+    assert!(
+        told.contains(&at) && told.iter().any(|line| line == "24 of 24 tasks"),
+        "{case}: {told:#?}"
+    );
+    assert_eq!(
+        lab.stdout(&["export", &url, "--csv", "-"]),
+        lab.csv("alone.db"),
+        "{case}"
+    );
+    lab.stdout(&["merge", &url, "--store", "swept.db"]);
+    assert!(
+        content(lab.bytes("swept.db")) == content(lab.bytes("alone.db")),
+        "{case}: the files differ"
+    );
+}

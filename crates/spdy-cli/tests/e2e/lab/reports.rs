@@ -1,0 +1,180 @@
+//! Reports as a browser shows them: on a desk and on a phone, in light and dark, every chart, and nothing from elsewhere.
+
+use std::fs;
+
+use serde_json::Value;
+
+use crate::support::clients::chromium::{Chromium, Viewport};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{run_expecting, spdy};
+
+/// Four protocols over two axes and a third factor, with chance in it; names of networks; nothing to compare with.
+const EXPERIMENTS: [(&str, &str); 3] = [
+    (
+        "grid",
+        "name = 'grid'\nruns = 6\npages = ['portal', 'lulic-bing']\nprotocols = ['http', 'https', 'spdy', 'h2']\n\
+         [factors]\nrate = ['512kbit', '10mbit']\nrtt = ['20ms', '200ms']\nloss = ['0', '1%']\n",
+    ),
+    (
+        "names",
+        "name = 'names'\npages = ['portal']\nprotocols = ['http', 'spdy-plain', 'h3']\n[factors]\nnetwork = ['dsl', '3g', 'cable']\n",
+    ),
+    (
+        "alone",
+        "name = 'alone'\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'dsl'\n",
+    ),
+];
+
+const LOOKS: [Viewport; 4] = [
+    Viewport {
+        width: 1400,
+        dark: false,
+    },
+    Viewport {
+        width: 1400,
+        dark: true,
+    },
+    Viewport {
+        width: 390,
+        dark: false,
+    },
+    Viewport {
+        width: 390,
+        dark: true,
+    },
+];
+
+/// What is wrong with the pictures of a page, all of its details opened: a list of sentences.
+pub(crate) const FAULTS: &str = r#"
+(() => {
+  document.querySelectorAll('details').forEach(it => it.open = true);
+  const faults = [];
+  const wide = document.documentElement;
+  if (wide.scrollWidth > wide.clientWidth) faults.push(`the page is ${wide.scrollWidth} wide, the screen ${wide.clientWidth}`);
+  const covers = [...document.querySelectorAll('svg .hit')].filter(it => getComputedStyle(it).fill !== 'rgba(0, 0, 0, 0)');
+  if (covers.length) faults.push(`${covers.length} rows are covered`);
+  for (const svg of document.querySelectorAll('svg')) {
+    const name = svg.querySelector('title')?.textContent ?? 'a picture without a title';
+    const box = svg.getBoundingClientRect();
+    if (box.width < 100 || box.height < 12) faults.push(`${name}: ${box.width} x ${box.height}`);
+    // A waterfall may be wider: it is moved to and fro within its figure.
+    if (!svg.closest('.wide') && (box.left < 0 || box.right > wide.clientWidth + 0.5)) faults.push(`${name}: out of the screen`);
+    if (!svg.querySelector('path, rect, circle')) faults.push(`${name}: nothing drawn`);
+    const view = svg.viewBox.baseVal;
+    const texts = [...svg.querySelectorAll('text')].filter(it => it.textContent);
+    const boxes = texts.map(it => {
+      const to = svg.getScreenCTM().inverse().multiply(it.getScreenCTM());
+      const own = it.getBBox();
+      const corners = [[own.x, own.y], [own.x + own.width, own.y + own.height]].map(([x, y]) => new DOMPoint(x, y).matrixTransform(to));
+      const [x, y] = [corners.map(it => it.x), corners.map(it => it.y)];
+      return { text: it.textContent, left: Math.min(...x), right: Math.max(...x), top: Math.min(...y), bottom: Math.max(...y) };
+    });
+    for (const it of boxes) {
+      if (it.left < -1 || it.right > view.width + 1) faults.push(`${name}: "${it.text}" is cut at the side`);
+      if (it.top < -2 || it.bottom > view.height + 2) faults.push(`${name}: "${it.text}" is cut above or below`);
+      const color = getComputedStyle(texts[boxes.indexOf(it)]).fill;
+      if (color === getComputedStyle(document.body).backgroundColor) faults.push(`${name}: "${it.text}" is as its ground`);
+    }
+    if (!svg.classList.contains('waterfall')) {
+      boxes.forEach((a, at) => boxes.slice(at + 1).forEach(b => {
+        const across = Math.min(a.right, b.right) - Math.max(a.left, b.left);
+        const down = Math.min(a.bottom, b.bottom) - Math.max(a.top, b.top);
+        if (across > 1 && down > 4) faults.push(`${name}: "${a.text}" and "${b.text}" stand on one another`);
+      }));
+    }
+  }
+  return faults;
+})()
+"#;
+
+/// Regression: a page can download files, and the folder was that of the user who ran the tests.
+#[test]
+fn a_page_that_chromium_looks_at_can_leave_no_file() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let page = folder.path().join("page.html");
+    let text =
+        "<!doctype html><title>t</title><a href='data:text/plain,left' download='left.txt'>it</a>";
+    fs::write(&page, text).expect("the folder can be written to");
+    let mut chromium = Chromium::start();
+    chromium.open(&format!("file://{}", page.display()), LOOKS[0]);
+    chromium.ask("document.querySelector('a').click()");
+    let ended = chromium.until(|event| {
+        event["method"] == "Browser.downloadProgress" && event["params"]["state"] != "inProgress"
+    });
+    assert_eq!(ended["params"]["state"], "canceled", "{ended}");
+}
+
+#[test]
+fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut pages = Vec::new();
+    for (name, text) in EXPERIMENTS {
+        fs::write(folder.path().join("it.toml"), text).expect("the folder can be written to");
+        let lab = |arguments: &[&str]| {
+            let mut command = spdy(&["lab"]);
+            command.args(arguments).current_dir(folder.path());
+            run_expecting(0, &mut command);
+        };
+        lab(&["run", "it.toml"]);
+        lab(&["report", &format!("{name}.db")]);
+        lab(&["report", &format!("{name}.db"), "--svg", name]);
+        pages.push((name, folder.path().join(format!("{name}.html"))));
+    }
+    let race = folder.path().join("race.html");
+    let mut command = spdy(&[
+        "race",
+        "portal",
+        "--network",
+        "dsl",
+        "--network",
+        "3g",
+        "--report",
+    ]);
+    run_expecting(0, command.arg(&race));
+    pages.push(("race", race));
+
+    let mut chromium = Chromium::start();
+    for (name, path) in &pages {
+        let url = format!("file://{}", path.display());
+        for look in LOOKS {
+            chromium.open(&url, look);
+            let faults = chromium.ask(FAULTS);
+            let shade = if look.dark { "dark" } else { "light" };
+            chromium.save_screenshot(&format!("{name}-{}-{shade}", look.width));
+            assert_eq!(
+                faults,
+                Value::Array(Vec::new()),
+                "{name}, {look:?}: {faults:#}"
+            );
+            assert_eq!(chromium.requests(), [&url[..]], "{name}, {look:?}");
+            let said = chromium.console_messages();
+            assert!(said.is_empty(), "{name}, {look:?}: {said:?}");
+        }
+        let figures = chromium
+            .ask("[...document.querySelectorAll('[data-figure]')].map(it => it.dataset.figure)");
+        let Value::Array(mut figures) = figures else {
+            panic!("no list: {figures}");
+        };
+        if *name == "race" {
+            continue;
+        }
+        // The page has every figure that is written for papers, each once.
+        let files = fs::read_dir(folder.path().join(name)).expect("it was made");
+        let mut files: Vec<_> = files
+            .map(|file| file.expect("a file").path())
+            .map(|path| Value::from(path.file_stem().and_then(|stem| stem.to_str())))
+            .collect();
+        let by_name = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+        files.sort_by_key(by_name);
+        figures.sort_by_key(by_name);
+        assert_eq!(figures, files, "{name}");
+    }
+}

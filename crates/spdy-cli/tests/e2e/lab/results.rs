@@ -1,0 +1,232 @@
+//! What is made of results: comparisons and their budgets, reports, and verdicts on claims.
+
+use std::fs;
+
+use rusqlite::Connection;
+use serde_json::Value;
+
+use crate::support::lab::experiment_folder::{Lab, SMALL, text};
+use crate::support::program::{output, run_expecting, spdy};
+
+#[test]
+fn two_stores_are_compared_cell_by_cell_and_a_budget_is_held() {
+    let lab = Lab::new(SMALL);
+    lab.run("before.db", &[]);
+    let same = text(
+        &run_expecting(
+            0,
+            &mut lab.command(&["compare", "before.db", "before.db", "--budget", "0%"]),
+        )
+        .stdout,
+    );
+    assert!(
+        same.contains("load of 12 cells: 0 slower, 0 faster, 12 the same within 1 %, 0 undecided"),
+        "{same}"
+    );
+    assert!(
+        same.contains("all in all 1.000 of before (1.000 to 1.000)"),
+        "{same}"
+    );
+
+    // Another network by the same names: what a worse site or program would look like.
+    let worse = "UPDATE results SET load_ms = load_ms * 1.05, bytes_down = bytes_down / 2 WHERE method = 'spdy'";
+    fs::copy(lab.path("before.db"), lab.path("after.db")).expect("it can be copied");
+    let connection = Connection::open(lab.path("after.db")).expect("a store");
+    assert_eq!(connection.execute(worse, []).expect("rows"), 12);
+    drop(connection);
+    let compare = |code, more: &[&str]| {
+        let mut command = lab.command(&["compare", "before.db", "after.db"]);
+        run_expecting(code, command.args(more))
+    };
+    let shown = text(&compare(0, &[]).stdout);
+    assert!(
+        shown.contains("2 slower, 0 faster, 6 the same within 1 %, 4 undecided"),
+        "{shown}"
+    );
+    assert!(shown.contains("1.050-1.050"), "{shown}");
+    let bytes = text(&compare(0, &["--measure", "bytes"]).stdout);
+    assert!(bytes.contains("0 more, 2 less, 6 the same"), "{bytes}");
+    compare(0, &["--budget", "6%"]);
+    let over = text(&compare(1, &["--budget", "4.9%"]).stderr);
+    assert!(
+        over.contains("2 cells take more than 4.9")
+            && over.contains("5.0 % more")
+            && over.contains("4 cells are over the budget and undecided"),
+        "{over}"
+    );
+    let json: Value = serde_json::from_slice(&compare(0, &["--json"]).stdout).expect("JSON");
+    assert_eq!(json["cells"].as_array().expect("cells").len(), 12);
+    assert_eq!(json["cells"][0]["paired"], true);
+
+    // A cell that is there no more passes no gate.
+    let connection = Connection::open(lab.path("after.db")).expect("a store");
+    connection
+        .execute(
+            "UPDATE results SET load_ms = load_ms / 1.05 WHERE method = 'spdy'",
+            [],
+        )
+        .expect("rows");
+    connection
+        .execute("DELETE FROM results WHERE id <= 2", [])
+        .expect("rows");
+    drop(connection);
+    compare(0, &[]);
+    let gone = text(&compare(1, &["--budget", "2%"]).stderr);
+    assert!(
+        gone.contains("1 cells of before cannot be compared"),
+        "{gone}"
+    );
+    run_expecting(
+        2,
+        &mut lab.command(&["compare", "before.db", "after.db", "--budget", "much"]),
+    );
+    run_expecting(
+        2,
+        &mut lab.command(&["compare", "before.db", "after.db", "--measure", "joy"]),
+    );
+    run_expecting(1, &mut lab.command(&["compare", "before.db", "nowhere.db"]));
+}
+
+#[test]
+fn a_report_needs_no_network_and_escapes_names() {
+    let lab = Lab::new(SMALL);
+    lab.run("small.db", &[]);
+    run_expecting(0, &mut lab.command(&["report", "small.db"]));
+    let html = fs::read_to_string(lab.path("small.html")).expect("a report");
+    for heading in [
+        "Experiment: small",
+        "One against the other",
+        "Load time over loss",
+        "Load time over connections",
+        "DOMContentLoaded, load and time on wire",
+        "Ratios over loss and connections",
+        "Distribution",
+        "Waterfalls",
+        "On the wire",
+        "Cells to look at",
+    ] {
+        assert!(html.contains(heading), "no {heading}");
+    }
+    // 12 cells of two protocols: 6 dots against the midline; each cell once over each of two factors, and thrice as three moments.
+    assert_eq!(html.matches("class=\"dot faint ").count(), 6);
+    assert_eq!(html.matches("class=\"dot p-").count(), 24 + 36);
+    assert_eq!(html.matches("class=\"chart waterfall named\"").count(), 2);
+    assert!(html.contains("those of the store, to the nanosecond"));
+    for outside in ["<script", " src=", " href=", "<link", "url("] {
+        assert!(!html.contains(outside), "{outside} in it");
+    }
+    let written = text(
+        &run_expecting(
+            0,
+            &mut lab.command(&["report", "small.db", "--output", "-"]),
+        )
+        .stdout,
+    );
+    assert_eq!(written, html);
+
+    let connection = Connection::open(lab.path("small.db")).expect("a store");
+    let hostile = "UPDATE results SET failures = '<script>alert(1)</script>', cell = replace(cell, 'portal', '<b onload=x>')";
+    connection.execute(hostile, []).expect("rows");
+    drop(connection);
+    let html = text(
+        &run_expecting(
+            0,
+            &mut lab.command(&["report", "small.db", "--output", "-"]),
+        )
+        .stdout,
+    );
+    assert!(html.contains("&lt;script&gt;alert(1)") && html.contains("&lt;b onload=x&gt;"));
+    assert!(!html.contains("<script") && !html.contains("<b "));
+    run_expecting(1, &mut lab.command(&["report", "nowhere.db"]));
+    let hostile = "UPDATE results SET cell = replace(cell, 'page=', 'page=../../x/')";
+    let connection = Connection::open(lab.path("small.db")).expect("a store");
+    connection.execute(hostile, []).expect("rows");
+    drop(connection);
+    run_expecting(
+        0,
+        &mut lab.command(&["report", "small.db", "--svg", "figures"]),
+    );
+    let figures = fs::read_dir(lab.path("figures")).expect("they were made");
+    let mut count = 0;
+    for figure in figures {
+        let svg = fs::read_to_string(figure.expect("a file").path()).expect("text");
+        assert!(!svg.contains("<b ") && !svg.contains("onload=x>"), "{svg}");
+        count += 1;
+    }
+    assert_eq!(count, 9);
+
+    // A report is not written over what it is of, nor is a table.
+    let before = lab.bytes("small.db");
+    run_expecting(
+        2,
+        &mut lab.command(&["report", "small.db", "--output", "small.db"]),
+    );
+    run_expecting(
+        2,
+        &mut lab.command(&["export", "small.db", "--csv", "./small.db"]),
+    );
+    assert!(
+        lab.bytes("small.db") == before,
+        "the store was written over"
+    );
+
+    // A time without an end has no place in a picture, and no name speaks to a terminal.
+    let connection = Connection::open(lab.path("small.db")).expect("a store");
+    let endless = "UPDATE results SET load_ms = 9e999, cell = replace(cell, '<b', char(27) || ']0;x') WHERE id = 1";
+    connection.execute(endless, []).expect("rows");
+    drop(connection);
+    run_expecting(
+        0,
+        &mut lab.command(&["report", "small.db", "--output", "-"]),
+    );
+    lab.run("other.db", &[]);
+    let told = run_expecting(
+        1,
+        &mut lab.command(&["compare", "small.db", "other.db", "--budget", "1%"]),
+    );
+    assert!(!told.stderr.contains(&27), "{}", text(&told.stderr));
+}
+
+#[test]
+fn claims_print_deterministically_as_text_json_and_markdown() {
+    let told = |more: &[&str]| {
+        let quick = ["lab", "reproduce", "mineki", "--quick"];
+        text(&run_expecting(0, spdy(&quick).args(more)).stdout)
+    };
+    let one = told(&["--jobs", "1"]);
+    assert_eq!(one, told(&["--jobs", "3"]));
+    for word in ["mineki", "accelerator", "33.3 % ± 6.0 %", "7 claims: "] {
+        assert!(one.contains(word), "no {word:?} in {one}");
+    }
+    let findings: Vec<Value> = told(&["--json"])
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    assert_eq!(findings.len(), 7);
+    let found = findings.iter().find(|it| it["name"] == "accelerator");
+    let accelerator = found.expect("a claim of that name");
+    assert_eq!(accelerator["expected"]["number"]["value"], 33.3);
+    assert!(accelerator["measured"]["points"][0]["estimate"]["low"].is_number());
+    let markdown = told(&["--markdown"]);
+    assert!(
+        markdown.starts_with("### mineki\n\n| claim | "),
+        "{markdown}"
+    );
+
+    // What needs recordings says so; a folder without them is a fault.
+    let belshe = output(&mut spdy(&["lab", "reproduce", "belshe", "--quick"]));
+    let belshe = text(&belshe.stdout);
+    assert!(belshe.contains("no corpus given"), "{belshe}");
+    let empty = tempfile::tempdir().expect("a folder can be made");
+    let folder = empty.path().to_str().expect("a name in UTF-8");
+    let nothing = run_expecting(
+        1,
+        &mut spdy(&["lab", "reproduce", "all", "--corpus", folder]),
+    );
+    assert!(
+        text(&nothing.stderr).contains("holds no page"),
+        "{}",
+        text(&nothing.stderr)
+    );
+    run_expecting(2, &mut spdy(&["lab", "reproduce", "nobody"]));
+}

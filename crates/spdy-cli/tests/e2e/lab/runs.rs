@@ -1,0 +1,413 @@
+//! `spdy lab`: experiments that say what they are, and end the same whatever befell them.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime};
+
+use rusqlite::Connection;
+use serde_json::Value;
+use spdy_testkit::patience::{ended, until};
+
+use crate::support::lab::experiment_folder::{Lab, SMALL, text};
+use crate::support::program::{output_of, run_expecting};
+
+/// A store without three counters of its header (SQLite's file format §1.3): two count how often it was written, one
+/// counts changes of its schema, and rebuilding the file changes them.
+pub(crate) fn content(mut bytes: Vec<u8>) -> Vec<u8> {
+    for counter in [24..28, 40..44, 92..96] {
+        bytes[counter].fill(0);
+    }
+    bytes
+}
+
+#[test]
+fn a_run_is_the_same_file_twice_whatever_the_number_of_jobs() {
+    let lab = Lab::new(SMALL);
+    let first = lab.run("a.db", &["--jobs", "1"]);
+    let second = lab.run("b.db", &["--jobs", "5"]);
+    assert_eq!(text(&first.stdout), text(&second.stdout));
+    assert!(
+        text(&first.stdout).contains("12 of 12 cells, 2 loads each"),
+        "{}",
+        text(&first.stdout)
+    );
+    assert!(lab.bytes("a.db") == lab.bytes("b.db"), "the files differ");
+
+    let again = lab.run("a.db", &[]);
+    assert!(
+        text(&again.stderr).contains("12 of 12 cells are there already"),
+        "{}",
+        text(&again.stderr)
+    );
+    assert!(
+        lab.bytes("a.db") == lab.bytes("b.db"),
+        "a run with nothing to do wrote something"
+    );
+
+    let csv = lab.csv("a.db");
+    let mut lines = csv.lines();
+    let head = lines.next().expect("a head");
+    assert!(
+        head.starts_with("id,bw,delay,method,site,onContentLoad,onLoad,tow,run,cell,"),
+        "{head}"
+    );
+    let lines: Vec<_> = lines.collect();
+    assert_eq!(lines.len(), 24);
+    for (number, line) in (1..).zip(lines) {
+        assert!(line.starts_with(&format!("{number},5mbit,14ms,")), "{line}");
+    }
+}
+
+/// SplitMix64.
+pub(crate) fn chance(state: &mut u64) -> u64 {
+    *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let mut z = *state;
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ (z >> 31)
+}
+
+#[test]
+fn a_run_killed_ten_times_has_the_same_result() {
+    let lab = Lab::new(SMALL);
+    let begun = Instant::now();
+    lab.run("alone.db", &[]);
+    let whole = begun.elapsed();
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    let seed = now.expect("it is after 1970").as_nanos() as u64;
+    let mut state = seed;
+    let mut seen = Vec::new();
+    for _ in 0..10 {
+        // Ten times up to a third of the whole: some strike early, most on the way, the last may find all done.
+        let moment = whole.mul_f64((chance(&mut state) % 1_000) as f64 / 3_000.0);
+        run_and_kill_after(&lab, moment);
+        seen.push(lab.cells_in("killed.db"));
+    }
+    assert!(seen.is_sorted(), "seed {seed}: cells were lost: {seen:?}");
+    lab.run("killed.db", &[]);
+    assert_eq!(
+        lab.csv("killed.db"),
+        lab.csv("alone.db"),
+        "seed {seed}, cells after each kill {seen:?}"
+    );
+    assert!(
+        content(lab.bytes("killed.db")) == content(lab.bytes("alone.db")),
+        "seed {seed}, cells after each kill {seen:?}: the files differ"
+    );
+}
+
+/// Starts the experiment and kills it at that moment, if it is not over by then.
+fn run_and_kill_after(lab: &Lab, moment: Duration) {
+    let mut child = lab
+        .command(&["run", "small.toml", "--store", "killed.db"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("the program can be started");
+    let mut stdout = child.stdout.take().expect("it is piped");
+    let (sender, over) = mpsc::channel();
+    let reader = thread::spawn(move || {
+        let _ = stdout.read_to_end(&mut Vec::new());
+        let _ = sender.send(());
+    });
+    let _ = over.recv_timeout(moment);
+    let _ = child.kill();
+    child.wait().expect("it was ours");
+    reader.join().expect("reading does not panic");
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_stops_a_run_and_the_same_command_resumes_it() {
+    let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3, 4, 5, 6, 7, 8]"));
+    let child = lab
+        .command(&["run", "small.toml", "--store", "a.db", "--jobs", "1"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    until("a cell is there", || lab.cells_in("a.db") > 0);
+    interrupt(&child);
+    let output = output_of(child);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(
+        told.contains("ended early") && told.contains("the same command goes on"),
+        "{told}"
+    );
+    assert!(
+        (1..48).contains(&lab.cells_in("a.db")),
+        "{} cells",
+        lab.cells_in("a.db")
+    );
+    lab.run("a.db", &[]);
+    lab.run("b.db", &[]);
+    assert!(
+        content(lab.bytes("a.db")) == content(lab.bytes("b.db")),
+        "the files differ"
+    );
+}
+
+#[cfg(unix)]
+fn interrupt(child: &Child) {
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("there is a kill").success());
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_drops_incomplete_cells() {
+    let lab = Lab::new(
+        "name = 'long'\nruns = 2000\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\n",
+    );
+    let child = lab
+        .command(&["run", "small.toml", "--store", "a.db"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    until("it has a plan", || lab.has_plan("a.db"));
+    interrupt(&child);
+    let output = output_of(child);
+    let told = text(&output.stderr);
+    assert_eq!(output.status.code(), Some(1), "{told}");
+    assert!(told.contains("stopping"), "{told}");
+    assert!(told.contains("0 of 1 cells of 2000 loads"), "{told}");
+    assert_eq!(lab.cells_in("a.db"), 0);
+}
+
+/// Whether a thread of `child` loads pages.
+#[cfg(target_os = "linux")]
+fn loads(child: &Child) -> bool {
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).expect("it runs");
+    let mut names = tasks.map(|task| fs::read_to_string(task.expect("a task").path().join("comm")));
+    names.any(|name| name.is_ok_and(|name| name == "load\n"))
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_second_ctrl_c_ends_a_run_at_once() {
+    let lab = Lab::new(&SMALL.replace("[2, 6]", "[1, 2, 3]"));
+    let mut child = lab
+        .command(&["run", "small.toml", "--store", "a.db", "--jobs", "1"])
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    until("a cell is there", || lab.cells_in("a.db") > 0);
+    // Loads go on, but no cell can be written: once the last is loaded it waits for us, and cannot end in order.
+    let holder = Connection::open(lab.path("a.db")).expect("a store");
+    let patience = holder.busy_timeout(Duration::from_secs(10));
+    patience.expect("a setting");
+    holder.execute_batch("BEGIN EXCLUSIVE").expect("a lock");
+    until("the last is loaded", || !loads(&child));
+    interrupt(&child);
+    // Before that it said what has no effect.
+    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut said = String::new();
+    while !said.contains("stopping") {
+        let read = stderr.read_line(&mut said).expect("text");
+        assert!(read > 0, "it ended: {said}");
+    }
+    interrupt(&child);
+    let status = ended(&mut child);
+    assert_eq!(status.code(), Some(130), "{status}");
+    drop(holder);
+    assert!((1..18).contains(&lab.cells_in("a.db")));
+}
+
+#[test]
+fn two_concurrent_runs_into_one_store_equal_one_run() {
+    let lab = Lab::new(SMALL);
+    let run = ["run", "small.toml", "--store", "both.db", "--jobs", "1"];
+    let start = || {
+        let mut command = lab.command(&run);
+        let child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn();
+        child.expect("the program can be started")
+    };
+    for child in [start(), start()] {
+        let output = output_of(child);
+        assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    }
+    lab.run("alone.db", &[]);
+    assert!(
+        content(lab.bytes("both.db")) == content(lab.bytes("alone.db")),
+        "the files differ"
+    );
+}
+
+#[test]
+fn incomplete_loads_are_stored_marked_and_reported() {
+    let lab = Lab::new(
+        "name = 'lossy'\npages = ['portal']\nprotocols = ['http', 'spdy']\n\
+         [factors]\nrate = '10kbit'\nrtt = '100ms'\nloss = ['0', '50%']\n",
+    );
+    let output = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
+    let (said, why) = (text(&output.stdout), text(&output.stderr));
+    let [.., whole, lossy] = said.lines().collect::<Vec<_>>()[..] else {
+        panic!("no table: {said}");
+    };
+    assert!(whole.starts_with("0 ") && !whole.contains('!'), "{said}");
+    assert!(lossy.starts_with("50% ") && lossy.contains('!'), "{said}");
+    assert!(why.ends_with(" of 4 loads are not whole\n"), "{why}");
+    let csv = lab.csv("lossy.db");
+    assert!(csv.contains("http://www.portal.test/"), "no cause in {csv}");
+    // They are results as others are: nothing is loaded again.
+    let again = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
+    assert!(text(&again.stderr).contains("4 of 4 cells are there already"));
+}
+
+#[test]
+fn a_folded_page_takes_its_connections_to_one_host() {
+    let lab = Lab::new(
+        "name = 'fold'\npages = ['portal']\nprotocols = ['spdy']\n[factors]\nnetwork = 'cable'\nfold = [false, true]\n",
+    );
+    let cells = ["cell", "small.toml", "1", "2", "--json"];
+    let told = text(&run_expecting(0, &mut lab.command(&cells)).stdout);
+    let rows: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let connections: Vec<_> = rows
+        .iter()
+        .map(|row| (row["fold"].clone(), row["connections"].clone()))
+        .collect();
+    assert_eq!(connections, [(0.into(), 7.into()), (1.into(), 1.into())]);
+    assert_eq!(rows[0]["requests"], rows[1]["requests"]);
+    assert_eq!(rows[0]["page"], rows[1]["page"], "it is the same page");
+}
+
+#[test]
+fn cells_are_listed_and_loaded_one_by_one_as_a_run_loads_them() {
+    let lab = Lab::new(SMALL);
+    let listed = text(&run_expecting(0, &mut lab.command(&["cells", "small.toml"])).stdout);
+    let keys: Vec<_> = listed.lines().collect();
+    assert_eq!(keys.len(), 12);
+    assert_eq!(
+        keys[3],
+        "page=portal,protocol=spdy,network=cable,loss=0,connections=6"
+    );
+    assert_eq!(
+        keys[11],
+        "page=portal,protocol=spdy,network=cable,loss=2%25,connections=6"
+    );
+
+    let cell = ["cell", "small.toml", keys[11], "1", "--json"];
+    let told = text(&run_expecting(0, &mut lab.command(&cell)).stdout);
+    let rows: Vec<Value> = told
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("JSON"))
+        .collect();
+    let ids: Vec<_> = rows
+        .iter()
+        .map(|row| row["id"].as_u64().expect("a number"))
+        .collect();
+    assert_eq!(ids, [23, 24, 1, 2]);
+    lab.run("a.db", &[]);
+    let csv = lab.csv("a.db");
+    let mut lines = csv.lines();
+    let names: Vec<_> = lines.next().expect("a head").split(',').collect();
+    let lines: Vec<_> = lines.collect();
+    for (id, row) in ids.iter().zip(&rows) {
+        let field = |name: &str| match &row[name] {
+            Value::Null => String::new(),
+            Value::String(text) if text.contains(',') => format!("\"{text}\""),
+            Value::String(text) => text.clone(),
+            other => other.as_f64().expect("a number").to_string(),
+        };
+        let line: Vec<_> = names.iter().map(|name| field(name)).collect();
+        assert_eq!(lines[*id as usize - 1], line.join(","));
+    }
+
+    let unknown = run_expecting(2, &mut lab.command(&["cell", "small.toml", "13"]));
+    assert!(
+        text(&unknown.stderr).contains("lists its 12"),
+        "{}",
+        text(&unknown.stderr)
+    );
+}
+
+#[test]
+fn adding_levels_keeps_keys_and_seeds_of_cells() {
+    let cells = |experiment: &str| -> Vec<(String, Value)> {
+        let lab = Lab::new(experiment);
+        let listed =
+            text(&run_expecting(0, &mut lab.command(&["cells", "small.toml", "--json"])).stdout);
+        let cells = listed
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).expect("JSON"));
+        cells
+            .map(|cell| {
+                (
+                    cell["cell"].as_str().expect("a key").to_owned(),
+                    cell["seeds"].clone(),
+                )
+            })
+            .collect()
+    };
+    let small = cells(SMALL);
+    let larger = cells(
+        &SMALL
+            .replace("[\"0\", ", "[\"0.5%\", \"0\", ")
+            .replace("[\"http\", ", "[\"h2\", \"http\", "),
+    );
+    assert_eq!((small.len(), larger.len()), (12, 24));
+    for cell in &small {
+        assert!(larger.contains(cell), "{cell:?} is another now");
+    }
+    let mut seeds: Vec<_> = small.iter().map(|(_, seeds)| seeds.to_string()).collect();
+    assert_eq!(seeds[0], seeds[1], "http and spdy");
+    seeds.sort_unstable();
+    seeds.dedup();
+    assert_eq!(
+        seeds.len(),
+        6,
+        "one for each combination of the other levels"
+    );
+}
+
+#[test]
+fn ineffective_levels_are_reported() {
+    let lab = Lab::new(
+        "name = 'a'\npages = ['portal']\nprotocols = ['http', 'spdy', 'h2']\n[factors]\nnetwork = 'dsl'\ncompression = ['masked', 0]\n",
+    );
+    let cells = run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
+    assert_eq!(text(&cells.stdout).lines().count(), 6, "all are there");
+    let said = text(&cells.stderr);
+    for line in [
+        "compression has no effect on 4 of 6 cells (http, h2): it is how SPDY compresses heads",
+        "2 cells are others over again but for their seeds",
+    ] {
+        assert!(said.contains(line), "{said}");
+    }
+}
+
+#[test]
+fn an_invalid_experiment_is_reported_with_its_line() {
+    let lab = Lab::new(&SMALL.replace("loss", "los"));
+    let told = text(&run_expecting(1, &mut lab.command(&["run", "small.toml"])).stderr);
+    assert_eq!(told.lines().count(), 1, "{told}");
+    for word in ["small.toml", "line 9, column 1", "\"los\"", "loss_up"] {
+        assert!(told.contains(word), "no {word} in {told}");
+    }
+    assert!(!lab.path("small.db").exists(), "a store of nothing");
+    let bare = Lab::new("name = 'bare'\npages = ['portal']\n[factors]\nconnections = 6\n");
+    let told = text(&run_expecting(1, &mut bare.command(&["run", "small.toml"])).stderr);
+    assert!(told.contains("no network given: want a name"), "{told}");
+    let told = text(&run_expecting(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
+    assert!(
+        told.contains("nowhere.toml") && told.contains("lulic"),
+        "{told}"
+    );
+    let lab = Lab::new(&SMALL.replace("\"portal\"", "\"gone.har\""));
+    let told = text(&run_expecting(2, &mut lab.command(&["run", "small.toml"])).stderr);
+    assert!(told.contains("gone.har"), "{told}");
+}

@@ -1,0 +1,350 @@
+//! Programs behind a link in real time: the kernel's TCP through namespaces and TUN devices.
+//!
+//! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
+
+use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use spdy_testkit::patience::{ended, until};
+
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{output, run_expecting, spdy};
+use crate::support::unprivileged::{UNPRIVILEGED_ID, unprivileged};
+
+/// Runs on a busy machine that may be late before one counts.
+const ATTEMPTS: usize = 10;
+
+/// Whether these tests are left out.
+fn skips() -> bool {
+    std::env::var_os("SPDY_SKIP_NAMESPACES").is_some()
+}
+
+/// What the link achieved: the last line on stderr.
+fn achieved(output: &Output) -> Value {
+    let said = String::from_utf8_lossy(&output.stderr);
+    let last = said.lines().last().unwrap_or_default();
+    serde_json::from_str(last).unwrap_or_else(|error| panic!("{error}: {said}"))
+}
+
+#[test]
+fn a_program_behind_a_link_gets_what_the_link_carries() {
+    if skips() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let body: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
+    std::fs::write(folder.path().join("file"), &body).expect("the folder can be written to");
+    let (program, folder) = (env!("CARGO_BIN_EXE_spdy"), folder.path().display());
+    let server = format!("{program} serve {folder} --plain 0.0.0.0:80");
+    let mut faults = Vec::new();
+    for _ in 0..ATTEMPTS {
+        let mut command = spdy(&["lab", "shape", "--json", "--server", &server]);
+        command.args(["--network", "down=2mbit,up=384kbit,rtt=30ms", "--"]);
+        command.args([program, "fetch", "-q", "http://203.0.113.9/file"]);
+        let output = run_expecting(0, &mut command);
+        assert!(output.stdout == body, "{} bytes came", output.stdout.len());
+        let run = achieved(&output);
+        if run["faults"] != serde_json::json!([]) {
+            faults.push(run["faults"].clone());
+            continue;
+        }
+        assert_eq!(run["network"], "down=2mbit,up=384kbit,rtt=30ms", "{run}");
+        let number = |way: &str, field: &str| run[way][field].as_f64().expect("a number");
+        // 208 segments of 1,448 bytes at most, none of them larger than the link's packets.
+        assert!(number("down", "packets") >= 208.0, "{run}");
+        assert!(number("down", "busy_seconds") > 1.0, "{run}");
+        let rate = number("down", "busy_bps") / 2e6;
+        assert!((0.995..=1.005).contains(&rate), "{run}");
+        return;
+    }
+    panic!("no run of {ATTEMPTS} counts: {faults:#?}");
+}
+
+/// Root creates its namespaces directly, other users inside a user namespace. The command keeps its user and group there.
+#[test]
+fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
+    if skips() {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let shape = |words: &[&str]| {
+        let arguments = ["lab", "shape", "-q", "--network", "dsl", "--"];
+        let mut command = unprivileged(folder.path(), &arguments);
+        let output = run_expecting(0, command.args(words));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    };
+    let of = |option: &str| {
+        let me = Command::new("id")
+            .arg(option)
+            .output()
+            .expect("there is an id");
+        match String::from_utf8_lossy(&me.stdout).trim() {
+            "0" => UNPRIVILEGED_ID.to_string(),
+            number => number.to_owned(),
+        }
+    };
+    let me = [of("-u"), of("-g")];
+    let who = shape(&[
+        "sh",
+        "-c",
+        "id -u; id -g; readlink /proc/self/ns/user; grep CapEff /proc/self/status",
+    ]);
+    let who: Vec<&str> = who.lines().collect();
+    assert_eq!(who[..2], me);
+    let ours = std::fs::read_link("/proc/self/ns/user").expect("Linux");
+    assert_ne!(who[2], ours.to_string_lossy(), "no user namespace");
+    assert_eq!(
+        who[3], "CapEff:\t0000000000000000",
+        "it has privileges over its link"
+    );
+    // And the link carries what its server has.
+    let served = folder.path().join("served");
+    std::fs::create_dir(&served).expect("it is ours");
+    std::fs::write(served.join("file"), "behind the link").expect("it is ours");
+    let program = folder.path().join("spdy");
+    let (program, served) = (program.display(), served.display());
+    let server = format!("{program} serve {served} --plain 0.0.0.0:80");
+    let arguments = [
+        "lab",
+        "shape",
+        "-q",
+        "--network",
+        "dsl",
+        "--server",
+        &server,
+        "--",
+    ];
+    let mut command = unprivileged(folder.path(), &arguments);
+    command.args([
+        &program.to_string(),
+        "fetch",
+        "-q",
+        "http://203.0.113.9/file",
+    ]);
+    assert_eq!(run_expecting(0, &mut command).stdout, b"behind the link");
+}
+
+#[test]
+fn the_exit_code_is_the_commands() {
+    if skips() {
+        return;
+    }
+    let ends = |code: i32, words: &[&str]| {
+        let mut command = spdy(&["lab", "shape", "--network", "dsl", "--"]);
+        run_expecting(code, command.args(words));
+    };
+    ends(0, &["true"]);
+    ends(7, &["sh", "-c", "exit 7"]);
+    ends(143, &["sh", "-c", "kill -TERM $$"]);
+    ends(127, &["no-such-program"]);
+}
+
+#[test]
+fn impossible_settings_are_reported_with_a_reason() {
+    if skips() {
+        return;
+    }
+    let said = |code: i32, words: &[&str]| {
+        let output = run_expecting(code, spdy(&["lab", "shape"]).args(words));
+        String::from_utf8_lossy(&output.stderr).into_owned()
+    };
+    let rate = said(2, &["--network", "down=2,up=1mbit,rtt=1ms", "--", "true"]);
+    assert!(
+        rate.contains("down=2") && rate.contains("as 2mbit"),
+        "{rate}"
+    );
+    let nothing = said(2, &["--", "true"]);
+    assert!(
+        nothing.contains("no network given: want a name") && nothing.contains("rtt="),
+        "{nothing}"
+    );
+    let congestion = said(1, &["-n", "dsl", "--congestion", "nosuch", "--", "true"]);
+    assert!(
+        congestion.contains("\"nosuch\"") && congestion.contains("reno"),
+        "{congestion}"
+    );
+    let server = said(1, &["-n", "dsl", "--server", "exit 3", "--", "true"]);
+    assert!(
+        server.contains("ended with 3 before it listened"),
+        "{server}"
+    );
+}
+
+/// Every child that inherited our pipe holds it open: end of file means that the last child has ended.
+#[test]
+fn killing_the_shaper_kills_every_child() {
+    if skips() {
+        return;
+    }
+    let mut child = spdy(&["lab", "shape", "-q", "--network", "dsl", "--"])
+        .args([
+            "sh",
+            "-c",
+            "setsid sleep 1000 & sleep 1000 & echo ready; wait",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("spdy starts");
+    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    stdout.read_line(&mut line).expect("text");
+    assert_eq!(line, "ready\n");
+    child.kill().expect("it runs");
+    child.wait().expect("it was killed");
+    let mut rest = String::new();
+    stdout.read_to_string(&mut rest).expect("text");
+    assert_eq!(rest, "");
+}
+
+/// Every process that inherited our pipe holds it open: end of file means that the last process has ended.
+#[test]
+fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
+    if skips() {
+        return;
+    }
+    // A test run in the background may inherit an ignored SIGINT, unlike a terminal, so it is reset.
+    let calibrate = spdy(&["lab", "calibrate", "--link", "--json", "-q"]);
+    let mut child = Command::new("env")
+        .arg("--default-signal=INT")
+        .arg(calibrate.get_program())
+        .args(calibrate.get_args())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("spdy starts");
+    let children = format!("/proc/{id}/task/{id}/children", id = child.id());
+    until("it has a child", || {
+        !std::fs::read_to_string(&children).is_ok_and(|inner| inner.is_empty())
+    });
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("there is a kill").success());
+    let mut said = String::new();
+    let mut stdout = child.stdout.take().expect("it is piped");
+    stdout.read_to_string(&mut said).expect("text");
+    assert_eq!(said, "", "it went on to its end");
+    let status = ended(&mut child);
+    assert_eq!(status.signal(), Some(2), "{status}");
+}
+
+/// What `spdy lab browse` says of the page in `replica` over a fast network.
+fn browsed(replica: &str, protocols: &str) -> Value {
+    let mut browse = spdy(&["lab", "browse", replica, "--network", "lte", "--runs", "1"]);
+    browse.args(["--repeats", "0", "--protocols", protocols, "--json", "-q"]);
+    let output = output(&mut browse);
+    serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
+}
+
+/// Whether the link was on time is another question, and not asked here.
+#[test]
+fn chromium_behind_a_link_finds_a_recorded_page_whole() {
+    if skips() || !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let found = browsed("portal", "http,h2");
+    let cells = found["cells"].as_array().expect("a list");
+    assert_eq!(cells.len(), 2, "{found}");
+    for (cell, least) in cells.iter().zip([8, 7]) {
+        let visit = &cell["visits"][0];
+        // 44 of the page, and the icon that Chromium looks for by itself.
+        assert_eq!(visit["exchanges"], 45, "{visit}");
+        assert_eq!(visit["asked_in_vain"], serde_json::json!([]));
+        assert!(visit["connections"].as_u64() >= Some(least), "{visit}");
+        assert!(
+            visit["link"]["down"]["bytes"].as_u64() > Some(300_000),
+            "{visit}"
+        );
+        let (ready, loaded) = (
+            visit["dom_content_loaded_ms"].as_f64(),
+            visit["load_ms"].as_f64(),
+        );
+        assert!(ready > Some(0.0) && ready < loaded, "{visit}");
+    }
+}
+
+#[test]
+fn a_load_that_asks_for_what_was_not_recorded_does_not_count() {
+    if skips() || !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let mut page = spdy_page::builtin::portal();
+    let is_image = |it: &spdy_page::replica::Exchange| it.kind == spdy_page::replica::Kind::Image;
+    let image = page.exchanges.iter_mut().find(|it| is_image(it));
+    let image = image.expect("it has images");
+    let gone = image.url.clone();
+    image.url.set_path("/nobody-asks-for-this.png");
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("page.warc.gz");
+    std::fs::write(&file, spdy_page::archive::encode(&page, true))
+        .expect("the folder can be written to");
+    let found = browsed(&file.to_string_lossy(), "http");
+    let cell = &found["cells"][0];
+    let asked = cell["visits"][0]["asked_in_vain"][0]
+        .as_str()
+        .unwrap_or_default();
+    assert!(
+        asked.contains(gone.path()) && asked.contains("(404)"),
+        "{found}"
+    );
+    assert_eq!(cell["virtual_ms"], serde_json::json!([]), "it was averaged");
+}
+
+/// A page that names a script at a dead name (by a URL that differs each time) and an image that no server answered.
+fn page_with_failures() -> spdy_page::replica::Replica {
+    use spdy_page::replica::{Exchange, Kind};
+    let html = "<!doctype html><title>x</title><img src=/refused.png>\
+        <script>document.write('<script src=\"http://dead.test/x.js?' + Math.random() + '\"></' + 'script>')</script>";
+    let url = "http://www.portal.test/".parse().expect("a URL");
+    let document = Exchange::synthetic(url, Kind::Document, "text/html", html);
+    let failure = |url: &str, error: &str| spdy_page::observation::Failure {
+        method: "GET".to_owned(),
+        url: url.to_owned(),
+        error: error.to_owned(),
+        started: None,
+    };
+    spdy_page::replica::Replica {
+        start: 0,
+        exchanges: vec![document],
+        failures: vec![
+            failure("http://dead.test/x.js?0.5", "net::ERR_NAME_NOT_RESOLVED"),
+            failure(
+                "http://www.portal.test/refused.png",
+                "net::ERR_EMPTY_RESPONSE",
+            ),
+        ],
+        ..spdy_page::builtin::portal()
+    }
+}
+
+#[test]
+fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
+    if skips() || !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("page.warc.gz");
+    let mut page = page_with_failures();
+    for is_recorded in [true, false] {
+        std::fs::write(&file, spdy_page::archive::encode(&page, true))
+            .expect("the folder can be written to");
+        for cell in browsed(&file.to_string_lossy(), "http,h2")["cells"]
+            .as_array()
+            .expect("a list")
+        {
+            let in_vain = &cell["visits"][0]["asked_in_vain"];
+            let in_vain = in_vain.as_array().expect("a list");
+            let want = if is_recorded { 0 } else { 2 };
+            assert_eq!(in_vain.len(), want, "{cell}");
+        }
+        page.failures.clear();
+    }
+}

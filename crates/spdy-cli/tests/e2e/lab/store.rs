@@ -1,0 +1,305 @@
+//! Stores of `spdy lab`: each says what it is, and is neither mixed with another nor written over.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+use spdy_lab::model::MODEL_VERSION;
+
+use crate::support::lab::experiment_folder::{Lab, SMALL, text};
+use crate::support::program::{output, run_expecting};
+
+/// Makes the store what version 1 of its tables was: without the choices that came later.
+fn age(store: &Path) {
+    let connection = Connection::open(store).expect("a store");
+    let names = "SELECT name FROM pragma_table_info('results') ORDER BY cid";
+    let names: Vec<String> = {
+        let mut query = connection.prepare(names).expect("a table");
+        let names = query.query_map([], |row| row.get(0)).expect("rows");
+        names.collect::<Result<_, _>>().expect("text")
+    };
+    let place = |wanted: &str| names.iter().position(|name| name == wanted).expect(wanted);
+    let later = &names[place("fold") + 1..place("dom_content_loaded_ms")];
+    assert!(!later.is_empty());
+    for name in later {
+        alter(store, &format!("DROP COLUMN {name}"));
+    }
+    let version = connection.pragma_update(None, "user_version", 1);
+    version.expect("a number");
+}
+
+/// Changes the table `results`.
+fn alter(store: &Path, how: &str) {
+    let connection = Connection::open(store).expect("a store");
+    let altered = connection.execute_batch(&format!("ALTER TABLE results {how}"));
+    altered.unwrap_or_else(|error| panic!("{how}: {error}"));
+}
+
+#[test]
+fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
+    let lab = Lab::new(SMALL);
+    lab.run("a.db", &[]);
+    let today = lab.csv("a.db");
+    age(&lab.path("a.db"));
+    assert_eq!(lab.csv("a.db"), today);
+    let before = lab.bytes("a.db");
+    let run = ["run", "small.toml", "--store", "a.db"];
+    let refused = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+    assert!(refused.contains("version 1, want 2"), "{refused}");
+    assert!(lab.bytes("a.db") == before, "it was written to");
+}
+
+/// Columns were added to version 2 while it was the version: a store of it may lack some.
+#[test]
+fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
+    lab.run("a.db", &[]);
+    let today = lab.csv("a.db");
+    alter(&lab.path("a.db"), "DROP COLUMN cache");
+    alter(&lab.path("a.db"), "DROP COLUMN frame");
+    assert_eq!(lab.csv("a.db"), today);
+    let before = lab.bytes("a.db");
+    let run = ["run", "small.toml", "--store", "a.db"];
+    let refused = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+    assert!(
+        refused.contains("without the columns cache, frame;"),
+        "{refused}"
+    );
+    assert!(lab.bytes("a.db") == before, "it was written to");
+    run_expecting(
+        0,
+        &mut lab.command(&["merge", "a.db", "--store", "whole.db"]),
+    );
+    assert_eq!(lab.csv("whole.db"), today);
+}
+
+/// Regression: one store had loads from builds before and after a change of the model, with no mark of it.
+#[test]
+fn loads_of_different_models_are_never_mixed() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1"));
+    for number in 1..=2 {
+        let (part, store) = (format!("{number}/2"), format!("part-{number}.db"));
+        let cells = ["cell", "small.toml", "--part", &part, "--store", &store];
+        run_expecting(0, &mut lab.command(&cells));
+    }
+    let told =
+        |code, arguments: &[&str]| text(&run_expecting(code, &mut lab.command(arguments)).stderr);
+    assert_eq!(told(0, &["show", "part-1.db"]), "");
+    alter(&lab.path("part-1.db"), "DROP COLUMN model");
+    told(0, &["merge", "part-1.db", "--store", "all.db"]);
+    let refused = told(1, &["merge", "part-2.db", "--store", "all.db"]);
+    let old = "0 (any from before they were counted)";
+    let want = format!("all.db holds results of the model {old}, want {MODEL_VERSION}");
+    assert!(refused.contains(&want), "{refused}");
+    let refused = told(1, &["run", "small.toml", "--store", "all.db"]);
+    assert!(refused.contains(&want), "{refused}");
+    assert_eq!(
+        lab.cells_in("all.db"),
+        6,
+        "all of the first part, and nothing else"
+    );
+    let shown = told(0, &["show", "all.db"]);
+    let want = format!("the model of its loads is {old}, and this program has {MODEL_VERSION}");
+    assert!(shown.contains(&want), "{shown}");
+
+    let connection = Connection::open(lab.path("part-2.db")).expect("a store");
+    connection
+        .execute("UPDATE results SET model = 7", [])
+        .expect("a column");
+    drop(connection);
+    told(0, &["run", "small.toml", "--store", "whole.db"]);
+    let compared = told(0, &["compare", "whole.db", "part-2.db"]);
+    let want = format!("the model is {MODEL_VERSION} before and 7 after");
+    assert!(compared.contains(&want), "{compared}");
+}
+
+#[test]
+fn a_store_of_columns_that_this_build_does_not_have_is_not_read() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
+    lab.run("a.db", &[]);
+    let refused = |want: &str| {
+        let told =
+            text(&run_expecting(1, &mut lab.command(&["export", "a.db", "--csv", "-"])).stderr);
+        assert!(told.contains(want), "{told}");
+    };
+    alter(&lab.path("a.db"), "ADD COLUMN colour TEXT");
+    refused("a.db, table results: the column colour is not known to this build");
+    alter(&lab.path("a.db"), "DROP COLUMN load_ms");
+    refused("a.db, table results: want a column load_ms, and there is none");
+}
+
+#[test]
+fn a_foreign_file_is_never_modified() {
+    let lab = Lab::new(&SMALL.replace("runs = 2", "runs = 1").replace("[2, 6]", "6"));
+    lab.run("a.db", &[]);
+    let before = lab.bytes("a.db");
+    let refused = |store: &str, words: &[&str]| {
+        let run = ["run", "small.toml", "--store", store];
+        let told = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+        for word in words {
+            assert!(told.contains(word), "no {word} in {told}");
+        }
+    };
+    // Another plan.
+    fs::write(lab.path("small.toml"), SMALL).expect("the folder can be written to");
+    refused("a.db", &["a.db", "the plan small (", "want small ("]);
+    assert!(lab.bytes("a.db") == before, "the store was written to");
+    // Text, another program's database, another version of ours.
+    fs::write(lab.path("text.db"), "these are no results\n".repeat(100))
+        .expect("it can be written to");
+    refused("text.db", &["no SQLite file"]);
+    let other = |name: &str, sql: &str| {
+        let connection = Connection::open(lab.path(name)).expect("a file can be made");
+        connection.execute_batch(sql).expect("it is SQL");
+    };
+    other("other.db", "CREATE TABLE bookmarks (url TEXT)");
+    refused("other.db", &["no store of experiments"]);
+    fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("a file can be copied");
+    other("newer.db", "PRAGMA user_version = 99");
+    refused("newer.db", &["version 99, want 2"]);
+    let missing = run_expecting(1, &mut lab.command(&["show", "missing.db"]));
+    assert!(text(&missing.stderr).contains("there is no store missing.db"));
+    assert!(!lab.path("missing.db").exists(), "looking made a file");
+}
+
+#[test]
+fn a_page_that_changed_is_another_experiment() {
+    let lab = Lab::new(
+        &SMALL
+            .replace("\"portal\"", "\"page.warc\"")
+            .replace("runs = 2", "runs = 1")
+            .replace("[2, 6]", "6"),
+    );
+    let replicas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spdy-page/replicas");
+    let put = |name: &str| {
+        fs::copy(replicas.join(name), lab.path("page.warc")).expect("a file can be copied")
+    };
+    put("portal.warc.gz");
+    lab.run("a.db", &[]);
+    put("flags.warc.gz");
+    let told = text(
+        &run_expecting(
+            1,
+            &mut lab.command(&["run", "small.toml", "--store", "a.db"]),
+        )
+        .stderr,
+    );
+    assert!(told.contains("the page page.warc ("), "{told}");
+}
+
+#[test]
+fn lulics_table_is_imported_shown_and_exported() {
+    let lab = Lab::new(SMALL);
+    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    his.execute_batch(
+        "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
+                               onContentLoad INT, onLoad INT, tow FLOAT, run INT);
+         INSERT INTO results VALUES
+           (1, '100', '10', 'http', 'www.flags.test', 300, 30000, 31.5, 0),
+           (2, '100', '10', 'spdy', 'www.flags.test', 400, 10000, 11.5, 0),
+           (3, '100', '10', 'http', 'www.flags.test', 310, 32000, 33.5, 1),
+           (4, '256', '10', 'http', 'www.flags.test', 200, 12000, 13.5, 0);",
+    )
+    .expect("it is SQL");
+    let import = ["import", "results.db", "--store", "his.db"];
+    run_expecting(0, &mut lab.command(&import));
+    let told = text(&run_expecting(0, &mut lab.command(&["show", "his.db"])).stdout);
+    let lines: Vec<_> = told.lines().collect();
+    assert!(
+        lines[0].starts_with("results: 3 of 3 cells") && lines[0].contains("imported"),
+        "{told}"
+    );
+    assert_eq!(lines[1], "everywhere page=www.flags.test delay=10");
+    assert_eq!(
+        lines[2..],
+        [
+            "bw    http   spdy  ratio",
+            "100  31000  10000   0.32",
+            "256  12000      –      –"
+        ]
+    );
+    let csv = lab.csv("his.db");
+    let starts: Vec<_> = csv
+        .lines()
+        .skip(1)
+        .map(|line| line.split(",\"page=").next().expect("a part"))
+        .collect();
+    assert_eq!(
+        starts,
+        [
+            "1,100,10,http,www.flags.test,300,30000,31.5,1",
+            "2,100,10,http,www.flags.test,310,32000,33.5,2",
+            "3,100,10,spdy,www.flags.test,400,10000,11.5,1",
+            "4,256,10,http,www.flags.test,200,12000,13.5,1",
+        ]
+    );
+    // It is not overwritten, and no other plan may add to its rows.
+    let again = run_expecting(1, &mut lab.command(&import));
+    assert!(
+        text(&again.stderr).contains("there already"),
+        "{}",
+        text(&again.stderr)
+    );
+    let run = ["run", "small.toml", "--store", "his.db"];
+    let told = text(&run_expecting(1, &mut lab.command(&run)).stderr);
+    assert!(told.contains("the plan results ("), "{told}");
+
+    // A store has the columns of Lulic's database too, but further columns distinguish its cells.
+    let ours = run_expecting(
+        1,
+        &mut lab.command(&["import", "his.db", "--store", "twice.db"]),
+    );
+    assert!(
+        text(&ours.stderr).contains("his.db is a store of spdy already"),
+        "{}",
+        text(&ours.stderr)
+    );
+    assert!(!lab.path("twice.db").exists(), "a store of nothing");
+
+    his.execute_batch("ALTER TABLE results DROP COLUMN tow")
+        .expect("it is SQL");
+    let wrong = run_expecting(
+        1,
+        &mut lab.command(&["import", "results.db", "--store", "wrong.db"]),
+    );
+    assert!(
+        text(&wrong.stderr).contains("want the columns id, bw, delay"),
+        "{}",
+        text(&wrong.stderr)
+    );
+    assert!(!lab.path("wrong.db").exists(), "a store of nothing");
+}
+
+#[test]
+fn more_than_the_limits_is_refused() {
+    let at_most = |bytes: usize| SMALL.to_owned() + &"#".repeat(bytes - SMALL.len());
+    let lab = Lab::new(&at_most(1 << 20));
+    run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
+    let lab = Lab::new(&at_most((1 << 20) + 1));
+    let told = run_expecting(1, &mut lab.command(&["cells", "small.toml"]));
+    assert!(
+        text(&told.stderr).contains("longer than 1048576 bytes"),
+        "{}",
+        text(&told.stderr)
+    );
+
+    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    his.execute_batch(
+        "CREATE TABLE results (id INTEGER PRIMARY KEY, bw, delay, method, site, onContentLoad, onLoad, tow, run);
+         WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 100000)
+         INSERT INTO results SELECT i, '100', '10', 'http', 'a', 1, 2, 0.5, i FROM n;",
+    )
+    .expect("it is SQL");
+    let import = |store: &str| {
+        let mut command = lab.command(&["import", "results.db", "--store", store]);
+        output(&mut command)
+    };
+    let told = text(&import("a.db").stderr);
+    assert!(
+        told.contains("more than 100000 rows") && !lab.path("a.db").exists(),
+        "{told}"
+    );
+    his.execute_batch("DELETE FROM results WHERE id = 7")
+        .expect("it is SQL");
+    assert_eq!(text(&import("a.db").stdout), "a.db: 100000 loads\n");
+}

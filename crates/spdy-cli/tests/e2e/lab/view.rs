@@ -1,0 +1,372 @@
+//! `spdy lab view`: which requests it allows, how it handles a store that is missing or replaced, and how a browser
+//! follows a run with it.
+
+use std::fs;
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use rusqlite::Connection;
+use serde_json::Value;
+use spdy_testkit::patience::{ended, until, with_read_timeout};
+
+use crate::lab::reports::FAULTS;
+use crate::support::clients::chromium::{Chromium, Viewport};
+use crate::support::lab::experiment_folder::{Lab, text};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};
+
+/// Four cells of one load.
+const ONE: &str = "name = 'one'\npages = ['lulic-bing']\n[factors]\nnetwork = 'dsl'\n";
+
+/// `spdy lab view` with these arguments in `folder`, and where it is.
+fn view(folder: &Path, arguments: &[&str]) -> (RunningProgram, String) {
+    let mut command = spdy(&["lab", "view"]);
+    command.args(arguments).current_dir(folder);
+    RunningProgram::start(command, ReadyOn::Stderr, |line| {
+        let (_, rest) = line.split_once("http://")?;
+        rest.split('/').next().map(str::to_owned)
+    })
+}
+
+/// The answer to a question, asked under the name that it has.
+fn get(address: &str, path: &str) -> String {
+    asked(address, &format!("GET {path} HTTP/1.1\r\nhost: {address}"))
+}
+
+/// The state, as the script of the page has it.
+fn state(address: &str) -> Value {
+    let answer = get(address, "/state");
+    let (_, body) = answer.split_once("\r\n\r\n").expect("a body");
+    serde_json::from_str(body).expect("JSON")
+}
+
+/// The whole answer to a request by hand.
+fn asked(address: &str, head: &str) -> String {
+    let mut stream = with_read_timeout(TcpStream::connect(address).expect("it listens"));
+    let request = format!("{head}\r\nconnection: close\r\n\r\n");
+    stream.write_all(request.as_bytes()).expect("it reads");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).expect("text");
+    answer
+}
+
+#[test]
+fn a_view_serves_only_its_own_host_and_reports_progress() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    fs::write(folder.path().join("one.toml"), ONE).expect("the folder can be written to");
+    let (_running, address) = view(folder.path(), &["one.toml"]);
+    let get =
+        |path: &str, host: &str| asked(&address, &format!("GET {path} HTTP/1.1\r\nhost: {host}"));
+
+    let early = get("/state", &address);
+    assert!(
+        early.starts_with("HTTP/1.1 200 ") && early.contains("there is no store one.db"),
+        "{early}"
+    );
+    let mut run = spdy(&["lab", "run", "one.toml"]);
+    run_expecting(0, run.current_dir(folder.path()));
+    let state = get("/state", &address);
+    assert!(
+        state.contains(r#"{"name":"one","done":4,"cells":4,"runs":1,"left_s":null,"edition":""#),
+        "{state}"
+    );
+    let report = get("/report", &address);
+    assert!(
+        report.contains("Experiment: one") && report.contains("to the nanosecond"),
+        "{report}"
+    );
+    for head in [
+        "content-security-policy: default-src 'none'",
+        "nosniff",
+        "same-origin",
+        "no-store",
+    ] {
+        assert!(report.contains(head), "no {head} in {report}");
+    }
+
+    let port = address.split(':').nth(1).expect("a port");
+    assert!(get("/", &format!("localhost:{port}")).starts_with("HTTP/1.1 200 "));
+    for foreign in [
+        "evil.example".to_owned(),
+        format!("evil.example:{port}"),
+        "127.0.0.1:1".to_owned(),
+    ] {
+        let refused = get("/report", &foreign);
+        assert!(
+            refused.starts_with("HTTP/1.1 421 ") && !refused.contains("Experiment"),
+            "{refused}"
+        );
+    }
+    assert!(get("/elsewhere", &address).starts_with("HTTP/1.1 404 "));
+    let posted = asked(
+        &address,
+        &format!("POST /report HTTP/1.1\r\nhost: {address}\r\ncontent-length: 0"),
+    );
+    assert!(
+        posted.starts_with("HTTP/1.1 405 ") && posted.contains("allow: GET, HEAD"),
+        "{posted}"
+    );
+}
+
+#[test]
+fn a_replaced_store_with_as_many_cells_is_detected() {
+    let lab = Lab::new(ONE);
+    lab.run("one.db", &[]);
+    lab.run("other.db", &[]);
+    let other = Connection::open(lab.path("other.db")).expect("a store");
+    let change = "UPDATE plan SET name = 'other', hash = 'other'";
+    other.execute(change, []).expect("a row");
+    drop(other);
+    let (_running, address) = view(&lab.path(""), &["one.db"]);
+    let first = state(&address);
+    assert_eq!(state(&address), first, "nothing has changed");
+    assert!(get(&address, "/report").contains("Experiment: one"));
+
+    fs::rename(lab.path("other.db"), lab.path("one.db")).expect("it can take its place");
+    let second = state(&address);
+    assert_eq!(
+        (&second["name"], &second["done"]),
+        (&"other".into(), &first["done"])
+    );
+    assert_ne!(second["edition"], first["edition"]);
+    assert!(get(&address, "/report").contains("Experiment: other"));
+
+    // The same plan, page and cells, but changed times.
+    let changed = Connection::open(lab.path("one.db")).expect("a store");
+    let change = "UPDATE results SET load_ms = 12345678";
+    assert_eq!(changed.execute(change, []).expect("rows"), 4);
+    drop(changed);
+    let third = state(&address);
+    assert_eq!(third["name"], second["name"]);
+    assert_ne!(third["edition"], second["edition"]);
+    assert!(get(&address, "/report").contains("12345678 ms stand in the store"));
+}
+
+#[test]
+fn an_empty_file_is_accepted_as_a_future_store() {
+    let lab = Lab::new(ONE);
+    fs::write(lab.path("a.db"), "").expect("the folder can be written to");
+    let (_running, address) = view(&lab.path(""), &["a.db"]);
+    let problem = state(&address)["problem"].to_string();
+    assert!(problem.contains("there is no store a.db"), "{problem}");
+    lab.run("a.db", &[]);
+    assert_eq!(state(&address)["done"], 4);
+
+    // A store that exists, one that does not exist yet, and a file that is no store.
+    for store in ["a.db", "later.db"] {
+        let mut both = lab.command(&["view", store, "--store", "b.db"]);
+        let told = text(&run_expecting(2, &mut both).stderr);
+        assert!(told.contains(&format!("{store} is a store")), "{told}");
+    }
+    fs::write(lab.path("text.db"), "no results").expect("the folder can be written to");
+    let told = text(&run_expecting(1, &mut lab.command(&["view", "text.db"])).stderr);
+    assert!(told.contains("text.db is no experiment"), "{told}");
+}
+
+#[test]
+fn an_unknown_cell_only_disables_waterfalls() {
+    let lab = Lab::new(ONE);
+    let mistyped = "page=lulic-bing,protocol=spyd,network=dsl";
+    let refused = |what: &str| {
+        let mut view = lab.command(&["view", what, "--cell", mistyped]);
+        let told = text(&run_expecting(2, &mut view).stderr);
+        assert!(
+            told.contains("has no cell") && told.contains("lists its 4"),
+            "{told}"
+        );
+    };
+    refused("small.toml");
+    // The cells of a missing store are unknown: the report is shown without the waterfall.
+    let (_running, address) = view(&lab.path(""), &["late.db", "--cell", mistyped]);
+    lab.run("late.db", &[]);
+    let report = get(&address, "/report");
+    assert!(report.starts_with("HTTP/1.1 200 "), "{report}");
+    assert!(report.contains("late.db has no cell") && report.contains("Experiment: one"));
+    assert!(!report.contains("to the nanosecond"));
+    refused("late.db");
+
+    let right = mistyped.replace("spyd", "spdy");
+    let (_running, address) = view(&lab.path(""), &["late.db", "--cell", &right]);
+    assert!(get(&address, "/report").contains("to the nanosecond"));
+}
+
+#[test]
+fn quiet_view_prints_its_address_as_json() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = spdy(&["lab", "view", "none.db", "--json", "--quiet"]);
+    command.current_dir(folder.path());
+    let (_running, ready) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+        serde_json::from_str::<Value>(line).ok()
+    });
+    assert_eq!(ready["store"], "none.db");
+    let url = ready["url"].as_str().expect("text");
+    let address = url
+        .strip_prefix("http://")
+        .and_then(|url| url.strip_suffix('/'));
+    let page = get(address.expect(url), "/");
+    assert!(page.contains("<title>spdy lab view</title>"), "{page}");
+}
+
+#[test]
+fn cross_site_requests_are_refused() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let (_running, address) = view(folder.path(), &["none.db"]);
+    let from = |path: &str, site: &str| {
+        let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nsec-fetch-site: {site}");
+        asked(&address, &head)
+    };
+    for site in ["cross-site", "same-site"] {
+        for path in ["/report", "/state", "/view.js"] {
+            let refused = from(path, site);
+            assert!(
+                refused.starts_with("HTTP/1.1 403 "),
+                "{path} {site}: {refused}"
+            );
+        }
+        let followed = from("/", site);
+        assert!(
+            followed.starts_with("HTTP/1.1 200 "),
+            "a link may lead here: {followed}"
+        );
+    }
+    for site in ["same-origin", "none"] {
+        let state = from("/state", site);
+        assert!(state.starts_with("HTTP/1.1 200 "), "{site}: {state}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_view() {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let mut command = spdy(&["lab", "view", "lulic"]);
+    let child = command
+        .current_dir(folder.path())
+        .stderr(Stdio::piped())
+        .spawn();
+    let mut child = child.expect("the program can be started");
+    let mut told = [0; 1];
+    let mut stderr = child.stderr.take().expect("it is piped");
+    stderr
+        .read_exact(&mut told)
+        .expect("it says where it listens");
+    let kill = Command::new("kill")
+        .args(["-INT", &child.id().to_string()])
+        .status();
+    assert!(kill.expect("there is a kill").success());
+    assert_eq!(ended(&mut child).code(), Some(0));
+}
+
+#[test]
+fn a_view_follows_a_run_and_keeps_the_scroll_position() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let experiment = "name = 'live'\nruns = 2\npages = ['lulic-bing', 'portal']\n[factors]\nrate = ['1mbit', '4mbit']\n\
+                      rtt = ['20ms', '50ms', '100ms']\n";
+    fs::write(folder.path().join("live.toml"), experiment).expect("the folder can be written to");
+    run_until(folder.path(), 4);
+    let (_running, address) = view(folder.path(), &["live.toml"]);
+    let mut chromium = Chromium::start();
+    chromium.open(
+        &format!("http://{address}/"),
+        Viewport {
+            width: 1400,
+            dark: false,
+        },
+    );
+    let until = |chromium: &mut Chromium, what: &str| {
+        let wait = format!(
+            "new Promise(done => {{ const look = () => ({what}) ? done(true) : setTimeout(look, 20); look(); }})"
+        );
+        chromium.ask(&wait)
+    };
+    until(&mut chromium, "document.querySelector('main svg')");
+    let told = chromium.ask("document.querySelector('#progress').textContent");
+    let told = told.as_str().expect("text").to_owned();
+    assert!(told.contains("of 48 cells of live"), "{told}");
+    // The scroll position and the open sections, by name, because the page grows later.
+    let place = "(() => { \
+        const open = name => [...document.querySelectorAll('details')].find(it => it.textContent.startsWith(name)).open; \
+        const heading = [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution'); \
+        return [open('Distribution of load'), open('Distribution of the ratios'), Math.round(heading.getBoundingClientRect().top)]; \
+        })()";
+    chromium.ask(
+        "for (const it of document.querySelectorAll('details')) if (it.textContent.startsWith('Distribution')) it.open = !it.open; \
+         [...document.querySelectorAll('h2')].find(it => it.textContent === 'Distribution').scrollIntoView(); \
+         scrollBy(0, -120); window.kept = document.querySelector('main'); 0",
+    );
+    let before = chromium.ask(place);
+    assert_eq!(before, serde_json::json!([false, true, 120]));
+
+    let mut run = spdy(&["lab", "run", "live.toml"]);
+    run_expecting(0, run.current_dir(folder.path()));
+    // The words change first, the figures are fetched after them.
+    until(
+        &mut chromium,
+        "document.querySelector('#progress').textContent.includes('all there') && document.querySelector('.waterfall') \
+         && window.kept !== document.querySelector('main')",
+    );
+    let after = chromium.ask(place);
+    assert_eq!(
+        (&after[0], &after[1]),
+        (&before[0], &before[1]),
+        "what was open"
+    );
+    // Screens have whole pixels, and each swap may round.
+    let moved = after[2].as_f64().expect("pixels") - 120.0;
+    assert!(moved.abs() <= 3.0, "the reader was moved by {moved} pixels");
+    // Another store with as many cells takes its place.
+    fs::copy(folder.path().join("live.db"), folder.path().join("next.db")).expect("it is there");
+    let next = Connection::open(folder.path().join("next.db")).expect("a store");
+    let rename = "UPDATE plan SET name = 'next'";
+    next.execute(rename, []).expect("a row");
+    drop(next);
+    fs::rename(folder.path().join("next.db"), folder.path().join("live.db")).expect("a new name");
+    until(
+        &mut chromium,
+        "document.querySelector('header').textContent.includes('next')",
+    );
+
+    let faults = chromium.ask(FAULTS);
+    chromium.save_screenshot("view");
+    assert_eq!(faults, Value::Array(Vec::new()), "{faults:#}");
+    let ours = format!("http://{address}/");
+    let elsewhere: Vec<_> = chromium
+        .requests()
+        .into_iter()
+        .filter(|url| !url.starts_with(&ours) && *url != "data:,")
+        .collect();
+    assert!(elsewhere.is_empty(), "{elsewhere:?}");
+    let said = chromium.console_messages();
+    assert!(said.is_empty(), "{said:?}");
+}
+
+/// Runs the experiment `live` until so many of its cells are in its store, and kills it then.
+fn run_until(folder: &Path, cells: usize) {
+    let mut command = spdy(&["lab", "run", "live.toml", "--jobs", "1"]);
+    command
+        .current_dir(folder)
+        .stdout(Stdio::null())
+        .stderr(Stdio::null());
+    let mut child = command.spawn().expect("the program can be started");
+    until("so many cells are there", || {
+        cells_of(folder) >= cells || child.try_wait().expect("it was ours").is_some()
+    });
+    let _ = child.kill();
+    child.wait().expect("it was ours");
+}
+
+/// Cells that are in the store of `live` by now.
+fn cells_of(folder: &Path) -> usize {
+    let Ok(connection) = Connection::open(folder.join("live.db")) else {
+        return 0;
+    };
+    let count = "SELECT count(DISTINCT cell) FROM results";
+    let count = connection.query_row(count, [], |row| row.get::<_, i64>(0));
+    count.map_or(0, |count| count as usize)
+}

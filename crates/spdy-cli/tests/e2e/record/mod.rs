@@ -1,0 +1,4 @@
+//! `spdy record` with Chromium.
+
+mod failures;
+mod recording;

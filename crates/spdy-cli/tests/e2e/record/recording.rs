@@ -1,0 +1,437 @@
+//! `spdy record` with a real Chromium: what the origin sent is what the replica has, and what is served from it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
+
+use serde_json::Value;
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::verify::Trust;
+use spdy_net::tls::{ClientTls, TlsOptions};
+use spdy_page::builtin;
+use spdy_page::head::{Head, authority, head_len, target};
+use spdy_page::open::open;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_testkit::patience::{WAIT_LIMIT, with_read_timeout};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support::files::sha256;
+use crate::support::origins::raw::{RawOrigin, SentExchange};
+use crate::support::peers::{is_installed, require, wanted};
+use crate::support::program::{ServeProcess, run_expecting, spdy};
+
+/// Records the site; what the program told, and the replica.
+fn record(origin: &RawOrigin, output: &Path, more: &[&str]) -> (Value, Replica) {
+    let mut command = spdy(&["record", &origin.url(), "--json", "--insecure"]);
+    for resolve in origin.resolve() {
+        command.args(["--resolve", &resolve]);
+    }
+    let output_text = output.to_str().expect("the path is UTF-8");
+    let said = run_expecting(0, command.args(["-o", output_text]).args(more));
+    let told = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    let opened = open(output_text).expect("a replica was written");
+    (told, opened.replica)
+}
+
+/// Exchanges by URL and method, as [`RawOrigin::sent`] has them.
+fn sorted(replica: &Replica) -> Vec<&Exchange> {
+    let mut exchanges: Vec<_> = replica.exchanges.iter().collect();
+    exchanges.sort_by_key(|exchange| (exchange.url.to_string(), exchange.method.to_string()));
+    exchanges
+}
+
+/// `path` of the one exchange that was recorded of it with this status.
+fn one<'a>(replica: &'a Replica, path: &str, status: u16) -> &'a Exchange {
+    let mut all = replica.exchanges.iter();
+    let found =
+        all.find(|exchange| exchange.url.path() == path && exchange.status() == Some(status));
+    found.unwrap_or_else(|| panic!("no {path} with {status}"))
+}
+
+#[test]
+fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let origin = RawOrigin::start();
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("four.warc.gz");
+    let (told, replica) = record(&origin, &file, &[]);
+
+    assert_is_what_was_sent(&replica, &origin.sent());
+    assert_failures_reported(&told, &replica);
+    assert_is_served(&file, &replica);
+}
+
+/// Heads and bodies, both ways, by SHA-256; nothing more and nothing less.
+fn assert_is_what_was_sent(replica: &Replica, sent: &[SentExchange]) {
+    let recorded = sorted(replica);
+    let names = |of: &dyn Fn(usize) -> String, count: usize| (0..count).map(of).collect::<Vec<_>>();
+    assert_eq!(
+        names(
+            &|at| format!("{} {}", recorded[at].method, recorded[at].url),
+            recorded.len()
+        ),
+        names(
+            &|at| format!("{} {}", sent[at].method, sent[at].url),
+            sent.len()
+        )
+    );
+    for (exchange, sent) in recorded.iter().zip(sent) {
+        let what = format!("{} {}", sent.method, sent.url);
+        for (part, recorded, sent) in [
+            ("request head", &exchange.request_head, &sent.request_head),
+            (
+                "request body",
+                &exchange.observed.request_body,
+                &sent.request_body,
+            ),
+            ("head", &exchange.response_head, &sent.head),
+            ("body", &exchange.body, &sent.body),
+        ] {
+            let text = String::from_utf8_lossy(recorded);
+            assert_eq!(sha256(recorded), sha256(sent), "{what}: {part}: {text:?}");
+        }
+        assert_eq!(
+            exchange.observed.protocol.as_deref(),
+            Some("http/1.1"),
+            "{what}"
+        );
+        assert!(exchange.address.is_some(), "{what}: no address");
+        assert!(
+            exchange.started.is_some() && exchange.wait.is_some(),
+            "{what}: no times"
+        );
+        assert!(exchange.observed.priority.is_some(), "{what}: no priority");
+    }
+    let statuses = [
+        ("/", 200, Kind::Document),
+        ("/style.css", 200, Kind::Stylesheet),
+        ("/again", 200, Kind::Fetch),
+        ("/again", 304, Kind::Fetch),
+        ("/script.js", 200, Kind::Script),
+        ("/logo.png", 302, Kind::Image),
+        ("/real.png", 200, Kind::Image),
+        ("/gone.png", 404, Kind::Image),
+        ("/post", 201, Kind::Fetch),
+        ("/big", 206, Kind::Fetch),
+        ("/to-the-end", 200, Kind::Fetch),
+        ("/nothing", 204, Kind::Fetch),
+        ("/cut", 200, Kind::Fetch),
+    ];
+    for (path, status, kind) in statuses {
+        assert_eq!(one(replica, path, status).kind, kind, "{path}");
+    }
+    let at = |path: &str, status| {
+        let found = one(replica, path, status);
+        let mut all = replica.exchanges.iter();
+        all.position(|exchange| std::ptr::eq(exchange, found))
+            .expect("it was just found")
+    };
+    let (page, script, logo) = (at("/", 200), at("/script.js", 200), at("/logo.png", 302));
+    assert_eq!(replica.start, page);
+    assert_eq!(one(replica, "/", 200).initiator, Initiator::Navigation);
+    let by = |index| Initiator::Resource {
+        index,
+        at_byte: None,
+    };
+    assert_eq!(one(replica, "/script.js", 200).initiator, by(page));
+    assert_eq!(one(replica, "/post", 201).initiator, by(script));
+    assert_eq!(
+        one(replica, "/real.png", 200).initiator,
+        Initiator::Redirect { index: logo }
+    );
+    let cookies =
+        Head::parse(&one(replica, "/post", 201).request_head).and_then(|head| head.value("cookie"));
+    assert_eq!(cookies, Some("a=1; b=2"));
+    assert!(one(replica, "/script.js", 200).observed.compute.is_some());
+    assert!(replica.load > replica.dom_content_loaded && replica.dom_content_loaded.is_some());
+}
+
+/// What failed is kept and told.
+fn assert_failures_reported(told: &Value, replica: &Replica) {
+    assert_eq!(told["exchanges"], replica.exchanges.len());
+    assert_eq!(told["hosts"], 4);
+    let errors: Vec<_> = told["errors"].as_array().into_iter().flatten().collect();
+    let gone = |error: &&&Value| {
+        error["url"]
+            .as_str()
+            .is_some_and(|url| url.ends_with("/gone.png"))
+    };
+    assert_eq!(errors.iter().filter(gone).count(), 1, "{told}");
+    assert_eq!(
+        told["failures"][0]["url"], "http://127.0.0.1:1/nobody.png",
+        "{told}"
+    );
+    assert_eq!(replica.failures.len(), 1);
+    assert!(
+        replica.failures[0].error.starts_with("net::ERR_"),
+        "{:?}",
+        replica.failures
+    );
+    let refused = one(replica, "/cut", 200).observed.refused.as_deref();
+    assert_eq!(refused, Some("net::ERR_CONTENT_LENGTH_MISMATCH"));
+    let remarks = told["remarks"].to_string();
+    assert!(remarks.contains("trailer fields"), "{remarks}");
+}
+
+/// Every answer once more, from `spdy serve`: the same body, and the same fields but for those of a connection.
+fn assert_is_served(file: &Path, replica: &Replica) {
+    let served = ServeProcess::start(file, &["--protocols", "http/1.1"]);
+    let mut asked = BTreeMap::new();
+    for exchange in &replica.exchanges {
+        let status = exchange.status().expect("it was answered");
+        // Of several answers to one request a server gives the first full one.
+        let request = (exchange.method.to_string(), exchange.url.to_string());
+        if asked.insert(request, status).is_some() && status != 304 {
+            continue;
+        }
+        let (head, body) = ask(&served, exchange);
+        let (head, recorded) = (
+            Head::parse(&head).expect("it has a status line"),
+            Head::parse(&exchange.response_head).expect("it was recorded"),
+        );
+        let what = format!("{} {}", exchange.method, exchange.url);
+        assert_eq!(head.status(), Some(status), "{what}");
+        assert_eq!(
+            sha256(&body),
+            sha256(&exchange.body),
+            "{what}: {:?}",
+            String::from_utf8_lossy(&body)
+        );
+        let ours = status == 304;
+        assert_eq!(fields(&head, ours), fields(&recorded, ours), "{what}");
+    }
+}
+
+/// Fields by name, in the order of their values; those of one connection left out, and Date, which was not recorded.
+fn fields(head: &Head<'_>, is_made_up: bool) -> BTreeMap<String, Vec<String>> {
+    let mut fields = BTreeMap::<String, Vec<String>>::new();
+    let hop = [
+        "connection",
+        "keep-alive",
+        "transfer-encoding",
+        "content-length",
+        "date",
+    ];
+    for (name, value) in head.fields() {
+        let name = String::from_utf8_lossy(name).to_ascii_lowercase();
+        // A server judges conditions itself, by what it has: the fields of a 304 are those of the answer it stands for.
+        let is_left_out = is_made_up && name != "etag";
+        if !hop.contains(&&name[..]) && !is_left_out {
+            fields
+                .entry(name)
+                .or_default()
+                .push(String::from_utf8_lossy(value).into_owned());
+        }
+    }
+    fields
+}
+
+/// The recorded request, sent again: its recorded head, but that the connection ends.
+fn ask(served: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
+    let mut lines = vec![
+        format!("{} {} HTTP/1.1", exchange.method, target(&exchange.url)),
+        format!("Host: {}", authority(&exchange.url)),
+        "Connection: close".to_owned(),
+    ];
+    let request = Head::parse(&exchange.request_head).expect("it was recorded");
+    for (name, value) in request.fields() {
+        let name = String::from_utf8_lossy(name).into_owned();
+        if !["host", "connection"].contains(&&name.to_ascii_lowercase()[..]) {
+            lines.push(format!("{name}: {}", String::from_utf8_lossy(value)));
+        }
+    }
+    let head = format!("{}\r\n\r\n", lines.join("\r\n"));
+    let wire = [head.as_bytes(), &exchange.observed.request_body].concat();
+    let answer = exchange_with(served, &exchange.url, &wire);
+    let head_len = head_len(&answer).unwrap_or_else(|| panic!("no head in {answer:?}"));
+    let mut body = answer[head_len..].to_vec();
+    let head = answer[..head_len].to_vec();
+    let length = Head::parse(&head).and_then(|head| head.content_length());
+    body.truncate(length.map_or(body.len(), |length| length as usize));
+    (head, body)
+}
+
+/// All that comes for `wire`, after which nothing else is asked.
+fn exchange_with(served: &ServeProcess, url: &url::Url, wire: &[u8]) -> Vec<u8> {
+    match url.scheme() {
+        "https" => exchange_bytes_over_tls(served.tls, url, wire),
+        _ => exchange_bytes(served.plain, wire),
+    }
+}
+
+fn exchange_bytes(address: SocketAddr, wire: &[u8]) -> Vec<u8> {
+    let mut socket = with_read_timeout(TcpStream::connect(address).expect("the server listens"));
+    socket.write_all(wire).expect("the server reads");
+    let end = socket.shutdown(std::net::Shutdown::Write);
+    end.expect("it is open");
+    let mut answer = Vec::new();
+    socket
+        .read_to_end(&mut answer)
+        .expect("the server answers and ends");
+    answer
+}
+
+fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> Vec<u8> {
+    let trust = Trust {
+        insecure: true,
+        ..Trust::default()
+    };
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let host = url.host_str().expect("it has a host");
+    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    runtime.block_on(async {
+        let socket = tokio::net::TcpStream::connect(address).await;
+        let socket = Box::new(socket.expect("the server listens"));
+        let shaken = tls
+            .with_alpn(&[Protocol::Http1])
+            .connect(socket, host)
+            .await;
+        let (mut socket, _) = shaken.expect("any certificate will do");
+        socket.write_all(wire).await.expect("the server reads");
+        socket.shutdown().await.expect("it is open");
+        let mut answer = Vec::new();
+        let read = tokio::time::timeout(WAIT_LIMIT, socket.read_to_end(&mut answer)).await;
+        read.expect("the server is not so slow")
+            .expect("the server answers and ends");
+        answer
+    })
+}
+
+#[test]
+fn a_page_over_http_2_is_recorded_with_its_fields_in_their_order() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let served = ServeProcess::start(Path::new("portal"), &[]);
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    let file = folder.path().join("portal.warc");
+    let rules = format!("--browser-arg=--host-resolver-rules=MAP * {}", served.tls);
+    let output = file.to_str().expect("the path is UTF-8");
+    let command = [
+        "record",
+        "https://www.portal.test/",
+        "-k",
+        "--pin",
+        "-o",
+        output,
+        &rules,
+    ];
+    run_expecting(0, &mut spdy(&command));
+
+    let recorded = open(output).expect("a replica was written").replica;
+    let portal = builtin::portal();
+    let mut missing = 0;
+    for original in &portal.exchanges {
+        let path = |exchange: &&Exchange| {
+            exchange.url.host() == original.url.host()
+                && target(&exchange.url) == target(&original.url)
+        };
+        let Some(copy) = recorded.exchanges.iter().find(path) else {
+            missing += 1;
+            continue;
+        };
+        assert_eq!(
+            sha256(&copy.body),
+            sha256(&original.body),
+            "{}",
+            original.url
+        );
+        assert_eq!(
+            copy.observed.protocol.as_deref(),
+            Some("h2"),
+            "{}",
+            original.url
+        );
+        assert_eq!(names(copy), names(original), "{}", original.url);
+        assert_eq!(
+            copy.response_head.slice(..15),
+            "HTTP/1.1 200 OK",
+            "{}",
+            original.url
+        );
+    }
+    assert_eq!(missing, 0);
+    let connections = recorded
+        .exchanges
+        .iter()
+        .filter_map(|exchange| exchange.observed.connection);
+    let hosts = recorded.hosts().len() as u32;
+    assert!(
+        connections.max().is_some_and(|last| last < 2 * hosts),
+        "more connections than HTTP/2 needs"
+    );
+}
+
+/// Names of the fields of an answer, in lower case as HTTP/2 writes them; those of a connection are not sent over it.
+fn names(exchange: &Exchange) -> Vec<String> {
+    let head = Head::parse(&exchange.response_head).expect("it was recorded");
+    let names = head
+        .fields()
+        .map(|(name, _)| String::from_utf8_lossy(name).to_ascii_lowercase());
+    names
+        .filter(|name| {
+            ![
+                "connection",
+                "keep-alive",
+                "transfer-encoding",
+                "content-length",
+            ]
+            .contains(&&name[..])
+        })
+        .collect()
+}
+
+#[test]
+fn pinned_runs_fetch_the_same_and_differences_are_reported() {
+    if !wanted() {
+        return;
+    }
+    require("Chromium", is_installed("chromium"));
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    // The clock and chance of the page, of a frame of another site, and of a worker.
+    let random = "[Math.random(), Date.now(), +new Date, crypto.getRandomValues(new Uint8Array(4)), performance.now() * 0].join('-')";
+    let write = |name: &str, text: String| {
+        fs::write(folder.path().join(name), text).expect("the folder of a test can be written to");
+    };
+    write(
+        "frame.html",
+        format!("<!doctype html><img id=i><script>i.src = '/frame?' + {random}</script>"),
+    );
+    write("worker.js", format!("fetch('/worker?' + {random})"));
+    write(
+        "index.html",
+        format!(
+            "<!doctype html><img id=i><iframe id=f></iframe><script>i.src = '/page?' + {random};\
+             f.src = '//localhost:' + location.port + '/frame.html'; new Worker('/worker.js')</script>"
+        ),
+    );
+    let served = ServeProcess::start(folder.path(), &[]);
+    let output = folder.path().join("page.warc");
+    let output = output.to_str().expect("the path is UTF-8");
+    for (pinned, same) in [(true, true), (false, false)] {
+        let url = format!("{}/", served.origin(false));
+        let mut command = spdy(&["record", &url, "--runs", "2", "--json", "-o", output]);
+        command.args(["--settle", "5"]); // for a frame and a worker that wait for a core
+        let said = run_expecting(0, command.args(pinned.then_some("--pin")));
+        let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+        let run = |number: usize, field: &str| told["runs"][number][field].clone();
+        assert_eq!(
+            run(0, "fingerprint") == run(1, "fingerprint"),
+            same,
+            "{told}"
+        );
+        let differs = |field| run(1, field).as_array().map(Vec::len);
+        let count = Some(if same { 0 } else { 3 });
+        assert_eq!(
+            (differs("added"), differs("missing")),
+            (count, count),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! How header blocks are written, whichever command writes them: a value that holds a token costs its bytes every time,
+//! and what is farther back than `--header-window` cannot be repeated.
+
+use serde_json::Value;
+
+use crate::support::program::{ServeProcess, run_expecting, spdy};
+
+/// Bytes of the header blocks that `run` writes with the largest window and with the smallest.
+fn grows_with_less_window(run: impl Fn(&[&str]) -> u64) {
+    let [most, least] = ["15", "11"].map(|bits| run(&["--header-window", bits]));
+    assert!(most < least, "{most} bytes in 32 KiB, {least} in 2");
+}
+
+/// A header whose value may be matched, is more than the smallest window holds, and has nothing twice.
+fn long_header() -> String {
+    let mut state = 1_u32;
+    let text = std::iter::repeat_with(|| {
+        state = state.wrapping_mul(1_664_525).wrapping_add(1_013_904_223);
+        char::from(b'a' + (state >> 24) as u8 % 26)
+    });
+    format!("accept: {}", text.take(3000).collect::<String>())
+}
+
+fn site() -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    for name in ["a.css", "b.css", "c.css"] {
+        std::fs::write(folder.path().join(name), "p {}").expect("a file can be written");
+    }
+    folder
+}
+
+/// Header bytes on the wire of three requests, and of their answers.
+fn header_bytes(served: &ServeProcess, more: &[&str]) -> [u64; 2] {
+    let urls = ["a.css", "b.css", "c.css"].map(|name| format!("{}/{name}", served.origin(false)));
+    let mut command = spdy(&["fetch", "-v", "--protocol", "spdy/3.1"]);
+    let output = run_expecting(0, command.args(more).args(urls));
+    let told = String::from_utf8(output.stderr).expect("text");
+    let last = told.lines().last().expect("it sums up");
+    let after_arrow = |part: &str| {
+        let (_, wire) = part.split_once("-> ").expect("plain -> wire");
+        let digits = wire.split(' ').next().expect("a number");
+        digits.parse::<u64>().expect("a number")
+    };
+    let mut parts = last.split("headers ").skip(1).map(after_arrow);
+    [(); 2].map(|()| parts.next().expect("both directions"))
+}
+
+#[test]
+fn a_token_costs_its_bytes_every_time_and_a_public_value_once() {
+    let folder = site();
+    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let token = "4f1c2ab98e77d033564f1c2ab98e77d0";
+    let [[none, _], [public, _], [private, _]] =
+        ["accept: */*", "accept: ", "x-csrf-token: "].map(|name| {
+            let header = if name.ends_with(' ') {
+                format!("{name}{token}")
+            } else {
+                name.to_owned()
+            };
+            header_bytes(&served, &["-H", &header])
+        });
+    assert!(public < none + 2 * 32, "{public} bytes, without it {none}");
+    assert!(
+        private >= none + 3 * 32,
+        "{private} bytes, without it {none}"
+    );
+}
+
+#[test]
+fn less_window_makes_a_clients_requests_longer() {
+    let folder = site();
+    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let long = long_header();
+    grows_with_less_window(|more| header_bytes(&served, &[&["-H", &long], more].concat())[0]);
+}
+
+#[test]
+fn a_load_and_a_race_have_a_window_too() {
+    let folder = site();
+    let served = ServeProcess::start(folder.path(), &["--protocols", "spdy/3.1"]);
+    let url = format!("{}/a.css", served.origin(false));
+    let json = |command: &mut std::process::Command| {
+        let output = run_expecting(0, command);
+        serde_json::from_slice::<Value>(&output.stdout).expect("JSON")
+    };
+    let by_bench = |more: &[&str]| {
+        let mut command = spdy(&["bench", "--json", "-n", "20", "-p", "spdy/3.1", &url]);
+        let report = json(command.args(more));
+        report["bytes"]["sent_headers"].as_u64().expect("bytes")
+    };
+    let long = long_header();
+    grows_with_less_window(|more| by_bench(&[&["-H", &long], more].concat()));
+    let by_race = |more: &[&str]| {
+        let choices = [
+            "race",
+            "portal",
+            "--network",
+            "cable",
+            "--protocols",
+            "spdy",
+            "--json",
+        ];
+        let mut command = spdy(&choices);
+        let output = run_expecting(0, command.args(more));
+        let text = String::from_utf8(output.stdout).expect("text");
+        let first: Value =
+            serde_json::from_str(text.lines().next().expect("a line")).expect("JSON");
+        first["request_header_bytes_wire"].as_u64().expect("bytes")
+    };
+    // Its requests are short: less window costs none of them anything, but what is near is written in fewer bits.
+    let [most, least] =
+        ["header_window=15", "header_window=11"].map(|level| by_race(&["--set", level]));
+    assert_ne!(most, least);
+}

@@ -1,0 +1,561 @@
+//! `spdy serve` and `spdy fetch` against each other over loopback, as people would run them.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+
+use sha2::{Digest, Sha256};
+use spdy_testkit::patience::{WAIT_LIMIT, ended, output_within};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_spdy");
+
+/// A running server, and where it listens.
+struct ServeProcess {
+    child: Child,
+    plain: u16,
+    tls: u16,
+    metrics: Option<String>,
+    ca: String,
+    folder: tempfile::TempDir,
+}
+
+impl ServeProcess {
+    fn start(source: impl Fn(&Path) -> String, more: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // It must make no difference to a server.
+        let key_log = folder.path().join("server.keys");
+        let ca = folder.path().join("ca.pem").to_str().unwrap().to_owned();
+        let source = source(folder.path());
+        let mut child = Command::new(PROGRAM)
+            .args(["--quiet", "serve", &source, "--json", "--write-ca", &ca])
+            .args(["--plain", "127.0.0.1:0", "--tls", "127.0.0.1:0"])
+            .args(more)
+            .env("SSLKEYLOGFILE", key_log)
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_line(&mut line)
+            .unwrap();
+        let ready: serde_json::Value = serde_json::from_str(&line).unwrap();
+        let port = |tls: bool| {
+            let all = ready["listening"].as_array().unwrap();
+            let one = all
+                .iter()
+                .find(|one| one["tls"] == tls && one["host"].is_null())
+                .unwrap();
+            one["address"]
+                .as_str()
+                .unwrap()
+                .rsplit(':')
+                .next()
+                .unwrap()
+                .parse()
+                .unwrap()
+        };
+        Self {
+            plain: port(false),
+            tls: port(true),
+            metrics: ready["metrics"].as_str().map(str::to_owned),
+            child,
+            ca,
+            folder,
+        }
+    }
+
+    /// A folder with a page, and a file of a million bytes.
+    fn folder(more: &[&str]) -> Self {
+        let write = |folder: &Path| {
+            let site = folder.join("site");
+            std::fs::create_dir_all(site.join("sub")).unwrap();
+            std::fs::write(site.join("index.html"), "home").unwrap();
+            std::fs::write(site.join("sub/index.html"), "below").unwrap();
+            std::fs::write(site.join("big"), big()).unwrap();
+            site.to_str().unwrap().to_owned()
+        };
+        Self::start(write, more)
+    }
+
+    fn http(&self, path: &str) -> String {
+        format!("http://127.0.0.1:{}{path}", self.plain)
+    }
+
+    fn https(&self, path: &str) -> String {
+        format!("https://localhost:{}{path}", self.tls)
+    }
+
+    fn fetch(&self, args: &[&str]) -> Output {
+        let mut fetch = Command::new(PROGRAM);
+        fetch.args(["fetch", "--color", "never", "--cacert", &self.ca]);
+        output(fetch.args(args).current_dir(self.folder.path()))
+    }
+}
+
+/// What `command` says until its end.
+fn output(command: &mut Command) -> Output {
+    let piped = command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    output_within(WAIT_LIMIT, piped.stdin(Stdio::null()).spawn().unwrap())
+}
+
+impl Drop for ServeProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn big() -> Vec<u8> {
+    (0..1_000_000_u32).map(|at| (at % 241) as u8).collect()
+}
+
+fn hex(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+#[test]
+fn every_protocol_fetches_the_same_bytes_and_reports_them() {
+    let served = ServeProcess::folder(&[]);
+    for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
+        for url in [served.http("/big"), served.https("/big")] {
+            let output = served.fetch(&["--json", "--protocol", protocol, &url, &url]);
+            assert!(
+                output.status.success(),
+                "{protocol} {url}: {}",
+                text(&output.stderr)
+            );
+            let lines: Vec<serde_json::Value> = text(&output.stdout)
+                .lines()
+                .map(|line| serde_json::from_str(line).unwrap())
+                .collect();
+            assert_eq!(lines.len(), 2);
+            for line in lines {
+                assert_eq!(line["sha256"], hex(&big()), "{protocol} {url}");
+                assert_eq!(
+                    (&line["status"], &line["bytes"]),
+                    (&200.into(), &1_000_000.into())
+                );
+                assert_eq!(line["protocol"], protocol);
+                assert_eq!(line["error"], serde_json::Value::Null);
+                assert_eq!(line["tls"].is_null(), url.starts_with("http:"));
+                assert!(line["timings"]["total"].as_f64().unwrap() > 0.0);
+            }
+        }
+    }
+}
+
+#[test]
+fn without_a_protocol_tls_uses_alpn_and_plain_http1() {
+    let served = ServeProcess::folder(&[]);
+    for (url, want) in [
+        (served.http("/"), "http/1.1"),
+        (served.https("/"), "spdy/3.1"),
+    ] {
+        let output = served.fetch(&["--json", &url]);
+        let line: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(line["protocol"], want, "{url}");
+    }
+}
+
+#[test]
+fn bodies_come_in_the_order_of_the_arguments() {
+    let served = ServeProcess::folder(&[]);
+    let (big_url, home) = (served.https("/big"), served.https("/"));
+    let output = served.fetch(&[&big_url, &home, &served.https("/sub/")]);
+    assert_eq!(output.stdout, [&big()[..], b"home", b"below"].concat());
+    let dir = served.folder.path().join("out");
+    let output = served.fetch(&[
+        "--output-dir",
+        dir.to_str().unwrap(),
+        &home,
+        &big_url,
+        &big_url,
+    ]);
+    assert!(output.status.success() && output.stdout.is_empty());
+    for (name, want) in [
+        ("index.html", &b"home"[..]),
+        ("big", &big()),
+        ("big.1", &big()),
+    ] {
+        assert!(std::fs::read(dir.join(name)).unwrap() == want, "{name}");
+    }
+}
+
+#[test]
+fn exit_codes_match_the_outcome() {
+    let served = ServeProcess::folder(&[]);
+    let nix = served.http("/nix");
+    let code = |args: &[&str]| served.fetch(args).status.code().unwrap();
+    assert_eq!(code(&[&nix]), 0, "a 404 is an answer");
+    assert_eq!(code(&["--fail", &nix]), 1);
+    assert_eq!(code(&["--fail", &served.http("/"), &nix]), 1);
+    assert_eq!(code(&["http://127.0.0.1:1/"]), 1);
+    assert_eq!(code(&["ftp://127.0.0.1/"]), 2);
+    assert_eq!(code(&["-o", "x", &nix, &nix]), 2);
+    assert_eq!(code(&["--protocol", "gopher", &nix]), 2);
+    assert_eq!(code(&[]), 2);
+}
+
+#[test]
+fn frames_are_shown_in_both_directions() {
+    let served = ServeProcess::folder(&[]);
+    for (protocol, wanted) in [
+        (
+            "spdy/3.1",
+            &[
+                "speaks spdy/3.1",
+                "> SYN_STREAM stream 1, priority 0, fin",
+                ":path: /",
+                "< SYN_REPLY stream 1",
+                ":status: 200",
+                "< DATA stream 1, 4 bytes, fin",
+            ][..],
+        ),
+        (
+            "h2",
+            &[
+                "speaks h2",
+                "> HEADERS stream 1",
+                ":path: /",
+                "< HEADERS stream 1",
+                ":status: 200",
+                "< DATA stream 1, 4 bytes, fin",
+            ],
+        ),
+        (
+            "http/1.1",
+            &[
+                "speaks http/1.1",
+                "> GET / HTTP/1.1",
+                "< HTTP/1.1 200 OK",
+                "content-length: 4",
+                "< body 4 bytes",
+            ],
+        ),
+    ] {
+        let output = served.fetch(&["-v", "-p", protocol, &served.http("/")]);
+        let (stdout, stderr) = (text(&output.stdout), text(&output.stderr));
+        assert_eq!(stdout, "home");
+        for want in wanted {
+            assert!(
+                stderr.contains(want),
+                "{protocol}: no {want:?} in\n{stderr}"
+            );
+        }
+        assert!(stderr.contains("1 request over 1 connection"), "{stderr}");
+    }
+}
+
+#[test]
+fn an_error_cause_is_printed_once() {
+    let nix = "https://localhost:1/";
+    let output = output(Command::new(PROGRAM).args(["fetch", "--cacert", "nix.pem", nix]));
+    assert_eq!(
+        text(&output.stderr),
+        "error: cannot read nix.pem: No such file or directory (os error 2)\n"
+    );
+}
+
+#[test]
+fn only_the_client_writes_tls_secrets_and_for_its_user_alone() {
+    let served = ServeProcess::folder(&[]);
+    let keys = served.folder.path().join("client.keys");
+    let mut fetch = Command::new(PROGRAM);
+    fetch.args(["fetch", "--cacert", &served.ca, &served.https("/")]);
+    assert!(output(fetch.env("SSLKEYLOGFILE", &keys)).status.success());
+    let secrets = std::fs::read_to_string(&keys).unwrap();
+    assert!(secrets.contains("SERVER_TRAFFIC_SECRET_0 "), "{secrets}");
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = std::fs::metadata(&keys).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600);
+    }
+    assert!(!served.folder.path().join("server.keys").exists());
+}
+
+#[test]
+fn redirects_are_followed_only_if_asked_and_not_for_ever() {
+    let served = ServeProcess::folder(&[]);
+    let sub = served.http("/sub");
+    assert_eq!(
+        text(&served.fetch(&[&sub]).stdout),
+        "301 Moved Permanently\n"
+    );
+    assert_eq!(text(&served.fetch(&["-L", &sub]).stdout), "below");
+    assert_eq!(
+        served
+            .fetch(&["-L", "--max-redirects", "0", &sub])
+            .status
+            .code(),
+        Some(0)
+    );
+}
+
+/// An origin that answers each of `answers` to one connection, and what it received: one request head each.
+fn origin(answers: Vec<String>) -> (u16, std::thread::JoinHandle<Vec<String>>) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = listener.local_addr().unwrap().port();
+    let serve = move |answer: String| {
+        let mut stream = listener.accept().unwrap().0;
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            let mut byte = [0];
+            stream.read_exact(&mut byte).unwrap();
+            head.push(byte[0]);
+        }
+        stream.write_all(answer.as_bytes()).unwrap();
+        text(&head).to_ascii_lowercase()
+    };
+    let serving = std::thread::spawn(move || answers.into_iter().map(serve).collect());
+    (port, serving)
+}
+
+#[test]
+fn a_redirect_to_another_origin_carries_no_credentials() {
+    let end = "Content-Length: 0\r\nConnection: close\r\n\r\n";
+    let (other_port, other) = origin(vec![format!("HTTP/1.1 200 OK\r\n{end}")]);
+    let to_same = format!("HTTP/1.1 302 Found\r\nLocation: /next\r\n{end}");
+    let there = format!("http://127.0.0.1:{other_port}/there");
+    let to_other = format!("HTTP/1.1 302 Found\r\nLocation: {there}\r\n{end}");
+    let (first_port, first) = origin(vec![to_same, to_other]);
+    let secrets = [
+        "authorization: basic secret",
+        "proxy-authorization: basic secret",
+        "cookie: secret=1",
+        "cookie2: secret",
+        "x-api-key: secret",
+        "x-auth-token: secret",
+        "private-token: secret",
+        "referer: http://127.0.0.1/?secret",
+        "if-none-match: \"secret\"",
+    ];
+    let harmless = [
+        "accept: text/html",
+        "accept-language: en",
+        "range: bytes=0-9",
+    ];
+    let mut fetch = Command::new(PROGRAM);
+    fetch.args(["fetch", "-L", "-p", "http/1.1"]);
+    for header in secrets.iter().chain(&harmless) {
+        fetch.args(["-H", header]);
+    }
+    let output = output(fetch.arg(format!("http://127.0.0.1:{first_port}/")));
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let (first, other) = (first.join().unwrap(), other.join().unwrap());
+    for head in &first {
+        for secret in secrets {
+            assert!(
+                head.contains(secret),
+                "the same origin gets {secret}: {head}"
+            );
+        }
+    }
+    assert!(!other[0].contains("secret"), "{}", other[0]);
+    for header in harmless.iter().chain(&["user-agent: spdy/"]) {
+        assert!(other[0].contains(header), "{header}: {}", other[0]);
+    }
+}
+
+#[test]
+fn untrusted_certificates_are_refused() {
+    let served = ServeProcess::folder(&[]);
+    let home = served.https("/");
+    let without_ca = |args: &[&str]| output(Command::new(PROGRAM).arg("fetch").args(args));
+    assert_eq!(without_ca(&[&home]).status.code(), Some(1));
+    assert_eq!(text(&without_ca(&["--insecure", &home]).stdout), "home");
+    let wrong = format!("sha256//{}=", "A".repeat(43));
+    let output = without_ca(&["--insecure", "--pin", &wrong, &home]);
+    let stderr = text(&output.stderr);
+    assert!(
+        stderr.contains("is sha256//") && stderr.contains("not pinned"),
+        "{stderr}"
+    );
+    let (_, shown) = stderr.split_once(" is sha256//").unwrap();
+    let pin = &format!("sha256//{}", shown.split(',').next().unwrap());
+    assert_eq!(
+        text(&without_ca(&["--insecure", "--pin", pin, &home]).stdout),
+        "home"
+    );
+}
+
+#[test]
+fn requests_are_what_was_asked_for() {
+    let served = ServeProcess::folder(&[]);
+    let output = served.fetch(&["-H", "Range: bytes=1-2", &served.http("/")]);
+    assert_eq!(text(&output.stdout), "om");
+    let output = served.fetch(&["--data", "x=1", &served.http("/")]);
+    assert_eq!(text(&output.stdout), "405 Method Not Allowed\n");
+    let head = text(&served.fetch(&["-I", &served.http("/big")]).stdout);
+    assert!(
+        head.starts_with("HTTP/1.1 200 OK\r\n") && head.contains("content-length: 1000000\r\n"),
+        "{head}"
+    );
+    let resolve = format!("other.name:{}:127.0.0.1", served.plain);
+    let url = format!("http://other.name:{}/", served.plain);
+    assert_eq!(
+        text(&served.fetch(&["--resolve", &resolve, &url]).stdout),
+        "home"
+    );
+}
+
+#[test]
+fn a_recorded_page_answers_by_host_and_by_address() {
+    let served = ServeProcess::start(|_| "portal".to_owned(), &["--per-host"]);
+    let json = |output: Output| -> serde_json::Value {
+        serde_json::from_str(text(&output.stdout).lines().next().unwrap()).unwrap()
+    };
+    let page = json(served.fetch(&["--json", &served.http("/")]));
+    assert_eq!(
+        page["status"], 200,
+        "the page's host answers for the address: {page}"
+    );
+    let stranger = format!("unknown.test:{}:127.0.0.1", served.plain);
+    let url = format!("http://unknown.test:{}/", served.plain);
+    assert_eq!(
+        json(served.fetch(&["--json", "--resolve", &stranger, &url]))["status"],
+        421
+    );
+    // The second host has an address of its own.
+    let url = format!("http://127.0.0.2:{}/", served.plain);
+    assert_eq!(json(served.fetch(&["--json", &url]))["status"], 200);
+}
+
+#[test]
+fn a_closed_stdout_is_no_error() {
+    let served = ServeProcess::folder(&[]);
+    let mut child = Command::new(PROGRAM)
+        .args(["fetch", &served.http("/big")])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut first = [0; 10];
+    child.stdout.take().unwrap().read_exact(&mut first).unwrap();
+    let output = output_within(WAIT_LIMIT, child);
+    assert_eq!(
+        (output.status.code(), text(&output.stderr)),
+        (Some(0), String::new())
+    );
+}
+
+#[cfg(unix)]
+#[test]
+fn a_stopped_server_exits_0() {
+    let mut served = ServeProcess::folder(&[]);
+    let asked = Command::new("kill")
+        .args(["-TERM", &served.child.id().to_string()])
+        .status();
+    assert!(asked.unwrap().success());
+    assert_eq!(ended(&mut served.child).code(), Some(0));
+}
+
+#[test]
+fn one_address_has_at_most_sixteen_metrics_connections() {
+    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
+    let metrics = served.metrics.as_ref().unwrap();
+    let mut looks: Vec<_> = (0..17)
+        .map(|_| TcpStream::connect(metrics).unwrap())
+        .collect();
+    // All stay open until all requests are sent: a closed connection would free a slot for a waiting one.
+    let answered = looks.iter_mut().map(|look| {
+        let wrote = look.write_all(b"GET /metrics HTTP/1.1\r\nhost: localhost\r\n\r\n");
+        let mut first = [0; 1];
+        wrote.is_ok() && look.read(&mut first).is_ok_and(|read| read == 1)
+    });
+    let answered: Vec<_> = answered.collect();
+    assert_eq!(
+        answered.iter().filter(|is| **is).count(),
+        16,
+        "{answered:?}"
+    );
+}
+
+/// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
+#[test]
+fn metrics_are_not_served_to_the_host_of_a_web_page() {
+    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0"]);
+    let metrics = served.metrics.as_ref().unwrap();
+    for (host, want) in [
+        (metrics.as_str(), "200 OK"),
+        ("localhost", "200 OK"),
+        ("evil.test", "421 Misdirected Request"),
+    ] {
+        let mut look = TcpStream::connect(metrics).unwrap();
+        let head = format!("GET /metrics HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n");
+        look.write_all(head.as_bytes()).unwrap();
+        let mut answer = String::new();
+        look.read_to_string(&mut answer).unwrap();
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {want}")),
+            "{host}: {answer}"
+        );
+        assert_eq!(
+            answer.contains("spdy_"),
+            want == "200 OK",
+            "{host}: {answer}"
+        );
+    }
+}
+
+#[test]
+fn session_counters_are_exported_to_prometheus() {
+    let served = ServeProcess::folder(&["--metrics", "127.0.0.1:0", "--keepalive", "60"]);
+    for url in [served.https("/"), served.http("/nothing")] {
+        let protocol = ["--protocol", "spdy/3.1"];
+        served.fetch(&[&protocol[..], &[&url, "--quiet"]].concat());
+    }
+    served.fetch(&["--protocol", "h2", &served.https("/"), "--quiet"]);
+    let metrics = served.metrics.as_ref().unwrap();
+    let told = served.fetch(&[
+        "--protocol",
+        "http/1.1",
+        &format!("http://{metrics}/metrics"),
+    ]);
+    let told = text(&told.stdout);
+    for line in [
+        "# TYPE spdy_sessions counter",
+        "spdy_sessions_total{role=\"server\",version=\"3.1\"} 1",
+        // Plain connections are 3 until they give the session credit.
+        "spdy_sessions_total{role=\"server\",version=\"3\"} 1",
+        "spdy_requests_total{role=\"server\"} 2",
+        "spdy_responses_total{role=\"server\",class=\"2xx\"} 1",
+        "spdy_responses_total{role=\"server\",class=\"4xx\"} 1",
+        "spdy_frames_total{role=\"server\",direction=\"received\",type=\"SYN_STREAM\"} 2",
+        "spdy_limit_hits_total{role=\"server\",limit=\"max_concurrent_streams\"} 0",
+        "spdy_ping_round_trip_seconds_bucket{le=\"+Inf\",role=\"server\"} 0",
+        "# EOF",
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}\nin\n{told}");
+    }
+    assert!(
+        !told.contains("role=\"client\""),
+        "no client ever was:\n{told}"
+    );
+    let (sessions, _) = include_str!("../../../../../docs/reference/metrics.md")
+        .split_once("`spdy accelerate` exports")
+        .expect("the accelerator's come behind");
+    let documented = sessions
+        .lines()
+        .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
+        .map(|(name, _)| name.trim_end_matches("_total"));
+    let families = told
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '))
+        .map(|(name, _)| name);
+    assert_eq!(
+        documented.collect::<std::collections::BTreeSet<_>>(),
+        families.collect(),
+        "docs/reference/metrics.md and what is told"
+    );
+    let elsewhere = served.fetch(&["--protocol", "http/1.1", &format!("http://{metrics}/")]);
+    assert_eq!(text(&elsewhere.stdout), "want /metrics\n");
+}

@@ -1,0 +1,87 @@
+//! HAProxy as a balancer of connections: it looks into none of them, and announces whose each is by the PROXY protocol.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_testkit::patience::POLL_INTERVAL;
+
+use crate::support::peers::{is_installed, require};
+use crate::support::program::{ReadyOn, RunningProgram};
+
+/// Where Debian keeps it, which is on the path of few.
+const PROGRAM: &str = "/usr/sbin/haproxy";
+
+/// One that runs; it ends with this value.
+pub(crate) struct HaProxy {
+    running: RunningProgram,
+    /// Where clients come.
+    pub(crate) address: SocketAddr,
+    folder: tempfile::TempDir,
+}
+
+impl HaProxy {
+    /// One that connects to `server` for its clients and announces them as `how` says. With `is_secure` TLS ends at it, under a
+    /// certificate for `name`.
+    pub(crate) fn start(server: SocketAddr, how: &str, is_secure: bool, name: &str) -> Self {
+        let is_there = is_installed("haproxy") || Path::new(PROGRAM).is_file();
+        require("HAProxy", is_there);
+        // Another process may take the free port before HAProxy listens on it.
+        let mut tries = (0..5).filter_map(|_| Self::try_start(server, how, is_secure, name));
+        tries.next().expect("loopback has free ports")
+    }
+
+    fn try_start(server: SocketAddr, how: &str, is_secure: bool, name: &str) -> Option<Self> {
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = |name: &str| folder.path().join(name);
+        let write = |name: &str, text: &str| {
+            std::fs::write(path(name), text).expect("the folder of a test can be written to");
+        };
+        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+        let identity = authority.issue(&[name.to_owned()], &[]);
+        let identity = identity.expect("a certificate");
+        write("authority.pem", authority.pem());
+        write("both.pem", &(identity.chain_pem() + &identity.key_pem()));
+        let free = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
+        let address = free.local_addr().expect("it is bound");
+        let tls = match is_secure {
+            true => format!("ssl crt {} alpn http/1.1", path("both.pem").display()),
+            false => String::new(),
+        };
+        let times = ["connect", "client", "server"].map(|what| format!("  timeout {what} 60s\n"));
+        let config = format!(
+            "defaults\n  mode tcp\n{}listen balanced\n  bind {address} {tls}\n  server accelerator {server} {how}\n",
+            times.concat()
+        );
+        write("haproxy.cfg", &config);
+        drop(free);
+        let program = match is_installed("haproxy") {
+            true => "haproxy",
+            false => PROGRAM,
+        };
+        let mut command = Command::new(program);
+        command.args(["-db", "-V", "-f"]).arg(path("haproxy.cfg"));
+        let (running, ()) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
+            line.contains("usable)").then_some(())
+        });
+        let mut balancer = Self {
+            running,
+            address,
+            folder,
+        };
+        // It says that it can begin, and then binds.
+        while !balancer.running.has_ended() {
+            if TcpStream::connect(address).is_ok() {
+                return Some(balancer);
+            }
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        None
+    }
+
+    /// The authority that signed its certificate, PEM.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
+    }
+}

@@ -1,0 +1,140 @@
+//! A collector of OpenTelemetry's on loopback: takes OTLP over HTTP, or does what collectors do on bad days.
+
+use std::io::{BufReader, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use opentelemetry_proto::tonic::collector::trace::v1::{
+    ExportTracePartialSuccess, ExportTraceServiceRequest, ExportTraceServiceResponse,
+};
+use opentelemetry_proto::tonic::common::v1::KeyValue;
+use opentelemetry_proto::tonic::common::v1::any_value::Value;
+use opentelemetry_proto::tonic::trace::v1::Span;
+use prost::Message;
+use spdy_testkit::patience::until;
+
+use crate::support::origins::echo::ReceivedRequest;
+
+/// What it does with spans.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Behavior {
+    /// It takes them.
+    Takes,
+    /// All but one.
+    TakesAllButOne,
+    /// It answers with this status.
+    Answers(u16),
+    /// It says nothing.
+    Hangs,
+}
+
+/// One that listens until the program ends.
+#[derive(Clone)]
+pub(crate) struct OtelCollector {
+    pub(crate) address: SocketAddr,
+    mood: Arc<Mutex<Behavior>>,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+    taken: Arc<Mutex<Vec<ExportTraceServiceRequest>>>,
+}
+
+impl OtelCollector {
+    pub(crate) fn start(mood: Behavior) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        Self::start_at(listener, mood)
+    }
+
+    /// The same, where `listener` listens.
+    pub(crate) fn start_at(listener: TcpListener, mood: Behavior) -> Self {
+        let collector = Self {
+            address: listener.local_addr().expect("it is bound"),
+            mood: Arc::new(Mutex::new(mood)),
+            asked: Arc::default(),
+            taken: Arc::default(),
+        };
+        let served = collector.clone();
+        thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let served = served.clone();
+                // A client that disconnects early is no error.
+                thread::spawn(move || _ = served.answer_all(&socket));
+            }
+        });
+        collector
+    }
+
+    /// From now on it is so.
+    pub(crate) fn be(&self, mood: Behavior) {
+        *self.mood.lock().expect("nobody panicked") = mood;
+    }
+
+    /// Everything that came so far, taken or not.
+    pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
+        self.asked.lock().expect("nobody panicked").clone()
+    }
+
+    /// What it took so far.
+    pub(crate) fn taken(&self) -> Vec<ExportTraceServiceRequest> {
+        self.taken.lock().expect("nobody panicked").clone()
+    }
+
+    /// The spans in that.
+    pub(crate) fn spans(&self) -> Vec<Span> {
+        let all = self.taken().into_iter();
+        let all = all.flat_map(|request| request.resource_spans);
+        let all = all.flat_map(|of_resource| of_resource.scope_spans);
+        all.flat_map(|of_scope| of_scope.spans).collect()
+    }
+
+    /// The same, once there are so many.
+    pub(crate) fn spans_once(&self, count: usize) -> Vec<Span> {
+        until("the collector has them", || self.spans().len() >= count);
+        self.spans()
+    }
+
+    fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
+        let mut reader = BufReader::new(socket);
+        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
+            let mood = *self.mood.lock().expect("nobody panicked");
+            let request = ExportTraceServiceRequest::decode(&asked.body[..]);
+            let request = request.expect("it is what collectors take");
+            self.asked.lock().expect("nobody panicked").push(asked);
+            let rejected = i64::from(mood == Behavior::TakesAllButOne);
+            let answer = ExportTraceServiceResponse {
+                partial_success: (rejected > 0).then(|| ExportTracePartialSuccess {
+                    rejected_spans: rejected,
+                    error_message: "one is too old".to_owned(),
+                }),
+            };
+            let status = match mood {
+                Behavior::Takes | Behavior::TakesAllButOne => {
+                    self.taken.lock().expect("nobody panicked").push(request);
+                    200
+                }
+                Behavior::Answers(status) => status,
+                Behavior::Hangs => continue,
+            };
+            let answer = answer.encode_to_vec();
+            let head = format!(
+                "HTTP/1.1 {status} So\r\nContent-Type: application/x-protobuf\r\nContent-Length: {}\r\n\r\n",
+                answer.len()
+            );
+            let mut writer = socket;
+            writer.write_all(&[head.as_bytes(), &answer].concat())?;
+        }
+        Ok(())
+    }
+}
+
+/// What is said under `name`, as text; nothing where nothing is.
+pub(crate) fn said(attributes: &[KeyValue], name: &str) -> String {
+    let found = attributes.iter().find(|attribute| attribute.key == name);
+    let value = found.and_then(|attribute| attribute.value.as_ref()?.value.as_ref());
+    match value {
+        Some(Value::StringValue(text)) => text.clone(),
+        Some(Value::IntValue(number)) => number.to_string(),
+        Some(Value::BoolValue(is_so)) => is_so.to_string(),
+        Some(other) => format!("{other:?}"),
+        None => String::new(),
+    }
+}

@@ -1,0 +1,135 @@
+//! Pebble, Let's Encrypt's authority for tests. It validates every challenge over the network, with the configured DNS server.
+
+use std::net::{SocketAddr, TcpListener};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::verify::Roots;
+use spdy_testkit::patience::{POLL_INTERVAL, WAIT_LIMIT};
+
+use crate::support::peers::require;
+use crate::support::program::{ReadyOn, RunningProgram, run_expecting, spdy};
+
+/// One that runs; it ends with this value.
+pub(crate) struct Pebble {
+    running: RunningProgram,
+    folder: tempfile::TempDir,
+    ports: [u16; 2],
+}
+
+/// Where it looks.
+pub(crate) struct ChallengeAddresses {
+    /// For certificates with a proof in them.
+    pub(crate) tls: SocketAddr,
+    /// For tokens.
+    pub(crate) plain: SocketAddr,
+    /// For names, and for texts.
+    pub(crate) dns: SocketAddr,
+}
+
+impl Pebble {
+    /// One whose certificates are good for `validity_s`.
+    pub(crate) fn start(looks: &ChallengeAddresses, validity_s: u32) -> Self {
+        // Another process may take the free port before Pebble listens on it.
+        let mut tries = (0..5).filter_map(|_| Self::try_start(looks, validity_s));
+        tries.next().expect("loopback has free ports")
+    }
+
+    fn try_start(looks: &ChallengeAddresses, validity_s: u32) -> Option<Self> {
+        let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
+        let program = interop.join("pebble/target/pebble");
+        require("Pebble", program.is_file());
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = |name: &str| folder.path().join(name);
+        let write = |name: &str, text: &str| {
+            std::fs::write(path(name), text).expect("the folder of a test can be written to");
+        };
+        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+        let here = [[127, 0, 0, 1].into()];
+        let identity = authority.issue(&[], &here).expect("a certificate");
+        write("authority.pem", authority.pem());
+        write("chain.pem", &identity.chain_pem());
+        write("key.pem", &identity.key_pem());
+        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("there is loopback"));
+        let ports = free.map(|free| free.local_addr().expect("it is bound").port());
+        let config = serde_json::json!({"pebble": {
+            "listenAddress": format!("127.0.0.1:{}", ports[0]),
+            "managementListenAddress": format!("127.0.0.1:{}", ports[1]),
+            "certificate": path("chain.pem"),
+            "privateKey": path("key.pem"),
+            "httpPort": looks.plain.port(),
+            "tlsPort": looks.tls.port(),
+            "keyAlgorithm": "ecdsa",
+            "profiles": {"default": {"description": "of tests", "validityPeriod": validity_s}},
+        }});
+        write("pebble.json", &config.to_string());
+        let mut command = Command::new(program);
+        command
+            .arg("-config")
+            .arg(path("pebble.json"))
+            .args(["-dnsserver", &looks.dns.to_string()])
+            // It looks at once, and not after some seconds by chance.
+            .env("PEBBLE_VA_NOSLEEP", "1")
+            // It rejects 1 % of nonces and not 5 %: a client that meets three rejections in a row waits for minutes.
+            .env("PEBBLE_WFE_NONCEREJECT", "1");
+        let (running, ()) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+            line.contains("ACME directory available").then_some(())
+        });
+        let mut pebble = Self {
+            running,
+            folder,
+            ports,
+        };
+        pebble.is_up().then_some(pebble)
+    }
+
+    /// Waits until it listens; `false` if it has given up.
+    fn is_up(&mut self) -> bool {
+        let begun = std::time::Instant::now();
+        while begun.elapsed() < WAIT_LIMIT {
+            let listens = |port: &u16| std::net::TcpStream::connect(("127.0.0.1", *port)).is_ok();
+            if self.running.has_ended() {
+                return false;
+            }
+            if self.ports.iter().all(listens) {
+                return true;
+            }
+            std::thread::park_timeout(POLL_INTERVAL);
+        }
+        panic!("Pebble does not listen: {:?}", self.running.lines());
+    }
+
+    /// Where ACME begins.
+    pub(crate) fn directory(&self) -> String {
+        format!("https://127.0.0.1:{}/dir", self.ports[0])
+    }
+
+    /// The authority that signed its own server certificate, PEM.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.path().join("authority.pem")
+    }
+
+    /// The authority that signs the certificates it issues.
+    pub(crate) fn roots(&self) -> Roots {
+        let url = format!("https://127.0.0.1:{}/roots/0", self.ports[1]);
+        let root = self.folder.path().join("root.pem");
+        let mut fetch = spdy(&["fetch", &url, "--cacert"]);
+        let fetched = run_expecting(0, fetch.arg(self.authority()));
+        std::fs::write(&root, &fetched.stdout).expect("the folder of a test can be written to");
+        Roots::File(root)
+    }
+
+    /// Orders that it has had.
+    pub(crate) fn orders(&self) -> usize {
+        let said = self.running.lines();
+        said.iter()
+            .filter(|line| line.contains("/order-plz"))
+            .count()
+    }
+
+    /// The lines that it has printed.
+    pub(crate) fn log_lines(&self) -> Vec<String> {
+        self.running.lines()
+    }
+}

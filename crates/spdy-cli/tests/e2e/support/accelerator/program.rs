@@ -1,0 +1,220 @@
+//! `spdy accelerate` on free ports of loopback, and what it says of a configuration.
+
+use std::ffi::OsStr;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use crate::support::clients::raw_client::PendingResponse;
+use crate::support::program::{ReadyOn, RunningProgram, address_after, output, spdy};
+
+/// What a configuration is called in its folder.
+const FILE: &str = "site.toml";
+
+/// One that runs; it ends with this value.
+pub(crate) struct Accelerator {
+    running: RunningProgram,
+    /// Where it takes connections, each with whether by TLS.
+    listeners: Vec<(SocketAddr, bool)>,
+    folder: tempfile::TempDir,
+}
+
+impl Accelerator {
+    /// Starts it with `config`, whose listeners have port 0.
+    pub(crate) fn start(config: &str) -> Self {
+        Self::start_under(&[], config)
+    }
+
+    /// The same, with the words of the command line behind those of `wrapper`, which becomes the program.
+    pub(crate) fn start_under(wrapper: &[&OsStr], config: &str) -> Self {
+        Self::start_with(wrapper, Stdio::null(), config)
+    }
+
+    /// The same, with `socket` handed over as systemd does it. Its end waits for exchanges as long as a test does.
+    pub(crate) fn start_on(socket: &TcpListener, config: &str) -> Self {
+        let socket = socket.try_clone().expect("a descriptor is to be had");
+        let script = "exec 3<&0 0</dev/null; SPDY_ACCELERATE__LIMITS__DRAIN_TIMEOUT_S=60 \
+                      LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
+        let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
+        Self::start_with(&wrapper, OwnedFd::from(socket).into(), config)
+    }
+
+    /// Starts it with `config`. It prints its listeners as JSON, and then each response: see [`told`](Self::told).
+    pub(crate) fn start_json(config: &str) -> Self {
+        let folder = folder_of(config);
+        let mut command = spdy(&["accelerate", "--json", "--verbose", "--quiet"]);
+        command.arg(folder.path().join(FILE));
+        let (running, doors) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
+            let ready: Value = serde_json::from_str(line).ok()?;
+            let listening = ready["listening"].as_array()?.iter();
+            let door = |one: &Value| Some((address_in(&one["address"])?, one["tls"].as_bool()?));
+            listening.map(door).collect()
+        });
+        Self {
+            running,
+            listeners: doors,
+            folder,
+        }
+    }
+
+    /// The JSON object of this number, once it is printed; 0 has the listeners.
+    pub(crate) fn json_line(&self, number: usize) -> Value {
+        let line = self.running.line(number);
+        serde_json::from_str(&line).unwrap_or_else(|error| panic!("{error}: {line:?}"))
+    }
+
+    fn start_with(wrapper: &[&OsStr], stdin: Stdio, config: &str) -> Self {
+        let folder = folder_of(config);
+        let program = spdy(&["accelerate"]);
+        let mut command = match wrapper {
+            [] => program,
+            [first, rest @ ..] => {
+                let mut wrapped = Command::new(first);
+                wrapped.args(rest).arg(program.get_program());
+                wrapped.args(program.get_args()).env_remove("SPDY_LOG");
+                wrapped
+            }
+        };
+        command
+            .arg(folder.path().join(FILE))
+            .arg("--write-ca")
+            .arg(folder.path().join("ca.pem"));
+        let mut doors = Vec::new();
+        let (running, doors) = RunningProgram::start_fed(command, stdin, ReadyOn::Stderr, |line| {
+            let plain = address_after(line, "http://").map(|address| (address, false));
+            let tls = address_after(line, "https://").map(|address| (address, true));
+            doors.extend(plain.or(tls));
+            line.starts_with("accelerating")
+                .then(|| std::mem::take(&mut doors))
+        });
+        Self {
+            running,
+            listeners: doors,
+            folder,
+        }
+    }
+
+    /// The first line with `words`, once it is printed.
+    pub(crate) fn line_with(&self, words: &str) -> String {
+        self.running.line_with(words)
+    }
+
+    /// The lines that it has printed so far.
+    pub(crate) fn log_lines(&self) -> Vec<String> {
+        self.running.lines()
+    }
+
+    /// How many lines with `words` it has printed so far.
+    pub(crate) fn count_lines_with(&self, words: &str) -> usize {
+        let said = self.log_lines();
+        said.iter().filter(|line| line.contains(words)).count()
+    }
+
+    /// Its metrics, from the admin listener.
+    pub(crate) fn metrics(&self) -> String {
+        let head = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+        PendingResponse::begin(self.admin(), head)
+            .end(usize::MAX)
+            .text()
+    }
+
+    /// The metric of this name and labels, if it is there.
+    pub(crate) fn metric(&self, name: &str) -> Option<u64> {
+        let metrics = self.metrics();
+        let line = metrics.lines().find_map(|line| line.strip_prefix(name))?;
+        line.trim().parse().ok()
+    }
+
+    /// The address of the admin listener.
+    pub(crate) fn admin(&self) -> SocketAddr {
+        let line = self.line_with("the operator's door is");
+        address_after(&line, "http://").expect("it is an address")
+    }
+
+    /// Replaces the configuration file, without a reload.
+    pub(crate) fn write(&self, config: &str) {
+        std::fs::write(self.folder.path().join(FILE), config).expect("it can be written to");
+    }
+
+    /// Whether it has ended.
+    pub(crate) fn has_ended(&mut self) -> bool {
+        self.running.has_ended()
+    }
+
+    /// Waits until it has ended in order, as it was to.
+    pub(crate) fn ended(mut self) {
+        self.running.ended();
+    }
+
+    /// Replaces the configuration file, and reloads it.
+    pub(crate) fn reload(&self, config: &str) {
+        self.write(config);
+        self.reload_unchanged();
+    }
+
+    /// Reloads the unchanged configuration (SIGHUP).
+    pub(crate) fn reload_unchanged(&self) {
+        let id = self.id().to_string();
+        let sent = Command::new("kill").args(["-HUP", &id]).status();
+        assert!(sent.expect("there is a kill").success());
+    }
+
+    /// Stops it (SIGTERM), and waits until it has ended.
+    pub(crate) fn end(mut self) {
+        let id = self.id().to_string();
+        let sent = Command::new("kill").args(["-TERM", &id]).status();
+        assert!(sent.expect("there is a kill").success());
+        self.running.ended();
+    }
+
+    /// The number that the system knows it by.
+    pub(crate) fn id(&self) -> u32 {
+        self.running.id()
+    }
+
+    /// The first listener for plain connections.
+    pub(crate) fn plain(&self) -> SocketAddr {
+        self.listener(false)
+    }
+
+    /// The first listener for TLS.
+    pub(crate) fn tls(&self) -> SocketAddr {
+        self.listener(true)
+    }
+
+    fn listener(&self, tls: bool) -> SocketAddr {
+        let found = self.listeners.iter().find(|(_, secure)| *secure == tls);
+        found.expect("the configuration has such a listener").0
+    }
+
+    /// The authority that signed its certificate, PEM.
+    pub(crate) fn authority(&self) -> PathBuf {
+        self.folder.path().join("ca.pem")
+    }
+}
+
+fn address_in(value: &Value) -> Option<SocketAddr> {
+    value.as_str()?.parse().ok()
+}
+
+fn folder_of(config: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder can be made");
+    std::fs::write(folder.path().join(FILE), config).expect("it can be written to");
+    folder
+}
+
+/// How `--check` ends for `config`, and what it says of it.
+pub(crate) fn check(config: &str) -> (i32, String) {
+    check_by(&mut spdy(&["accelerate", "--check"]), config)
+}
+
+/// The same by `command`, which is told more than the configuration.
+pub(crate) fn check_by(command: &mut Command, config: &str) -> (i32, String) {
+    let folder = folder_of(config);
+    let output = output(command.arg(folder.path().join(FILE)));
+    let told = String::from_utf8(output.stderr).expect("text is UTF-8");
+    (output.status.code().expect("it ends by itself"), told)
+}

@@ -1,0 +1,313 @@
+//! A headless Chromium, controlled by the DevTools protocol: opens a page, evaluates scripts in it, and records its messages and fetches.
+
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::Command;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tungstenite::{Message, WebSocket};
+
+use crate::support::program::{ReadyOn, RunningProgram};
+
+/// How long an answer may take: nothing here takes a tenth of it on an idle machine.
+const REPLY_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// One page of a browser.
+pub(crate) struct Chromium {
+    socket: WebSocket<TcpStream>,
+    session: Option<String>,
+    calls: u64,
+    /// All events of the DevTools protocol.
+    events: Vec<Value>,
+    _running: RunningProgram,
+    _profile: tempfile::TempDir,
+}
+
+/// How a page is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Viewport {
+    pub(crate) width: u32,
+    pub(crate) dark: bool,
+}
+
+/// One thing that a page fetched.
+#[derive(Clone, Debug)]
+pub(crate) struct FetchedResource {
+    pub(crate) url: String,
+    pub(crate) body: Result<Vec<u8>, String>,
+    /// Where the answer came from.
+    pub(crate) port: u64,
+    /// The browser's number of the connection.
+    pub(crate) connection: u64,
+    pub(crate) protocol: String,
+}
+
+/// A headless Chromium without background requests. Its home is `folder`, so it reads and writes no files of the user that
+/// runs the tests.
+pub(crate) fn chromium(folder: &Path) -> Command {
+    let mut command = Command::new("chromium");
+    command.args([
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--no-first-run",
+    ]);
+    command.args([
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+    ]);
+    command.arg(format!(
+        "--user-data-dir={}",
+        folder.join("profile").display()
+    ));
+    command.env("HOME", folder);
+    for (variable, name) in [
+        ("XDG_CONFIG_HOME", "config"),
+        ("XDG_CACHE_HOME", "cache"),
+        ("XDG_DATA_HOME", "data"),
+    ] {
+        command.env(variable, folder.join(name));
+    }
+    command
+}
+
+impl Chromium {
+    pub(crate) fn start() -> Self {
+        Self::start_with(&[])
+    }
+
+    /// The same with more `arguments`.
+    pub(crate) fn start_with(arguments: &[String]) -> Self {
+        Self::start_in(tempfile::tempdir(), arguments)
+    }
+
+    /// The same with these `preferences` in its profile.
+    pub(crate) fn start_preferring(preferences: &Value, arguments: &[String]) -> Self {
+        let profile = tempfile::tempdir().expect("a folder can be made");
+        let folder = profile.path().join("profile/Default");
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| std::fs::write(folder.join("Preferences"), preferences.to_string()))
+            .expect("the folder can be written to");
+        Self::start_in(Ok(profile), arguments)
+    }
+
+    fn start_in(profile: std::io::Result<tempfile::TempDir>, arguments: &[String]) -> Self {
+        let profile = profile.expect("a folder can be made");
+        let mut command = chromium(profile.path());
+        command.args(["--hide-scrollbars", "--remote-debugging-port=0"]);
+        command.args(arguments);
+        let (running, url) = RunningProgram::start(command, ReadyOn::Stderr, |line| {
+            line.strip_prefix("DevTools listening on ")
+                .map(str::to_owned)
+        });
+        let address = url
+            .strip_prefix("ws://")
+            .and_then(|rest| rest.split('/').next())
+            .expect("a WebSocket's URL");
+        let stream = TcpStream::connect(address).expect("it listens");
+        stream
+            .set_read_timeout(Some(REPLY_TIMEOUT))
+            .expect("a setting");
+        let (socket, _) = tungstenite::client(&url, stream).expect("it speaks WebSocket");
+        let mut chromium = Self {
+            socket,
+            session: None,
+            calls: 0,
+            events: Vec::new(),
+            _running: running,
+            _profile: profile,
+        };
+        let deny = json!({"behavior": "deny", "eventsEnabled": true});
+        chromium.call("Browser.setDownloadBehavior", &deny);
+        let target = chromium.call("Target.createTarget", &json!({"url": "about:blank"}));
+        let attach = json!({"targetId": target["targetId"], "flatten": true});
+        let session = chromium.call("Target.attachToTarget", &attach);
+        chromium.session = session["sessionId"].as_str().map(str::to_owned);
+        for domain in ["Page", "Runtime", "Log", "Network"] {
+            chromium.call(&format!("{domain}.enable"), &json!({}));
+        }
+        chromium
+    }
+
+    /// Opens `url`, and waits until it is loaded.
+    pub(crate) fn open(&mut self, url: &str, look: Viewport) {
+        let media = json!([{
+            "name": "prefers-color-scheme",
+            "value": if look.dark { "dark" } else { "light" },
+        }]);
+        self.call("Emulation.setEmulatedMedia", &json!({"features": media}));
+        let metrics = json!({
+            "width": look.width,
+            "height": 900,
+            "deviceScaleFactor": 1,
+            "mobile": look.width < 600,
+        });
+        self.call("Emulation.setDeviceMetricsOverride", &metrics);
+        self.events.clear();
+        self.call("Page.navigate", &json!({"url": url}));
+        self.until(|event| event["method"] == "Page.loadEventFired");
+    }
+
+    /// The first event since the page was opened that `is_it` knows; waits for it.
+    pub(crate) fn until(&mut self, is_it: impl Fn(&Value) -> bool) -> Value {
+        if let Some(event) = self.events.iter().find(|event| is_it(event)) {
+            return event.clone();
+        }
+        loop {
+            let message = self.message();
+            self.events.push(message.clone());
+            if is_it(&message) {
+                return message;
+            }
+        }
+    }
+
+    /// Runs `script` in every page that is opened from now on, before anything of it.
+    pub(crate) fn prepare(&mut self, script: &str) {
+        let prepare = json!({"source": script});
+        self.call("Page.addScriptToEvaluateOnNewDocument", &prepare);
+    }
+
+    /// Clears the browser's cache.
+    pub(crate) fn forget(&mut self) {
+        self.call("Network.clearBrowserCache", &json!({}));
+    }
+
+    /// Forgets all cookies.
+    pub(crate) fn forget_cookies(&mut self) {
+        self.call("Network.clearBrowserCookies", &json!({}));
+    }
+
+    /// All cookies there are, by domain and name.
+    pub(crate) fn cookies(&mut self) -> Vec<(String, String)> {
+        let all = self.call("Network.getAllCookies", &json!({}));
+        let all = all["cookies"].as_array().cloned().unwrap_or_default();
+        let text =
+            |cookie: &Value, name: &str| cookie[name].as_str().unwrap_or_default().to_owned();
+        let mut all: Vec<_> = all
+            .iter()
+            .map(|cookie| (text(cookie, "domain"), text(cookie, "name")))
+            .collect();
+        all.sort();
+        all
+    }
+
+    /// Everything fetched since the page was opened, once each response is complete. A failed fetch has its error.
+    pub(crate) fn fetched_resources(&mut self) -> Vec<FetchedResource> {
+        let named = |events: &[Value], method: &str| -> Vec<Value> {
+            let of_it = events.iter().filter(|event| event["method"] == method);
+            of_it.map(|event| event["params"].clone()).collect()
+        };
+        let mut fetched = Vec::new();
+        let sent = named(&self.events, "Network.requestWillBeSent");
+        for request in sent {
+            let url = request["request"]["url"].as_str().unwrap_or_default();
+            if url.starts_with("data:") {
+                continue;
+            }
+            let id = request["requestId"].clone();
+            let end = self.until(|event| {
+                let ends = ["Network.loadingFinished", "Network.loadingFailed"];
+                event["params"]["requestId"] == id && ends.iter().any(|end| event["method"] == *end)
+            });
+            let responses = named(&self.events, "Network.responseReceived");
+            let response = responses.iter().find(|one| one["requestId"] == id);
+            let response = response.map(|one| one["response"].clone());
+            let body = match end["params"]["errorText"].as_str() {
+                Some(error) => Err(error.to_owned()),
+                None => {
+                    let body = self.call("Network.getResponseBody", &json!({"requestId": id}));
+                    let text = body["body"].as_str().unwrap_or_default();
+                    Ok(match body["base64Encoded"].as_bool() {
+                        Some(true) => data_encoding::BASE64
+                            .decode(text.as_bytes())
+                            .expect("base64"),
+                        _ => text.as_bytes().to_vec(),
+                    })
+                }
+            };
+            let response = response.unwrap_or_default();
+            fetched.push(FetchedResource {
+                url: url.to_owned(),
+                body,
+                port: response["remotePort"].as_u64().unwrap_or(0),
+                connection: response["connectionId"].as_u64().unwrap_or(0),
+                protocol: response["protocol"].as_str().unwrap_or_default().to_owned(),
+            });
+        }
+        fetched
+    }
+
+    /// The value of an expression in the page; a promise is waited for.
+    pub(crate) fn ask(&mut self, expression: &str) -> Value {
+        let evaluate = json!({
+            "expression": expression,
+            "returnByValue": true,
+            "awaitPromise": true,
+        });
+        let answer = self.call("Runtime.evaluate", &evaluate);
+        assert!(answer.get("exceptionDetails").is_none(), "{answer}");
+        answer["result"]["value"].clone()
+    }
+
+    /// URLs of every request since the page was opened.
+    pub(crate) fn requests(&self) -> Vec<&str> {
+        let sent = |event: &&Value| event["method"] == "Network.requestWillBeSent";
+        let sent = self.events.iter().filter(sent);
+        sent.filter_map(|event| event["params"]["request"]["url"].as_str())
+            .collect()
+    }
+
+    /// The console messages of the page and the browser since then.
+    pub(crate) fn console_messages(&self) -> Vec<&Value> {
+        let loud = [
+            "Runtime.consoleAPICalled",
+            "Runtime.exceptionThrown",
+            "Log.entryAdded",
+        ];
+        let is_loud = |event: &&Value| loud.iter().any(|loud| event["method"] == *loud);
+        self.events.iter().filter(is_loud).collect()
+    }
+
+    /// The whole page as a picture, into the folder that SPDY_SCREENSHOTS names, if it does.
+    pub(crate) fn save_screenshot(&mut self, name: &str) {
+        let Some(folder) = std::env::var_os("SPDY_SCREENSHOTS") else {
+            return;
+        };
+        let capture = json!({"captureBeyondViewport": true});
+        let picture = self.call("Page.captureScreenshot", &capture);
+        let data = picture["data"].as_str().expect("base64");
+        let bytes = data_encoding::BASE64.decode(data.as_bytes());
+        let path = Path::new(&folder).join(format!("{name}.png"));
+        std::fs::write(path, bytes.expect("base64")).expect("the folder can be written to");
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> Value {
+        self.calls += 1;
+        let mut call = json!({"id": self.calls, "method": method, "params": params});
+        if let Some(session) = &self.session {
+            call["sessionId"] = json!(session);
+        }
+        let sent = self.socket.send(Message::text(call.to_string()));
+        sent.unwrap_or_else(|error| panic!("{method}: {error}"));
+        loop {
+            let message = self.message();
+            if message["id"] == self.calls {
+                assert!(message.get("error").is_none(), "{method}: {message}");
+                return message["result"].clone();
+            }
+            self.events.push(message);
+        }
+    }
+
+    fn message(&mut self) -> Value {
+        loop {
+            let message = self.socket.read().expect("Chromium answers");
+            if let Message::Text(text) = message {
+                return serde_json::from_str(&text).expect("JSON");
+            }
+        }
+    }
+}

@@ -1,0 +1,114 @@
+//! A Dask cluster of a test's own, as `scripts/setup-peers` has installed it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+
+use crate::support::lab::postgres::PASSWORD;
+use crate::support::peers::require;
+use crate::support::program::{ReadyOn, RunningProgram};
+
+/// A scheduler, which workers join.
+pub(crate) struct Dask {
+    pub(crate) bin: PathBuf,
+    pub(crate) folder: tempfile::TempDir,
+    pub(crate) address: String,
+    _scheduler: RunningProgram,
+}
+
+/// Where its programs and their Python are.
+pub(crate) fn programs() -> PathBuf {
+    let bin = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../target/dask/bin");
+    require("Dask", bin.join("dask").is_file());
+    bin
+}
+
+impl Dask {
+    /// Starts a scheduler without workers.
+    pub(crate) fn start() -> Self {
+        let bin = programs();
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let mut scheduler = Command::new(bin.join("dask"));
+        scheduler
+            .args([
+                "scheduler",
+                "--host",
+                "127.0.0.1",
+                "--port",
+                "0",
+                "--no-dashboard",
+            ])
+            .env("DASK_CONFIG", folder.path())
+            .current_dir(folder.path());
+        let (scheduler, address) = RunningProgram::start(scheduler, ReadyOn::Stderr, |line| {
+            let (_, address) = line.split_once("Scheduler at:")?;
+            Some(address.trim().to_owned())
+        });
+        Self {
+            bin,
+            folder,
+            address,
+            _scheduler: scheduler,
+        }
+    }
+
+    /// A worker that does one task at a time, in a process group of its own.
+    pub(crate) fn worker(&self) -> Worker {
+        use std::os::unix::process::CommandExt;
+        let mut worker = Command::new(self.bin.join("dask"));
+        worker
+            .args([
+                "worker",
+                &self.address,
+                "--no-nanny",
+                "--nthreads",
+                "1",
+                "--no-dashboard",
+            ])
+            .arg("--local-directory")
+            .arg(self.folder.path())
+            .env("DASK_CONFIG", self.folder.path())
+            .env("PGPASSWORD", PASSWORD)
+            .current_dir(self.folder.path())
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .process_group(0);
+        let mut child = worker.spawn().expect("the worker can be started");
+        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let joined = lines
+            .by_ref()
+            .map_while(Result::ok)
+            .any(|line| line.contains("Registered to"));
+        assert!(joined, "the worker has not joined");
+        thread::spawn(move || lines.for_each(drop));
+        Worker { child }
+    }
+}
+
+/// A worker, which dies with the test at the latest.
+pub(crate) struct Worker {
+    child: Child,
+}
+
+impl Worker {
+    /// Kills it, alone or with what it has started.
+    pub(crate) fn kill(&mut self, with_its_task: bool) {
+        use nix::sys::signal::{Signal, kill, killpg};
+        let process = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
+        let killed = match with_its_task {
+            true => killpg(process, Signal::SIGKILL),
+            false => kill(process, Signal::SIGKILL),
+        };
+        killed.expect("it runs");
+        self.child.wait().expect("it was ours");
+    }
+}
+
+impl Drop for Worker {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

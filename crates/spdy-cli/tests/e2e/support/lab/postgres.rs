@@ -1,0 +1,209 @@
+//! A new PostgreSQL server for one test, reached over a socket in its folder and over TLS, removed after the test.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Write};
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+use std::process::{Child, ChildStdin, Command, Stdio};
+use std::thread;
+
+use crate::support::certificate::CERTIFICATE;
+use crate::support::peers::{is_installed, require};
+use crate::support::program::run_expecting;
+
+/// The server's user if root runs the test, since the server refuses root: Debian's `nobody` and `nogroup`.
+const NOBODY_UID: u32 = 65_534;
+
+/// What its only user, `lab`, must know.
+pub(crate) const PASSWORD: &str = "open sesame";
+
+/// A server that runs until it is dropped.
+pub(crate) struct PostgresServer {
+    folder: tempfile::TempDir,
+    child: Child,
+    port: u16,
+}
+
+impl Drop for PostgresServer {
+    fn drop(&mut self) {
+        // Killed at once it would leave its shared memory behind.
+        let _ = Command::new("kill")
+            .args(["-INT", &self.child.id().to_string()])
+            .status();
+        let _ = self.child.wait();
+    }
+}
+
+/// A transaction that is open.
+pub(crate) struct OpenTransaction {
+    child: Child,
+    _stdin: ChildStdin,
+}
+
+impl Drop for OpenTransaction {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Where Debian and others keep what only servers need: the newest of them.
+fn programs() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten();
+    let folders = versions.filter_map(|version| Some(version.ok()?.path().join("bin")));
+    let newest = folders.filter(|bin| bin.join("initdb").is_file()).max();
+    require("PostgreSQL", newest.is_some() || is_installed("initdb"));
+    newest.unwrap_or_default()
+}
+
+/// `program`, by a user that a server may be run by.
+fn unprivileged(program: &Path) -> Command {
+    let mut command = Command::new(program);
+    #[cfg(unix)]
+    if nix::unistd::geteuid().is_root() {
+        use std::os::unix::process::CommandExt;
+        command.uid(NOBODY_UID).gid(NOBODY_UID);
+    }
+    command.stdin(Stdio::null()).env("LC_ALL", "C.UTF-8");
+    command
+}
+
+impl PostgresServer {
+    /// Makes a server and waits until it answers.
+    pub(crate) fn start() -> Self {
+        let bin = programs();
+        let folder = tempfile::tempdir().expect("a folder can be made");
+        let path = |name: &str| folder.path().join(name);
+        for (name, text) in [
+            ("password", PASSWORD.to_owned()),
+            ("certificate.pem", read(&CERTIFICATE.chain)),
+            ("key.pem", read(&CERTIFICATE.key)),
+        ] {
+            fs::write(path(name), text).expect("the folder can be written to");
+        }
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::{PermissionsExt, chown};
+            fs::set_permissions(path("key.pem"), fs::Permissions::from_mode(0o600))
+                .expect("it is ours");
+            if nix::unistd::geteuid().is_root() {
+                for owned in [folder.path().to_owned(), path("password"), path("key.pem")] {
+                    chown(owned, Some(NOBODY_UID), Some(NOBODY_UID)).expect("root may");
+                }
+            }
+        }
+        let mut init = unprivileged(&bin.join("initdb"));
+        init.args(["--no-sync", "--username=lab", "--auth=scram-sha-256"])
+            .args(["--encoding=UTF8", "--locale=C.UTF-8"])
+            .arg("--pwfile")
+            .arg(path("password"))
+            .arg("--pgdata")
+            .arg(path("data"));
+        run_expecting(0, &mut init);
+        // A port that is free now may be taken before the server has it.
+        let started = (0..5).find_map(|_| run(&bin, folder.path()));
+        let (child, port) = started.expect("a server starts on one of five free ports");
+        Self {
+            folder,
+            child,
+            port,
+        }
+    }
+
+    /// The URL of `database` by its socket, without the password.
+    pub(crate) fn url(&self, database: &str) -> String {
+        let (socket, port) = (self.folder.path().display(), self.port);
+        format!("postgres://lab@/{database}?host={socket}&port={port}")
+    }
+
+    /// The URL of `database` by TCP, with `user` and `password`.
+    pub(crate) fn url_by_tcp(&self, database: &str, user: &str, password: &str) -> String {
+        let password = password.replace(' ', "%20");
+        format!(
+            "postgres://{user}:{password}@localhost:{}/{database}",
+            self.port
+        )
+    }
+
+    fn psql(&self, database: &str) -> Command {
+        let mut psql = Command::new(programs().join("psql"));
+        psql.args(["--no-psqlrc", "--tuples-only", "--no-align", "--quiet"])
+            .args(["--set", "ON_ERROR_STOP=1", "--dbname"])
+            .arg(self.url(database))
+            .env("PGPASSWORD", PASSWORD);
+        psql
+    }
+
+    /// What `psql` prints of `sql`, a row a line.
+    pub(crate) fn sql(&self, database: &str, sql: &str) -> String {
+        let mut psql = self.psql(database);
+        let output = run_expecting(0, psql.args(["--command", sql]));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    }
+
+    /// Runs `sql` in a transaction that stays open until the result is dropped.
+    pub(crate) fn hold(&self, database: &str, sql: &str) -> OpenTransaction {
+        let mut psql = self.psql(database);
+        let psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = psql.spawn().expect("psql can be started");
+        let mut stdin = child.stdin.take().expect("it is piped");
+        writeln!(stdin, "BEGIN; {sql};\n\\echo held").expect("it reads");
+        let mut line = String::new();
+        let stdout = child.stdout.take().expect("it is piped");
+        BufReader::new(stdout).read_line(&mut line).expect("text");
+        assert_eq!(line, "held\n", "{sql}");
+        OpenTransaction {
+            child,
+            _stdin: stdin,
+        }
+    }
+
+    /// A new database; gives its URL.
+    pub(crate) fn database(&self, name: &str) -> String {
+        self.sql("postgres", &format!("CREATE DATABASE {name}"));
+        self.url(name)
+    }
+}
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("there is such a file")
+}
+
+/// Runs the server in `folder` on some port; `None` if that was taken.
+fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
+    let free = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
+    let port = free.local_addr().expect("it is bound").port();
+    drop(free);
+    let mut server = unprivileged(&bin.join("postgres"));
+    server.arg("-D").arg(folder.join("data"));
+    for setting in [
+        format!("port={port}"),
+        "listen_addresses=127.0.0.1".to_owned(),
+        format!("unix_socket_directories={}", folder.display()),
+        "ssl=on".to_owned(),
+        format!("ssl_cert_file={}", folder.join("certificate.pem").display()),
+        format!("ssl_key_file={}", folder.join("key.pem").display()),
+        "fsync=off".to_owned(), // a test needs no durability
+        "logging_collector=off".to_owned(),
+    ] {
+        server.arg("-c").arg(setting);
+    }
+    server.stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut child = server.spawn().expect("the server can be started");
+    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut said = Vec::new();
+    for line in lines.by_ref().map_while(Result::ok) {
+        if line.contains("ready to accept connections") {
+            // Reads to the end: a full pipe would stop the server.
+            thread::spawn(move || lines.for_each(drop));
+            return Some((child, port));
+        }
+        said.push(line);
+    }
+    let _ = child.wait();
+    let taken = said
+        .iter()
+        .any(|line| line.contains("Address already in use"));
+    assert!(taken, "the server does not start: {said:#?}");
+    None
+}

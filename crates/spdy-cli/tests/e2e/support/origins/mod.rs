@@ -1,0 +1,8 @@
+//! Origins that the tests write.
+
+pub(crate) mod echo;
+pub(crate) mod four_domains;
+pub(crate) mod pictures;
+pub(crate) mod raw;
+pub(crate) mod scripted;
+pub(crate) mod websocket;

@@ -1,0 +1,122 @@
+//! An origin over plain HTTP/1.1 with WebSockets, by tungstenite: a page that says nothing, and at each target what its name says.
+//!
+//! ```text
+//!  /echo      takes the protocol `chat` if that is offered, sends back what comes, and ends it where it is told `enough`
+//!  /refused   403
+//!  any other  a page
+//! ```
+
+use std::io::{BufReader, Write as _};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+use std::thread;
+
+use tungstenite::handshake::derive_accept_key;
+use tungstenite::protocol::frame::CloseFrame;
+use tungstenite::protocol::frame::coding::CloseCode;
+use tungstenite::protocol::{Role, WebSocket};
+use tungstenite::{Error, Message};
+
+use crate::support::origins::echo::ReceivedRequest;
+
+/// The word at which it ends a WebSocket from its side.
+pub(crate) const ENOUGH: &str = "enough";
+/// The code that it then gives.
+pub(crate) const ENOUGH_CODE: u16 = 4002;
+
+/// One that listens until the program ends.
+#[derive(Clone)]
+pub(crate) struct SocketOrigin {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<ReceivedRequest>>>,
+}
+
+impl SocketOrigin {
+    pub(crate) fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let origin = Self {
+            address: listener.local_addr().expect("it is bound"),
+            asked: Arc::default(),
+        };
+        let served = origin.clone();
+        thread::spawn(move || {
+            for socket in listener.incoming().map_while(Result::ok) {
+                let served = served.clone();
+                // A client that disconnects early is no error.
+                thread::spawn(move || _ = served.serve(&socket));
+            }
+        });
+        origin
+    }
+
+    /// Requests for `target` so far.
+    pub(crate) fn asked(&self, target: &str) -> Vec<ReceivedRequest> {
+        let mut asked = self.asked.lock().expect("nobody panicked").clone();
+        asked.retain(|asked| asked.target() == target);
+        asked
+    }
+
+    fn serve(&self, socket: &TcpStream) -> Result<(), Error> {
+        let mut reader = BufReader::new(socket);
+        while let Some(asked) = ReceivedRequest::read(&mut reader)? {
+            self.asked
+                .lock()
+                .expect("nobody panicked")
+                .push(asked.clone());
+            let mut writer = socket;
+            let key = asked.values("sec-websocket-key");
+            match (asked.target().as_str(), key.first()) {
+                ("/echo", Some(key)) => {
+                    let offered = asked.values("sec-websocket-protocol").join(",");
+                    let is_offered = offered.split(',').any(|it| it.trim() == "chat");
+                    let chosen = if is_offered {
+                        "Sec-WebSocket-Protocol: chat\r\n"
+                    } else {
+                        ""
+                    };
+                    let accept = derive_accept_key(key.as_bytes());
+                    write!(
+                        writer,
+                        "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\
+                         Sec-WebSocket-Accept: {accept}\r\n{chosen}\r\n"
+                    )?;
+                    let early = reader.buffer().to_vec();
+                    return echo(WebSocket::from_partially_read(
+                        socket,
+                        early,
+                        Role::Server,
+                        None,
+                    ));
+                }
+                ("/refused", _) => {
+                    write!(
+                        writer,
+                        "HTTP/1.1 403 Forbidden\r\nContent-Length: 3\r\n\r\nno\n"
+                    )?;
+                }
+                _ => {
+                    let page = "<!doctype html><title>sockets</title><link rel=icon href='data:,'>";
+                    let length = page.len();
+                    write!(
+                        writer,
+                        "HTTP/1.1 200 OK\r\nContent-Type: text/html\r\nContent-Length: {length}\r\n\r\n{page}"
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn echo(mut socket: WebSocket<&TcpStream>) -> Result<(), Error> {
+    loop {
+        let message = socket.read()?;
+        if message == Message::text(ENOUGH) {
+            let code = CloseCode::from(ENOUGH_CODE);
+            let reason = "I have enough".into();
+            socket.close(Some(CloseFrame { code, reason }))?;
+        } else if message.is_text() || message.is_binary() {
+            socket.send(message)?;
+        }
+    }
+}

@@ -1,0 +1,202 @@
+//! The client's handle: sends requests, and gives counters and unclaimed pushes.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use futures_util::future::select;
+use http::{Request, Response};
+use parking_lot::Mutex;
+use spdy::body::Body;
+use spdy::client::Push;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::priority::Priority;
+use spdy_net::connection::Connection;
+use spdy_net::network::SharedNetwork;
+
+use crate::client::connections::{Inner, State};
+use crate::client::stats::{Stats, with_wire_bytes};
+use crate::config::Config;
+use crate::connect::Connector;
+use crate::dns::Dns;
+use crate::error::Error;
+use crate::origin::Origin;
+use crate::pool::Pool;
+use crate::route::Route;
+
+/// A push that no request claimed.
+#[derive(Debug)]
+pub struct UnclaimedPush {
+    /// Number of its connection, as in [`Timings`](crate::timing::Timings).
+    pub connection: usize,
+    /// The way it came.
+    pub route: Route,
+    /// The push.
+    pub push: Push,
+}
+
+/// Clone it freely; all clones share the connections.
+#[derive(Clone)]
+pub struct Client {
+    pub(super) inner: Arc<Inner>,
+}
+
+impl std::fmt::Debug for Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Client")
+            .field("stats", &self.stats())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Client {
+    /// A client on `runtime` whose bytes and names come from `network`.
+    #[must_use]
+    pub fn new(runtime: SharedRuntime, network: SharedNetwork, config: Config) -> Self {
+        let config = Arc::new(config);
+        let dns = Dns::new(
+            runtime.clone(),
+            network.clone(),
+            config.dns_ttl,
+            &config.resolve,
+            &config.aliases,
+        );
+        let connector = Connector {
+            runtime: runtime.clone(),
+            network,
+            dns,
+            config: config.clone(),
+        };
+        let pool = Pool::new(
+            &config.protocols,
+            config.http1_connections,
+            config.idle_timeout,
+        )
+        .with_plain_protocol(config.plain_protocol)
+        .with_host_protocols(config.host_protocols.clone());
+        let pool = match config.http1_idle_timeout {
+            Some(timeout) => pool
+                .with_http1_idle_timeout(timeout)
+                .with_sweep_interval(config.idle_timeout),
+            None => pool,
+        };
+        let state = State {
+            pool,
+            next_request: 0,
+            waiting: BTreeMap::new(),
+            live: BTreeMap::new(),
+            stats: Stats::default(),
+            is_closed: false,
+        };
+        let inner = Inner {
+            runtime,
+            config,
+            connector,
+            state: Mutex::new(state),
+        };
+        Self {
+            inner: Arc::new(inner),
+        }
+    }
+
+    /// Sends `request`, whose URI is absolute. The response's extensions hold its
+    /// [`Timings`](crate::timing::Timings) and its [`Route`].
+    ///
+    /// Requests that must wait (six connections busy, session still being set up, session full) go by
+    /// priority, then in the order of these calls: the queue is entered here, not at the first poll.
+    pub fn send(
+        &self,
+        request: Request<Body>,
+        priority: Priority,
+    ) -> BoxFuture<Result<Response<Body>, Error>> {
+        let origin = match Origin::of(request.uri()) {
+            Ok(origin) => origin,
+            Err(error) => return Box::pin(async { Err(error) }),
+        };
+        let queued = self.inner.enqueue(&origin, priority);
+        let inner = self.inner.clone();
+        Box::pin(async move { inner.exchange(origin, request, priority, queued?).await })
+    }
+
+    /// True if a request for `origin` waits for another's HTTP/1.1 exchange to end: the limit of connections is
+    /// reached.
+    #[must_use]
+    pub fn is_full(&self, origin: &Origin) -> bool {
+        self.inner.lock().pool.is_full(origin)
+    }
+
+    pub(crate) fn connector(&self) -> &Connector {
+        &self.inner.connector
+    }
+
+    /// What was done so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        let state = self.inner.lock();
+        let live = state
+            .live
+            .values()
+            .map(|live| live.connection.header_bytes());
+        live.fold(state.stats, with_wire_bytes)
+    }
+
+    /// What was pushed, and no request has claimed so far, by connection and then in the order in which it
+    /// came; dropped, it is cancelled.
+    #[must_use]
+    pub fn take_pushes(&self) -> Vec<UnclaimedPush> {
+        let state = self.inner.lock();
+        let live: Vec<_> = state
+            .live
+            .iter()
+            .map(|(id, live)| (*id, live.route, live.connection.clone()))
+            .collect();
+        drop(state);
+        let mut all = Vec::new();
+        for (id, route, connection) in live {
+            all.extend(
+                connection
+                    .take_pushes()
+                    .into_iter()
+                    .map(|push| UnclaimedPush {
+                        connection: usize::try_from(id).unwrap_or(usize::MAX),
+                        route,
+                        push,
+                    }),
+            );
+        }
+        all
+    }
+
+    /// Ends every connection in order: requests in the queue fail, exchanges that are open end first.
+    pub async fn close(&self) {
+        let connections: Vec<Connection> = {
+            let mut state = self.inner.lock();
+            state.is_closed = true;
+            let lost = state.pool.clear();
+            let waiting: Vec<_> = lost
+                .iter()
+                .filter_map(|request| state.waiting.remove(request))
+                .collect();
+            let live = state
+                .live
+                .values()
+                .map(|live| live.connection.clone())
+                .collect();
+            drop(state);
+            for request in waiting {
+                let _ = request.send(Err(Error::Closed));
+            }
+            live
+        };
+        let ended: Vec<_> = connections.iter().map(Connection::closed).collect();
+        connections.iter().for_each(Connection::close);
+        drop(connections);
+        let all = Box::pin(async {
+            for connection in ended {
+                connection.await;
+            }
+        });
+        let runtime = &self.inner.runtime;
+        let deadline = runtime.sleep_until(runtime.now() + self.inner.config.close_timeout);
+        select(all, deadline).await;
+    }
+}

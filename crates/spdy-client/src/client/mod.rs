@@ -1,0 +1,33 @@
+//! The client: one request in, one response out, over the connections it keeps.
+//!
+//! ```no_run
+//! # async fn example() -> Result<(), Box<dyn std::error::Error + Send + Sync>> {
+//! use std::sync::Arc;
+//!
+//! use spdy::{Body, Priority, SharedRuntime, TokioRuntime};
+//! use spdy_client::client::{Client, Config};
+//! use spdy_net::network::SystemNetwork;
+//!
+//! let runtime = SharedRuntime::new(TokioRuntime::start());
+//! let client = Client::new(runtime, Arc::new(SystemNetwork), Config::default());
+//! let request = http::Request::get("http://localhost:8080/").body(Body::empty())?;
+//! let response = client.send(request, Priority::HIGHEST).await?;
+//! let body = response.into_body().collect_up_to(1 << 20).await?;
+//! # drop(body);
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! The [`Pool`](crate::pool::Pool) decides which request uses which connection; `connections.rs` carries it out, `retry.rs` decides what is
+//! sent again.
+
+mod connections;
+mod handle;
+mod retry;
+mod stats;
+
+pub use crate::client::handle::{Client, UnclaimedPush};
+pub use crate::client::stats::Stats;
+pub use crate::config::Config;
+
+pub(crate) use crate::client::connections::Lease;

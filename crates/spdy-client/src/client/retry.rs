@@ -1,0 +1,279 @@
+//! Sends one request, and decides whether it is sent again: on another connection, to the origin itself, or not at all.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy::client::PushInfo;
+use spdy::runtime::BoxFuture;
+use spdy_frame::priority::Priority;
+use spdy_http::http1_text::{request_head_bytes, response_head_bytes};
+use spdy_net::error::{ExchangeError, Retry};
+
+use crate::client::connections::{Inner, Lease, LiveConnection, QueuedRequest};
+use crate::connect::Phases;
+use crate::error::{Error, TimeoutPhase};
+use crate::exchange_body::{BodyReplay, BodyTimeout, LeasedBody};
+use crate::origin::Origin;
+use crate::route::Route;
+use crate::timing::Timings;
+use crate::upload_progress::UploadProgress;
+
+/// So much before a server says it closes a connection it is not used any more.
+const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
+
+/// Who waits for a connection that is being opened looks no more often than this whether it stands.
+const POOL_POLL_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Methods that may be sent twice (RFC 9110 §9.2.2).
+fn is_idempotent(method: &Method) -> bool {
+    [
+        Method::GET,
+        Method::HEAD,
+        Method::PUT,
+        Method::DELETE,
+        Method::OPTIONS,
+        Method::TRACE,
+    ]
+    .contains(method)
+}
+
+/// How long a connection may be idle and be used again, by what its server says of when it closes it (RFC 2068 §19.7.1.1): a second
+/// less, or half where that is less, since a request is under way for a while.
+fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
+    let told = headers.get("keep-alive")?.to_str().ok()?;
+    let mut parameters = told.split(',').filter_map(|one| one.split_once('='));
+    let (_, timeout) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
+    let timeout = Duration::from_secs(timeout.trim().trim_matches('"').parse().ok()?);
+    Some(timeout - KEEP_ALIVE_MARGIN.min(timeout / 2))
+}
+
+fn is_misdirected(response: &Response<Body>) -> bool {
+    response.status() == StatusCode::MISDIRECTED_REQUEST
+}
+
+/// Whether what came says that the server does not want this origin on this connection.
+fn is_origin_rejected(answer: &Result<Response<Body>, Error>) -> bool {
+    match answer {
+        Ok(response) => is_misdirected(response),
+        Err(error) => matches!(error, Error::Exchange { .. }),
+    }
+}
+
+impl Inner {
+    /// One request, sent as often as it may and must be.
+    pub(super) async fn exchange(
+        self: Arc<Self>,
+        origin: Origin,
+        request: Request<Body>,
+        priority: Priority,
+        mut queued: QueuedRequest,
+    ) -> Result<Response<Body>, Error> {
+        let (head, mut body) = request.into_parts();
+        let mut attempts_left = self.config.retries;
+        let budget = self.config.retry_budget.as_ref();
+        if let Some(budget) = budget {
+            budget.sent(&origin, self.runtime.now());
+        }
+        loop {
+            let lease = self.place(&origin, &mut queued).await?;
+            let (sent, spare) = BodyReplay::of(body);
+            let request = Request::from_parts(head.clone(), sent);
+            let (id, is_guest) = (lease.id, *lease.opened_for != origin);
+            let is_used = lease.phases.connect.is_none();
+            let answer = self.attempt(&origin, request, priority, lease).await;
+            if is_guest && is_origin_rejected(&answer) {
+                let mut state = self.lock();
+                // A lost connection rejected no origin.
+                let stands = |live: &LiveConnection| !live.connection.is_closing();
+                if state.live.get(&id).is_some_and(stands) {
+                    state.pool.part(self.runtime.now(), id, &origin);
+                }
+                self.apply_pool_actions(state);
+            }
+            let error = match answer {
+                // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
+                Ok(response) if is_guest && is_misdirected(&response) => match spare.take() {
+                    Some(spare) => {
+                        tracing::debug!(uri = %head.uri, "asking again on a connection of its own");
+                        body = spare;
+                        queued = self.enqueue(&origin, priority)?;
+                        continue;
+                    }
+                    None => return Ok(response),
+                },
+                Ok(response) => return Ok(response),
+                Err(error) => error,
+            };
+            // The server had hung up before any of it was sent, and one connection that might have is gone now: there are only
+            // so many, so this is none of the attempts that are counted.
+            let is_unsent = matches!(
+                &error,
+                Error::Exchange { source, .. } if is_used && source.unsent
+            );
+            let again = match &error {
+                Error::Exchange {
+                    source: ExchangeError { retry, .. },
+                    ..
+                } => match retry {
+                    Retry::Always => true,
+                    Retry::IfIdempotent => is_idempotent(&head.method),
+                    Retry::Never => false,
+                },
+                _ => false,
+            };
+            body = match spare.take() {
+                Some(spare) if again && (is_unsent || attempts_left > 0) => spare,
+                _ => return Err(error),
+            };
+            if !is_unsent {
+                attempts_left -= 1;
+                let now = self.runtime.now();
+                if budget.is_some_and(|budget| !budget.try_spend(&origin, now)) {
+                    tracing::debug!(%error, uri = %head.uri, "too many are sent again");
+                    return Err(error);
+                }
+            }
+            tracing::debug!(%error, uri = %head.uri, attempts_left, "sending again");
+            queued = self.enqueue(&origin, priority)?;
+        }
+    }
+
+    /// A place on a connection, once there is one.
+    async fn place(&self, origin: &Origin, queued: &mut QueuedRequest) -> Result<Lease, Error> {
+        let given = |lease: Result<_, _>| lease.unwrap_or(Err(Error::Closed));
+        let Some(after) = self.config.queue_timeout else {
+            return given((&mut queued.lease).await);
+        };
+        if let Some(lease) = (&mut queued.lease).now_or_never() {
+            return given(lease);
+        }
+        let mut after = after;
+        loop {
+            let patience = self.runtime.sleep_until(self.runtime.now() + after);
+            match select(&mut queued.lease, patience).await {
+                Either::Left((lease, _)) => return given(lease),
+                Either::Right(_) if self.lock().pool.is_connected(origin) => {
+                    return Err(Error::Full {
+                        origin: origin.clone(),
+                        why: "they stay busy",
+                    });
+                }
+                // None stands, and how long opening one may take is said elsewhere.
+                Either::Right(_) => after = after.max(POOL_POLL_INTERVAL),
+            }
+        }
+    }
+
+    /// `answer`, unless it does not come for so long although all of the request that there is has left.
+    async fn with_timeout<T>(
+        &self,
+        origin: &Origin,
+        mut answer: BoxFuture<T>,
+        progress: &UploadProgress,
+        after: Duration,
+    ) -> Result<T, Error> {
+        let mut due = progress.due(self.runtime.now(), after);
+        loop {
+            answer = match select(answer, self.runtime.sleep_until(due)).await {
+                Either::Left((answer, _)) => return Ok(answer),
+                Either::Right((_, waiting)) => waiting,
+            };
+            let now = self.runtime.now();
+            due = progress.due(now, after);
+            if due > now {
+                continue;
+            }
+            let origin = origin.clone();
+            return Err(match progress.is_awaiting_body() {
+                true => Error::NoBody { origin, after },
+                false => Error::TimedOut {
+                    phase: TimeoutPhase::Response,
+                    origin,
+                    after,
+                },
+            });
+        }
+    }
+
+    async fn attempt(
+        self: &Arc<Self>,
+        origin: &Origin,
+        request: Request<Body>,
+        priority: Priority,
+        lease: Lease,
+    ) -> Result<Response<Body>, Error> {
+        let (head, body) = request.into_parts();
+        let head_bytes = request_head_bytes(&head) as u64;
+        {
+            let mut state = self.lock();
+            state.stats.requests += 1;
+            state.stats.request_header_bytes += head_bytes;
+        }
+        let sent = self.runtime.now();
+        let request = Request::from_parts(head, body);
+        let answer = match self.config.head_timeout {
+            None => lease.connection.send(request, priority).await,
+            Some(after) => {
+                let progress = UploadProgress::since(sent);
+                let request = match http_body::Body::is_end_stream(request.body()) {
+                    true => request,
+                    false => request.map(|body| progress.of(body, self.runtime.clone())),
+                };
+                let answer = lease.connection.send(request, priority);
+                self.with_timeout(origin, answer, &progress, after).await?
+            }
+        };
+        let failed = |source: ExchangeError| {
+            if source.refused {
+                self.lock().pool.refused(lease.id); // before the lease is free again
+            }
+            Error::Exchange {
+                origin: origin.clone(),
+                source,
+            }
+        };
+        let (mut head, body) = answer.map_err(failed)?.into_parts();
+        {
+            let mut state = self.lock();
+            if self.config.http1_idle_timeout.is_some()
+                && !lease.route.protocol.is_multiplexed()
+                && let Some(timeout) = keep_alive(&head.headers)
+            {
+                state.pool.set_idle_timeout(lease.id, timeout);
+            }
+            state.stats.response_header_bytes += response_head_bytes(&head) as u64;
+            if head.extensions.get::<PushInfo>().is_some() {
+                // It was answered without being sent.
+                state.stats.requests -= 1;
+                state.stats.request_header_bytes -= head_bytes;
+            }
+        }
+        let Phases { dns, connect, tls } = lease.phases;
+        let connection = usize::try_from(lease.id).unwrap_or(usize::MAX);
+        let first_byte = self.runtime.now();
+        head.extensions.insert(Timings {
+            connection,
+            dns,
+            connect,
+            tls,
+            sent,
+            first_byte,
+        });
+        head.extensions.insert(Route {
+            shared: *lease.opened_for != *origin,
+            ..lease.route
+        });
+        if http_body::Body::is_end_stream(&body) {
+            return Ok(Response::from_parts(head, body));
+        }
+        let patience = self.config.body_timeout;
+        let patience =
+            patience.map(|after| BodyTimeout::new(self.runtime.clone(), after, origin.clone()));
+        let body = Body::wrap(LeasedBody::new(body, lease, patience));
+        Ok(Response::from_parts(head, body))
+    }
+}

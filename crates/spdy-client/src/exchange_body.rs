@@ -1,0 +1,217 @@
+//! Bodies of an exchange: a response body that frees the connection at its end, and a request body that can be sent again.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
+use spdy::body::{Body, BoxError};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_clock::Instant;
+
+use crate::client::Lease;
+use crate::error::{Error, TimeoutPhase};
+use crate::origin::Origin;
+
+/// The body of a request once more, for sending it again.
+pub(crate) enum BodyReplay {
+    /// It is in memory.
+    Copy(Body),
+    /// It can be read only once. It is here again if the sender dropped it unread.
+    Lent(Arc<Mutex<Option<Body>>>),
+}
+
+impl BodyReplay {
+    /// What is to be sent of `body`, and the spare of it.
+    pub(crate) fn of(body: Body) -> (Body, Self) {
+        match body.try_clone() {
+            Some(copy) => (body, Self::Copy(copy)),
+            None => {
+                let back = Arc::default();
+                let lent = LentBody {
+                    body: Some(body),
+                    is_read: false,
+                    return_slot: Arc::clone(&back),
+                };
+                (Body::wrap(lent), Self::Lent(back))
+            }
+        }
+    }
+
+    /// The body, if all of it can be had.
+    pub(crate) fn take(self) -> Option<Body> {
+        match self {
+            Self::Copy(body) => Some(body),
+            Self::Lent(back) => back.lock().take(),
+        }
+    }
+}
+
+/// A body that comes back if it was dropped before the first read.
+struct LentBody {
+    /// There until it is dropped.
+    body: Option<Body>,
+    is_read: bool,
+    return_slot: Arc<Mutex<Option<Body>>>,
+}
+
+impl http_body::Body for LentBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        self.is_read = true;
+        match &mut self.body {
+            Some(body) => Pin::new(body).poll_frame(cx),
+            None => Poll::Ready(None),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(Body::is_end_stream)
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map(Body::size_hint).unwrap_or_default()
+    }
+}
+
+impl Drop for LentBody {
+    fn drop(&mut self) {
+        if !self.is_read {
+            *self.return_slot.lock() = self.body.take();
+        }
+    }
+}
+
+/// A response's body: it frees its connection at its end, and fails when nothing comes for too long.
+pub(crate) struct LeasedBody {
+    body: Body,
+    /// `None` once the body has ended, and where the connection is not shared.
+    lease: Option<Lease>,
+    timeout: Option<BodyTimeout>,
+}
+
+/// Timeout for the next piece.
+pub(crate) struct BodyTimeout {
+    runtime: SharedRuntime,
+    after: Duration,
+    origin: Origin,
+    /// Where the last piece came, or the wait began.
+    since: Option<Instant>,
+    timer: Option<BoxFuture<()>>,
+}
+
+impl BodyTimeout {
+    pub(crate) fn new(runtime: SharedRuntime, after: Duration, origin: Origin) -> Self {
+        Self {
+            runtime,
+            after,
+            origin,
+            since: None,
+            timer: None,
+        }
+    }
+
+    /// Something came.
+    fn restart(&mut self) {
+        self.since = None;
+    }
+
+    /// Ready when no data came for too long. One timer serves many pieces: it is set again only when it fires.
+    fn poll_expired(&mut self, cx: &mut Context<'_>) -> Poll<Error> {
+        let since = *self.since.get_or_insert_with(|| self.runtime.now());
+        loop {
+            let deadline = since + self.after;
+            let timer = self
+                .timer
+                .get_or_insert_with(|| self.runtime.sleep_until(deadline));
+            if timer.as_mut().poll(cx).is_pending() {
+                return Poll::Pending;
+            }
+            self.timer = None;
+            if self.runtime.now() >= deadline {
+                let (origin, after) = (self.origin.clone(), self.after);
+                return Poll::Ready(Error::TimedOut {
+                    phase: TimeoutPhase::Body,
+                    origin,
+                    after,
+                });
+            }
+        }
+    }
+}
+
+impl LeasedBody {
+    pub(crate) fn new(body: Body, lease: Lease, patience: Option<BodyTimeout>) -> Self {
+        Self {
+            body,
+            lease: Some(lease),
+            timeout: patience,
+        }
+    }
+
+    /// On a connection that no other request will have.
+    pub(crate) fn unpooled(body: Body, patience: Option<BodyTimeout>) -> Self {
+        Self {
+            body,
+            lease: None,
+            timeout: patience,
+        }
+    }
+
+    fn end(&mut self) {
+        self.lease = None;
+        self.timeout = None;
+    }
+}
+
+impl http_body::Body for LeasedBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        match Pin::new(&mut self.body).poll_frame(cx) {
+            Poll::Ready(Some(Ok(frame))) => {
+                if self.body.is_end_stream() {
+                    self.end();
+                } else if let Some(patience) = &mut self.timeout {
+                    patience.restart();
+                }
+                Poll::Ready(Some(Ok(frame)))
+            }
+            Poll::Ready(ended) => {
+                self.end();
+                Poll::Ready(ended)
+            }
+            Poll::Pending => {
+                let Some(patience) = &mut self.timeout else {
+                    return Poll::Pending;
+                };
+                let Poll::Ready(error) = patience.poll_expired(cx) else {
+                    return Poll::Pending;
+                };
+                self.body = Body::empty(); // dropped unread: the exchange is cancelled
+                self.end();
+                Poll::Ready(Some(Err(error.into())))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

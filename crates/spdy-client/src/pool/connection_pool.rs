@@ -1,0 +1,582 @@
+//! Which request goes on which connection next: a machine without I/O, one queue for each origin.
+//!
+//! ```text
+//!            enqueue                    Assign                 ended
+//! request ------------> queue of its --------> on a connection -------> gone
+//!                       origin (priority,          ^    |
+//!                       then order)                |    | closed: whoever lost the request asks again
+//!                           | not enough           |    v
+//!                           `--> Connect --> connecting --connected--> up --closing--> draining --> gone
+//! ```
+//!
+//! Where the client may, an origin whose connection is being opened [joins](Pool::joined) one of another
+//! origin instead, as its guest (IP pooling). A guest that was turned away [parts](Pool::part) from it, and
+//! never joins one again.
+//!
+//! As browsers do it: a request is bound to a connection only when one can take it, so a connection
+//! that becomes free is used before a new one is ready. To an origin that may turn out to speak one of
+//! the multiplexed protocols a single connection is opened, and the others wait for what ALPN says; to
+//! one that speaks HTTP/1.1, as many as there are requests, up to a limit.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_net::protocol::Protocol;
+
+use crate::origin::Origin;
+use crate::pool::idle_sweep::Sweep;
+
+/// Names a request; later ones are greater.
+pub type RequestId = u64;
+/// Names a connection, from 0 in the order of [`Action::Connect`].
+pub type ConnectionId = u64;
+
+/// What is to be done.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub enum Action {
+    /// Open a connection; answer by [`Pool::connected`] or [`Pool::connect_failed`].
+    Connect {
+        /// Its number.
+        connection: ConnectionId,
+        /// Where to.
+        origin: Origin,
+    },
+    /// Send a request; answer by [`Pool::ended`] when the connection is rid of it.
+    Assign {
+        /// Which.
+        request: RequestId,
+        /// On which connection.
+        connection: ConnectionId,
+    },
+    /// Close a connection that has been idle for too long. It is forgotten already.
+    Close {
+        /// Which.
+        connection: ConnectionId,
+    },
+}
+
+/// What an origin is known to speak.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Multiplexing {
+    /// The first connection will tell.
+    Unknown,
+    /// One exchange at a time.
+    Http1,
+    /// Many.
+    Multiplexed,
+}
+
+impl From<Protocol> for Multiplexing {
+    fn from(protocol: Protocol) -> Self {
+        if protocol.is_multiplexed() {
+            Self::Multiplexed
+        } else {
+            Self::Http1
+        }
+    }
+}
+
+#[derive(Debug)]
+pub(super) struct OriginState {
+    pub(super) multiplexing: Multiplexing,
+    /// Level, then order.
+    pub(super) queue: BTreeSet<(u8, RequestId)>,
+    /// Its own, and those that it is a guest of.
+    pub(super) connections: BTreeSet<ConnectionId>,
+    /// It was turned away as a guest.
+    pub(super) is_sharing_rejected: bool,
+}
+
+#[derive(Debug)]
+pub(super) enum State {
+    Connecting,
+    Up {
+        limit: usize,
+        /// As many as were open when the server refused one more.
+        ceiling: usize,
+        open: usize,
+        idle_since: Instant,
+        /// How long it may be idle, and still be used.
+        idle_timeout: Duration,
+    },
+    /// Takes nothing new.
+    Draining,
+}
+
+#[derive(Debug)]
+pub(super) struct Connection {
+    pub(super) origin: Origin,
+    /// Origins that joined, in their order.
+    pub(super) guests: Vec<Origin>,
+    pub(super) state: State,
+}
+
+/// The requests and connections of one client.
+#[derive(Debug)]
+pub struct Pool {
+    pub(super) protocols: Vec<Protocol>,
+    pub(super) plain_protocol: Protocol,
+    pub(super) host_protocols: BTreeMap<String, Protocol>,
+    pub(super) http1_connections: usize,
+    pub(super) idle_timeout: Duration,
+    pub(super) http1_idle_timeout: Duration,
+    pub(super) hosts: BTreeMap<Origin, OriginState>,
+    pub(super) connections: BTreeMap<ConnectionId, Connection>,
+    pub(super) queued: BTreeMap<RequestId, (Origin, u8)>,
+    pub(super) next_connection: ConnectionId,
+    pub(super) actions: VecDeque<Action>,
+    pub(super) sweep: Option<Sweep>,
+}
+
+impl Pool {
+    /// A pool of a client that offers `protocols`, best first, and opens at most `http1_connections`
+    /// to an origin that speaks HTTP/1.1. A connection idle for longer than `idle_timeout` is not used.
+    #[must_use]
+    pub fn new(protocols: &[Protocol], http1_connections: usize, idle_timeout: Duration) -> Self {
+        Self {
+            protocols: protocols.to_vec(),
+            plain_protocol: Protocol::Http1,
+            host_protocols: BTreeMap::new(),
+            http1_connections: http1_connections.max(1),
+            idle_timeout,
+            http1_idle_timeout: idle_timeout,
+            hosts: BTreeMap::new(),
+            connections: BTreeMap::new(),
+            queued: BTreeMap::new(),
+            next_connection: 0,
+            actions: VecDeque::new(),
+            sweep: None,
+        }
+    }
+
+    /// The same pool, of a client that speaks `protocol` where there is no TLS to agree on one. Without it
+    /// that is HTTP/1.1.
+    #[must_use]
+    pub fn with_plain_protocol(mut self, protocol: Protocol) -> Self {
+        self.plain_protocol = protocol;
+        self
+    }
+
+    /// The same pool, of a client that knows what these hosts speak, as
+    /// [`Config::host_protocols`](crate::config::Config::host_protocols) tells.
+    #[must_use]
+    pub fn with_host_protocols(mut self, hosts: BTreeMap<String, Protocol>) -> Self {
+        self.host_protocols = hosts;
+        self
+    }
+
+    /// The same pool, which uses a connection of HTTP/1.1 no more once it was idle for longer than `timeout`, unless
+    /// [`set_idle_timeout`](Self::set_idle_timeout) says otherwise of that one.
+    #[must_use]
+    pub fn with_http1_idle_timeout(mut self, timeout: Duration) -> Self {
+        self.http1_idle_timeout = timeout;
+        self
+    }
+
+    /// The next thing to do.
+    pub fn poll_action(&mut self) -> Option<Action> {
+        self.actions.pop_front()
+    }
+
+    /// A request wants to be sent to `origin`.
+    pub fn enqueue(
+        &mut self,
+        now: Instant,
+        origin: &Origin,
+        request: RequestId,
+        priority: Priority,
+    ) {
+        self.sweep(now);
+        let speaks = self.expected(origin);
+        let host = self
+            .hosts
+            .entry(origin.clone())
+            .or_insert_with(|| OriginState {
+                multiplexing: speaks,
+                queue: BTreeSet::new(),
+                connections: BTreeSet::new(),
+                is_sharing_rejected: false,
+            });
+        host.queue.insert((priority.level(), request));
+        self.queued
+            .insert(request, (origin.clone(), priority.level()));
+        self.dispatch(now, origin);
+    }
+
+    /// A queued request is no longer wanted. `false` if it was not queued (any more).
+    pub fn cancel(&mut self, request: RequestId) -> bool {
+        let Some((origin, level)) = self.queued.remove(&request) else {
+            return false;
+        };
+        if let Some(host) = self.hosts.get_mut(&origin) {
+            host.queue.remove(&(level, request));
+        }
+        true
+    }
+
+    /// A connection stands, and takes `limit` exchanges at a time.
+    pub fn connected(&mut self, now: Instant, id: ConnectionId, protocol: Protocol, limit: usize) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        connection.state = State::Up {
+            limit,
+            ceiling: usize::MAX,
+            open: 0,
+            idle_since: now,
+            idle_timeout: match protocol.is_multiplexed() {
+                true => self.idle_timeout,
+                false => self.http1_idle_timeout,
+            },
+        };
+        let origin = connection.origin.clone();
+        if let Some(host) = self.hosts.get_mut(&origin) {
+            host.multiplexing = protocol.into();
+        }
+        self.dispatch(now, &origin);
+    }
+
+    /// A connection did not come about. Gives the requests that are lost by it: all that wait for its
+    /// origin, unless another connection there is up and will take them.
+    pub fn connect_failed(&mut self, now: Instant, id: ConnectionId) -> Vec<RequestId> {
+        let Some(Connection { origin, .. }) = self.forget(id) else {
+            return Vec::new();
+        };
+        let Some(host) = self.hosts.get_mut(&origin) else {
+            return Vec::new();
+        };
+        let hope = host.connections.iter().any(|id| {
+            matches!(
+                self.connections[id].state,
+                State::Up { .. } | State::Connecting
+            )
+        });
+        if hope {
+            // Those connections take them in turn; another attempt now would most likely fail too.
+            self.assign(now, &origin);
+            return Vec::new();
+        }
+        let lost: Vec<_> = std::mem::take(&mut host.queue)
+            .into_iter()
+            .map(|(_, id)| id)
+            .collect();
+        for request in &lost {
+            self.queued.remove(request);
+        }
+        lost
+    }
+
+    /// A connection takes `limit` exchanges at a time from now on.
+    pub fn set_limit(&mut self, id: ConnectionId, new: usize) {
+        if let Some(Connection {
+            state: State::Up { limit, .. },
+            ..
+        }) = self.connections.get_mut(&id)
+        {
+            *limit = new;
+        }
+    }
+
+    /// A connection may be idle for `timeout`, and is not used again after that; never longer than any other.
+    pub fn set_idle_timeout(&mut self, id: ConnectionId, timeout: Duration) {
+        if let Some(Connection {
+            state: State::Up { idle_timeout, .. },
+            ..
+        }) = self.connections.get_mut(&id)
+        {
+            *idle_timeout = timeout.min(self.idle_timeout);
+        }
+    }
+
+    /// Requests that wait for `origin`.
+    #[must_use]
+    pub fn waiting(&self, origin: &Origin) -> usize {
+        self.hosts.get(origin).map_or(0, |host| host.queue.len())
+    }
+
+    /// True if a request for `origin` waits for another's HTTP/1.1 exchange to end: the limit of connections is
+    /// reached.
+    #[must_use]
+    pub fn is_full(&self, origin: &Origin) -> bool {
+        let host = self.hosts.get(origin);
+        host.is_some_and(|host| host.multiplexing == Multiplexing::Http1)
+            && self.waiting(origin) > 0
+            && self.up(origin).count() >= self.http1_connections
+    }
+
+    /// Whether a connection of `origin` is up: a queued request then waits for other exchanges to end.
+    #[must_use]
+    pub fn is_connected(&self, origin: &Origin) -> bool {
+        self.up(origin).next().is_some()
+    }
+
+    /// Connections of `origin` that stand.
+    fn up(&self, origin: &Origin) -> impl Iterator<Item = ConnectionId> + '_ {
+        let is_up = |id: &ConnectionId| matches!(self.connections[id].state, State::Up { .. });
+        self.connections_of(origin).filter(is_up)
+    }
+
+    /// The server refused an exchange as one too many, before [`Self::ended`] is told of it. From now on
+    /// the connection takes no more than the others that are open on it, or one at a time.
+    pub fn refused(&mut self, id: ConnectionId) {
+        if let Some(Connection {
+            state: State::Up { ceiling, open, .. },
+            ..
+        }) = self.connections.get_mut(&id)
+        {
+            *ceiling = open.saturating_sub(1).clamp(1, *ceiling);
+        }
+    }
+
+    /// An exchange on a connection is over, and the connection can take another.
+    pub fn ended(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        if let State::Up {
+            open, idle_since, ..
+        } = &mut connection.state
+        {
+            assert!(
+                *open > 0,
+                "connection {id} ended an exchange that it did not have"
+            );
+            *open -= 1;
+            *idle_since = now;
+        }
+        self.dispatch_all(now, id);
+    }
+
+    /// Connections that stand and that `origin`, which has none that does, could join as far as the pool knows:
+    /// TLS, several exchanges at a time, the same port. The oldest come first.
+    pub fn joinable<'a>(&'a self, origin: &'a Origin) -> impl Iterator<Item = ConnectionId> + 'a {
+        let may_join = origin.secure
+            && self
+                .hosts
+                .get(origin)
+                .is_some_and(|host| !host.is_sharing_rejected);
+        let fits = move |connection: &Connection| {
+            let host = &connection.origin;
+            matches!(connection.state, State::Up { .. })
+                && (host.secure, host.port) == (true, origin.port)
+                && self.hosts[host].multiplexing == Multiplexing::Multiplexed
+        };
+        let connections = self.connections.iter();
+        connections
+            .filter(move |(_, connection)| may_join && fits(connection))
+            .map(|(id, _)| *id)
+    }
+
+    /// Instead of being connected, `connecting` is given up: its origin joins `other`. `false`, and nothing
+    /// is changed, if `other` takes nothing new by now, or the origin was turned away.
+    pub fn joined(&mut self, now: Instant, connecting: ConnectionId, other: ConnectionId) -> bool {
+        let Some(Connection {
+            origin,
+            state: State::Connecting,
+            ..
+        }) = self.connections.get(&connecting)
+        else {
+            return false;
+        };
+        let origin = origin.clone();
+        if !self.joinable(&origin).any(|id| id == other) {
+            return false;
+        }
+        self.forget(connecting);
+        if let (Some(host), Some(connection)) = (
+            self.hosts.get_mut(&origin),
+            self.connections.get_mut(&other),
+        ) && host.connections.insert(other)
+        {
+            host.multiplexing = Multiplexing::Multiplexed;
+            connection.guests.push(origin.clone());
+        }
+        self.dispatch(now, &origin);
+        true
+    }
+
+    /// `guest` was turned away from a connection of another origin: from now on it has its own.
+    pub fn part(&mut self, now: Instant, id: ConnectionId, guest: &Origin) {
+        if let Some(connection) = self.connections.get_mut(&id) {
+            connection.guests.retain(|origin| origin != guest);
+        }
+        if let Some(host) = self.hosts.get_mut(guest) {
+            host.is_sharing_rejected = true;
+            host.connections.remove(&id);
+            self.dispatch(now, guest);
+        }
+    }
+
+    /// A connection takes nothing new.
+    pub fn closing(&mut self, now: Instant, id: ConnectionId) {
+        let Some(connection) = self.connections.get_mut(&id) else {
+            return;
+        };
+        match connection.state {
+            State::Draining => return,
+            State::Connecting | State::Up { .. } => connection.state = State::Draining,
+        }
+        self.dispatch_all(now, id);
+    }
+
+    /// A connection is gone.
+    pub fn closed(&mut self, now: Instant, id: ConnectionId) {
+        if let Some(gone) = self.forget(id) {
+            self.dispatch(now, &gone.origin);
+            for guest in &gone.guests {
+                self.dispatch(now, guest);
+            }
+        }
+    }
+
+    /// Takes every queued request out: the client is being closed.
+    pub fn clear(&mut self) -> Vec<RequestId> {
+        self.hosts.values_mut().for_each(|host| host.queue.clear());
+        std::mem::take(&mut self.queued).into_keys().collect()
+    }
+
+    /// Connections of `origin` that are not gone.
+    pub fn connections_of(&self, origin: &Origin) -> impl Iterator<Item = ConnectionId> + '_ {
+        self.hosts
+            .get(origin)
+            .into_iter()
+            .flat_map(|host| host.connections.iter().copied())
+    }
+
+    /// The origin that a connection was opened for, if it is not gone.
+    #[must_use]
+    pub fn origin_of(&self, id: ConnectionId) -> Option<&Origin> {
+        self.connections
+            .get(&id)
+            .map(|connection| &connection.origin)
+    }
+
+    /// The multiplexing of an origin without a connection so far, as far as the configuration states it.
+    fn expected(&self, origin: &Origin) -> Multiplexing {
+        if let Some(&protocol) = self.host_protocols.get(&origin.host) {
+            return protocol.into();
+        }
+        if !origin.secure {
+            return self.plain_protocol.into();
+        }
+        let mut protocols = self
+            .protocols
+            .iter()
+            .map(|&protocol| Multiplexing::from(protocol));
+        let first = protocols.next().unwrap_or(Multiplexing::Http1);
+        match protocols.any(|other| other != first) {
+            true => Multiplexing::Unknown,
+            false => first,
+        }
+    }
+
+    pub(super) fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
+        let connection = self.connections.remove(&id)?;
+        for origin in connection.guests.iter().chain([&connection.origin]) {
+            if let Some(host) = self.hosts.get_mut(origin) {
+                host.connections.remove(&id);
+            }
+        }
+        Some(connection)
+    }
+
+    /// [`dispatch`](Self::dispatch) for the origin of a connection, then for its guests.
+    fn dispatch_all(&mut self, now: Instant, id: ConnectionId) {
+        let connection = &self.connections[&id];
+        let (origin, guests) = (connection.origin.clone(), connection.guests.clone());
+        self.dispatch(now, &origin);
+        for guest in &guests {
+            self.dispatch(now, guest);
+        }
+    }
+
+    /// Gives requests to connections, and opens more for those that are left.
+    fn dispatch(&mut self, now: Instant, origin: &Origin) {
+        self.assign(now, origin);
+        let Some(host) = self.hosts.get_mut(origin) else {
+            return;
+        };
+        let mut connecting = 0;
+        let mut taking = 0;
+        for id in &host.connections {
+            match self.connections[id].state {
+                State::Connecting => connecting += 1,
+                State::Up { .. } => taking += 1,
+                State::Draining => {}
+            }
+        }
+        let most = match host.multiplexing {
+            Multiplexing::Http1 => self.http1_connections,
+            Multiplexing::Unknown | Multiplexing::Multiplexed => 1,
+        };
+        while connecting < host.queue.len() && connecting + taking < most {
+            let connection = self.next_connection;
+            self.next_connection += 1;
+            connecting += 1;
+            host.connections.insert(connection);
+            let new = Connection {
+                origin: origin.clone(),
+                guests: Vec::new(),
+                state: State::Connecting,
+            };
+            self.connections.insert(connection, new);
+            self.actions.push_back(Action::Connect {
+                connection,
+                origin: origin.clone(),
+            });
+        }
+    }
+
+    fn assign(&mut self, now: Instant, origin: &Origin) {
+        loop {
+            let Some(host) = self.hosts.get_mut(origin) else {
+                return;
+            };
+            if host.queue.is_empty() {
+                return;
+            }
+            // Of several the one that was used last: its congestion window is the widest.
+            let room = host
+                .connections
+                .iter()
+                .filter_map(|id| match self.connections[id].state {
+                    State::Up {
+                        limit,
+                        ceiling,
+                        open,
+                        idle_since,
+                        idle_timeout,
+                    } if open < limit.min(ceiling) => Some((idle_since, open, *id, idle_timeout)),
+                    _ => None,
+                });
+            let Some((idle_since, open, id, idle_timeout)) =
+                room.max_by_key(|(since, _, id, _)| (*since, u64::MAX - *id))
+            else {
+                return;
+            };
+            if open == 0 && now.saturating_since(idle_since) > idle_timeout {
+                self.forget(id);
+                self.actions.push_back(Action::Close { connection: id });
+                continue;
+            }
+            let Some((_, request)) = host.queue.pop_first() else {
+                return;
+            };
+            self.queued.remove(&request);
+            let Some(Connection {
+                state: State::Up { open, .. },
+                ..
+            }) = self.connections.get_mut(&id)
+            else {
+                unreachable!("connection {id} was up a moment ago");
+            };
+            *open += 1;
+            self.actions.push_back(Action::Assign {
+                request,
+                connection: id,
+            });
+        }
+    }
+}

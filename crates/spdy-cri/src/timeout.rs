@@ -1,0 +1,19 @@
+//! A future with a timeout, by the clock of a runtime.
+
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use spdy::SharedRuntime;
+
+/// What `work` gives, if it takes no longer than `patience`.
+pub(crate) async fn with_timeout<R>(
+    runtime: &SharedRuntime,
+    patience: Duration,
+    work: impl Future<Output = R>,
+) -> Option<R> {
+    let deadline = runtime.sleep_until(runtime.now() + patience);
+    match select(std::pin::pin!(work), deadline).await {
+        Either::Left((done, _)) => Some(done),
+        Either::Right(((), _)) => None,
+    }
+}

@@ -1,0 +1,281 @@
+//! Our client against the kubelet's own streaming library, straight and through the API server's proxies.
+//!
+//! ```text
+//!  our client  -- SPDY ------------------------------------------>  the kubelet's   Direct
+//!  our client  -- SPDY ---> UpgradeAwareHandler ----------------->  the kubelet's   Proxy
+//!  our client  == WebSocket ===> StreamTranslator or TunnelingHandler, SPDY ---->   Translated
+//!  our client  == WebSocket =====================================>  the kubelet's   WebSocket
+//!  our client  == WebSocket ===> UpgradeAwareHandler ============>  the kubelet's   WebSocketByProxy
+//! ```
+//!
+//! The kubelet's library has version 4 of channels at best, which has no message for the end of stdin, and
+//! no tunnel; the API server's translator has version 5 alone.
+//!
+//! `scripts/setup-peers` builds the drivers of `interop/kubernetes`. Data is compared by SHA-256.
+
+use spdy_cri::client::{self, Options, PortForward, Process};
+use spdy_cri::{
+    ChannelProtocol, ClientError, ExitCode, RemoteCommand, StreamOptions, TerminalSize,
+};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::support::kubernetes::{Kubernetes, MEGABYTE, ROUTES, Route};
+use crate::support::{PIPES, TERMINAL, dead_port, echo_port, pattern, post, runtime, sha256};
+
+/// A connection to the host in `url`.
+async fn dial(url: &str) -> TcpStream {
+    let address = url["http://".len()..].split('/').next().expect("a host");
+    let socket = TcpStream::connect(address).await.expect("a connection");
+    socket.set_nodelay(true).expect("a socket");
+    socket
+}
+
+/// Our client at the kubelet's.
+async fn run(
+    kubernetes: &Kubernetes,
+    what: &str,
+    wanted: StreamOptions,
+    road: Route,
+    mut options: Options,
+) -> Result<Process, ClientError> {
+    let url = kubernetes.new_url(what).await;
+    let request = post(&road.exec(kubernetes, &url, wanted.tty));
+    let io = dial(&request.uri().to_string()).await;
+    if !road.is_websocket() {
+        return client::exec(io, &request, wanted, options, runtime()).await;
+    }
+    if road != Route::Translated && options.channels == [ChannelProtocol::V5] {
+        options.channels = vec![ChannelProtocol::V4];
+    }
+    client::exec_in_websocket(io, &request, wanted, options, runtime()).await
+}
+
+async fn text(input: Option<spdy_cri::Input>) -> String {
+    let mut text = String::new();
+    let mut input = input.expect("asked for");
+    input.read_to_string(&mut text).await.expect("an end");
+    text
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
+    let kubernetes = Kubernetes::start();
+    for (what, road) in ["exec?cmd=cat", "attach"]
+        .into_iter()
+        .flat_map(|what| ROUTES.map(|road| (what, road)))
+    {
+        let mut process = run(&kubernetes, what, PIPES, road, Options::default())
+            .await
+            .expect("a process");
+        let best = match road {
+            Route::Translated => RemoteCommand::V5,
+            _ => RemoteCommand::V4,
+        };
+        assert_eq!(process.version(), best);
+        let mut stdin = process.stdin.take().expect("asked for");
+        let feed = tokio::spawn(async move {
+            stdin
+                .write_all(&pattern(MEGABYTE, 0))
+                .await
+                .expect("written");
+            stdin.shutdown().await.expect("an end");
+            stdin
+        });
+        let mut got = vec![0; MEGABYTE];
+        let mut stdout = process.stdout.take().expect("asked for");
+        stdout.read_exact(&mut got).await.expect("all of it");
+        assert_eq!(
+            sha256(&got),
+            sha256(&pattern(MEGABYTE, 0)),
+            "{what}: {road:?}"
+        );
+        drop(feed.await.expect("no panic"));
+        if matches!(road, Route::WebSocket | Route::WebSocketByProxy) {
+            continue; // version 4 has no word for the end of stdin
+        }
+        assert_eq!(stdout.read(&mut got).await.expect("an end"), 0);
+        assert_eq!(text(process.stderr.take()).await, "");
+        assert!(process.wait().await.expect("a status").is_success());
+    }
+}
+
+/// Exit code seven, as the kubelet reports it in a version of the protocol.
+async fn hears_seven(mut process: Process, version: RemoteCommand) {
+    assert_eq!(process.version(), version);
+    assert_eq!(text(process.stderr.take()).await, "failing as asked\n");
+    match process.wait().await {
+        Ok(code) => assert!(code == ExitCode(7) && version >= RemoteCommand::V4),
+        Err(ClientError::Remote { message }) => {
+            assert!(
+                version < RemoteCommand::V4 && message.contains('7'),
+                "{message}"
+            );
+        }
+        other => panic!("{version:?}: {other:?}"),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_client_gets_the_kubelets_exit_code_in_every_version() {
+    let kubernetes = Kubernetes::start();
+    let what = "exec?cmd=fail&cmd=7";
+    for version in [RemoteCommand::V4, RemoteCommand::V3, RemoteCommand::V2] {
+        for road in [Route::Direct, Route::Proxy] {
+            let options = Options {
+                remote_command: vec![version],
+                ..Options::default()
+            };
+            let process = run(&kubernetes, what, PIPES, road, options).await;
+            hears_seven(process.expect("a process"), version).await;
+        }
+    }
+    // Of channels the kubelet has all but version 5, and the API server that alone.
+    for protocol in ChannelProtocol::ALL {
+        for road in [Route::Translated, Route::WebSocket, Route::WebSocketByProxy] {
+            if protocol.has_close() != (road == Route::Translated) {
+                continue;
+            }
+            let options = Options {
+                channels: vec![protocol],
+                ..Options::default()
+            };
+            let process = run(&kubernetes, what, PIPES, road, options).await;
+            hears_seven(process.expect("a process"), protocol.version()).await;
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_client_sends_terminal_sizes_to_the_kubelet() {
+    let kubernetes = Kubernetes::start();
+    for road in ROUTES {
+        let what = "exec?cmd=size&tty=1";
+        let mut process = run(&kubernetes, what, TERMINAL, road, Options::default())
+            .await
+            .expect("a process");
+        let mut resizer = process.resize.take().expect("a terminal");
+        for (width, height) in [(80, 24), (132, 43)] {
+            let size = TerminalSize { width, height };
+            resizer.resize(size).await.expect("sent");
+        }
+        let out = text(process.stdout.take()).await;
+        assert_eq!(out, "80x24\n132x43\n", "{road:?}");
+        assert!(process.wait().await.expect("a status").is_success());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_client_falls_back_on_spdy_where_the_kubelet_refuses_version_5() {
+    let kubernetes = Kubernetes::start();
+    let url = format!(
+        "http://127.0.0.1:{}/api/exec?cmd=fail&cmd=7",
+        kubernetes.front
+    );
+    let (mut dials, request) = (0, post(&url));
+    let dial = async || {
+        dials += 1;
+        Ok(dial(&url).await)
+    };
+    let options = Options::default();
+    let process = client::exec_with_fallback(dial, &request, PIPES, options, runtime())
+        .await
+        .expect("a process");
+    assert_eq!((dials, process.version()), (2, RemoteCommand::V4));
+    assert_eq!(process.wait().await.expect("a status"), ExitCode(7));
+}
+
+/// The roads of port-forward to the kubelet's library, which has no tunnel.
+const WAYS: [Route; 3] = [Route::Direct, Route::Proxy, Route::Translated];
+
+/// Our port-forward to the kubelet.
+async fn forward(kubernetes: &Kubernetes, road: Route) -> PortForward {
+    let url = kubernetes.new_url("portforward").await;
+    let request = post(&road.port_forward(kubernetes, &url));
+    let (io, options) = (dial(&request.uri().to_string()).await, Options::default());
+    match road.is_websocket() {
+        true => client::port_forward_in_websocket(io, &request, options, runtime()).await,
+        false => client::port_forward(io, &request, options, runtime()).await,
+    }
+    .expect("a way")
+}
+
+/// The form of old, straight to the kubelet's library or through the proxy.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
+    let kubernetes = Kubernetes::start();
+    let (alive, dead) = (echo_port().await, dead_port());
+    for road in [Route::WebSocket, Route::WebSocketByProxy] {
+        let what = format!("portforward?port={alive}&port={dead}");
+        let url = kubernetes.new_url(&what).await;
+        let request = post(&road.port_forward(&kubernetes, &url));
+        let (io, options) = (dial(&request.uri().to_string()).await, Options::default());
+        let ports = [alive, dead];
+        let mut forwarded =
+            client::port_forward_in_channels(io, &request, &ports, options, runtime())
+                .await
+                .expect("a way");
+        let mut works = forwarded.remove(0);
+        let sent = pattern(MEGABYTE, 5);
+        let mut got = vec![0; MEGABYTE];
+        let (mut from, mut to) = tokio::io::split(&mut works.data);
+        let (read, written) = tokio::join!(from.read_exact(&mut got), to.write_all(&sent));
+        read.expect("an echo");
+        written.expect("written");
+        assert_eq!(sha256(&got), sha256(&sent), "{road:?}");
+        drop(works);
+        let error = forwarded
+            .remove(0)
+            .wait()
+            .await
+            .expect_err("nobody listens");
+        assert!(
+            error.to_string().contains("connection refused"),
+            "{road:?}: {error}"
+        );
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_client_forwards_three_megabytes_at_once() {
+    let kubernetes = Kubernetes::start();
+    let port = echo_port().await;
+    for road in WAYS {
+        let forward = forward(&kubernetes, road).await;
+        let echo = |seed| {
+            let forward = &forward;
+            async move {
+                let mut forwarded = forward.connect(port).await.expect("a connection");
+                let sent = pattern(MEGABYTE, seed);
+                let mut got = Vec::new();
+                let (mut from, mut to) = tokio::io::split(&mut forwarded.data);
+                let write = async {
+                    to.write_all(&sent).await.expect("written");
+                    to.shutdown().await.expect("an end");
+                };
+                let ((), read) = tokio::join!(write, from.read_to_end(&mut got));
+                read.expect("an end");
+                assert_eq!(sha256(&got), sha256(&sent), "{road:?}: {} bytes", got.len());
+                forwarded.wait().await.expect("no complaint");
+            }
+        };
+        tokio::join!(echo(0), echo(1), echo(2));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn our_client_gets_the_kubelets_error_of_a_dead_port() {
+    let kubernetes = Kubernetes::start();
+    let port = dead_port();
+    for road in WAYS {
+        let forward = forward(&kubernetes, road).await;
+        let error = match forward.connect(port).await {
+            Ok(forwarded) => forwarded.wait().await.expect_err("nobody listens"),
+            Err(error) => error,
+        };
+        assert!(
+            error.to_string().contains("connection refused"),
+            "{road:?}: {error}"
+        );
+    }
+}

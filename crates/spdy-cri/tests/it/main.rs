@@ -1,0 +1,14 @@
+//! Exec, attach and port-forward: client and server of this crate, and Kubernetes' own at either end.
+
+mod exec;
+mod interop_kubelet;
+mod interop_kubernetes;
+mod metrics;
+mod port_forward;
+mod readme;
+mod silent_network;
+mod support;
+mod transcripts;
+mod websocket_exec;
+mod websocket_port_forward;
+mod websocket_rules;

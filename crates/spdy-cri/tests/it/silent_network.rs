@@ -1,0 +1,249 @@
+//! A network that silently drops all bytes to the other side, over SPDY: each side detects it.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use http::Request;
+use spdy::HeaderBlock;
+use spdy::client::OpenOptions;
+use spdy::upgrade::{self, Channel, IDLE_TIMEOUT, Limits};
+use spdy_cri::client::{self, Options};
+use spdy_cri::{Config, StreamingServer};
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::support::{
+    self, FakeRuntime, PIPES, echo_port, exec, fake_runtime, forward_to, nothing_runs, post,
+    runtime,
+};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A way to a server that can be cut without either end being closed.
+struct CuttableLink {
+    near: DuplexStream,
+    /// Cuts it, by being dropped.
+    uncut: oneshot::Sender<()>,
+    /// The server's side of the connection.
+    serving: JoinHandle<()>,
+}
+
+fn cuttable_link(server: &StreamingServer<FakeRuntime>) -> CuttableLink {
+    let (near, mut middle) = tokio::io::duplex(64 * 1024);
+    let (mut beyond, far) = tokio::io::duplex(64 * 1024);
+    let server = server.clone();
+    let serving = tokio::spawn(async move { server.serve_connection(far).await });
+    let (uncut, cut) = oneshot::channel::<()>();
+    tokio::spawn(async move {
+        tokio::select! {
+            _ = tokio::io::copy_bidirectional(&mut middle, &mut beyond) => {}
+            _ = cut => std::future::pending().await,
+        }
+    });
+    CuttableLink {
+        near,
+        uncut,
+        serving,
+    }
+}
+
+/// The first PING goes after 5 s, and its answer has a minute.
+fn in_time(waited: Duration) {
+    assert!((60 * SECOND..130 * SECOND).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_server_is_detected() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
+    let process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let begun = tokio::time::Instant::now();
+    drop(uncut);
+    let waiting = tokio::time::timeout(600 * SECOND, process.wait()).await;
+    waiting.expect("an end").expect_err("nobody is there");
+    in_time(begun.elapsed());
+}
+
+/// A road that holds megabytes, as the buffers of TCP do: stdin has left, and the PING lies behind it.
+#[tokio::test(start_paused = true)]
+async fn unread_stdin_does_not_end_a_paused_command() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["pause", "7200"], PIPES));
+    let (near, far) = tokio::io::duplex(8 * 1024 * 1024);
+    let serving = server.clone();
+    tokio::spawn(async move { serving.serve_connection(far).await });
+    let request = post(&url.expect("a url"));
+    let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let sent = support::pattern(4_000_000, 0);
+    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdout = process.stdout.take().expect("asked for");
+    stdin.write_all(&sent).await.expect("written");
+    stdin.shutdown().await.expect("an end");
+    let mut got = Vec::new();
+    let reading = tokio::time::timeout(3 * 3600 * SECOND, stdout.read_to_end(&mut got));
+    reading.await.expect("in time").expect("all of it");
+    assert!(got == sent, "{} bytes", got.len());
+    assert!(process.wait().await.expect("a status").is_success());
+}
+
+/// `cat file | exec -i pod -- job`: a job of six hours that writes all the while and reads none of it.
+#[tokio::test(start_paused = true)]
+async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
+    for ping_interval in [Options::default().ping_interval, None] {
+        let server = fake_runtime(Config::default());
+        let url = server.exec_url(exec(&["clock", "720"], PIPES));
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let serving = server.clone();
+        tokio::spawn(async move { serving.serve_connection(far).await });
+        let request = post(&url.expect("a url"));
+        let options = Options {
+            ping_interval,
+            ..Options::default()
+        };
+        let mut process = client::exec(near, &request, PIPES, options, runtime())
+            .await
+            .expect("a process");
+        let mut stdin = process.stdin.take().expect("asked for");
+        let feeding =
+            tokio::spawn(async move { stdin.write_all(&support::pattern(10_000_000, 0)).await });
+        let mut stdout = process.stdout.take().expect("asked for");
+        let mut got = Vec::new();
+        let reading = tokio::time::timeout(7 * 3600 * SECOND, stdout.read_to_end(&mut got));
+        reading.await.expect("in time").expect("all of it");
+        assert_eq!(got.len(), 72_000, "{ping_interval:?}");
+        assert!(process.wait().await.expect("a status").is_success());
+        let fed = feeding.await.expect("no panic");
+        fed.expect_err("more than buffers hold");
+    }
+}
+
+/// The same the other way round: a client that is typed into, before a pager that rests.
+#[tokio::test(start_paused = true)]
+async fn a_sending_client_may_leave_output_unread() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["spill", "12000000"], PIPES));
+    let (near, far) = tokio::io::duplex(64 * 1024);
+    let serving = server.clone();
+    tokio::spawn(async move { serving.serve_connection(far).await });
+    let request = post(&url.expect("a url"));
+    let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let mut stdin = process.stdin.take().expect("asked for");
+    for _ in 0..600 {
+        tokio::time::sleep(30 * SECOND).await;
+        stdin.write_all(b"x").await.expect("it reads");
+    }
+    stdin.shutdown().await.expect("an end");
+    let mut stdout = process.stdout.take().expect("asked for");
+    let mut got = Vec::new();
+    let reading = tokio::time::timeout(600 * SECOND, stdout.read_to_end(&mut got));
+    reading.await.expect("in time").expect("all of it");
+    assert!(
+        got == support::pattern(12_000_000, 0),
+        "{} bytes",
+        got.len()
+    );
+    assert!(process.wait().await.expect("a status").is_success());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_server_with_unread_stdin_times_out() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
+    let mut process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
+        .await
+        .expect("a process");
+    let mut stdin = process.stdin.take().expect("asked for");
+    let feeding = tokio::spawn(async move {
+        let fed = stdin.write_all(&support::pattern(4_000_000, 0)).await;
+        fed.expect_err("nobody takes all of it")
+    });
+    let begun = tokio::time::Instant::now();
+    drop(uncut);
+    let waiting = tokio::time::timeout(2 * IDLE_TIMEOUT, process.wait()).await;
+    waiting.expect("an end").expect_err("nobody is there");
+    feeding.await.expect("no panic");
+    let waited = begun.elapsed();
+    let late = IDLE_TIMEOUT + 70 * SECOND;
+    assert!((IDLE_TIMEOUT..=late).contains(&waited), "{waited:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunnel() {
+    let port = echo_port().await;
+    let server = fake_runtime(Config::default());
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let get = Request::get(url).body(()).expect("a request");
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
+    let forward = client::port_forward_in_websocket(near, &get, Options::default(), runtime())
+        .await
+        .expect("a session");
+    let mut forwarded = forward.connect(port).await.expect("a connection");
+    let begun = tokio::time::Instant::now();
+    drop(uncut);
+    let mut byte = [0];
+    let reading = tokio::time::timeout(600 * SECOND, forwarded.data.read(&mut byte)).await;
+    reading.expect("an end").expect_err("nobody is there");
+    in_time(begun.elapsed());
+}
+
+/// Without PINGs of the client, as `crictl` is: a shell stayed for ever after its client lost the network.
+#[tokio::test(start_paused = true)]
+async fn a_lost_client_ends_its_command_after_four_hours() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let CuttableLink {
+        near,
+        uncut,
+        serving,
+    } = cuttable_link(&server);
+    let offers = ["v4.channel.k8s.io"];
+    let upgraded = upgrade::connect(near, &post(&url), &offers, Limits::default(), &runtime())
+        .await
+        .expect("a switch");
+    let (session, connection) = upgrade::client_builder().handshake(upgraded.into_io(), runtime());
+    connection.spawn();
+    let mut streams = Vec::new();
+    for kind in ["error", "stdin", "stdout", "stderr"] {
+        let headers = HeaderBlock::from_iter([("streamtype", kind)]);
+        let stream = session.open(headers, OpenOptions::default()).await;
+        let mut channel = Channel::new(stream.expect("a stream"));
+        channel.reply().await.expect("an answer");
+        streams.push(channel);
+    }
+    drop(uncut);
+    tokio::time::sleep(IDLE_TIMEOUT - 10 * SECOND).await;
+    let running = &server.handler().running;
+    assert_eq!(running.load(Ordering::SeqCst), 1);
+    let ended = tokio::time::timeout(60 * SECOND, serving).await;
+    ended.expect("an end").expect("no panic");
+    nothing_runs(&server).await;
+    drop((streams, session));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_quiet_command_goes_on_for_as_long_as_its_client_pings() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let CuttableLink { near, uncut, .. } = cuttable_link(&server);
+    let options = Options {
+        ping_interval: Some(600 * SECOND),
+        ..Options::default()
+    };
+    let process = client::exec(near, &post(&url), PIPES, options, runtime())
+        .await
+        .expect("a process");
+    let waiting = tokio::time::timeout(3 * IDLE_TIMEOUT, process.wait()).await;
+    waiting.expect_err("it has no end");
+    // `wait` was dropped, and its session with it.
+    nothing_runs(&server).await;
+    drop(uncut);
+}

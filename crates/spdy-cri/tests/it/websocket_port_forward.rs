@@ -1,0 +1,134 @@
+//! Port-forward over a plain WebSocket, the form of old: client and server of this crate.
+
+use spdy_cri::Config;
+use spdy_cri::client::{self, Options};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio_tungstenite::tungstenite::ClientRequestBuilder;
+
+use crate::support::{
+    dead_port, dial, echo_port, fake_runtime, forward_to, nothing_runs, pattern, post, runtime,
+};
+
+#[tokio::test]
+async fn ports_are_forwarded_by_channels_two_at_once() {
+    let (one, two) = (echo_port().await, echo_port().await);
+    let server = fake_runtime(Config::default());
+    let query = format!("?port={one}%2C{two}");
+    for (asked, query) in [(vec![one, two], ""), (Vec::new(), query.as_str())] {
+        let url = server.port_forward_url(forward_to(&asked)).expect("a url") + query;
+        let forwarded = client::port_forward_in_channels(
+            dial(&server),
+            &post(&url),
+            &[one, two],
+            Options::default(),
+            runtime(),
+        )
+        .await
+        .expect("a way");
+        assert_eq!(forwarded.len(), 2);
+        let both = forwarded
+            .into_iter()
+            .zip(1..)
+            .map(async |(forwarded, seed)| {
+                let mut forwarded = forwarded;
+                let sent = pattern(300_000, seed);
+                let mut got = vec![0; sent.len()];
+                let (mut from, mut to) = tokio::io::split(&mut forwarded.data);
+                let (read, written) = tokio::join!(from.read_exact(&mut got), to.write_all(&sent));
+                read.expect("an echo");
+                written.expect("written");
+                assert!(got == sent);
+                forwarded
+            });
+        let forwarded = futures_util::future::join_all(both).await;
+        // Together: while the data of one is held, the other does not end.
+        let waits = forwarded.into_iter().map(client::ForwardedConnection::wait);
+        for waited in futures_util::future::join_all(waits).await {
+            waited.expect("no complaint");
+        }
+        nothing_runs(&server).await;
+    }
+}
+
+#[tokio::test]
+async fn a_dead_port_is_reported_on_its_error_channel() {
+    let port = dead_port();
+    let server = fake_runtime(Config::default());
+    let url = server.port_forward_url(forward_to(&[port])).expect("a url");
+    let (io, options) = (dial(&server), Options::default());
+    let mut forwarded =
+        client::port_forward_in_channels(io, &post(&url), &[port], options, runtime())
+            .await
+            .expect("a way");
+    let error = forwarded
+        .remove(0)
+        .wait()
+        .await
+        .expect_err("nobody listens");
+    let start = format!("error forwarding port {port} to pod p1: Connection refused");
+    assert!(error.to_string().starts_with(&start), "{error}");
+}
+
+#[tokio::test]
+async fn a_port_that_closes_ends_its_connection() {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+        .await
+        .expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    tokio::spawn(async move {
+        let (mut socket, _) = listener.accept().await.expect("a client");
+        socket.write_all(b"bye").await.expect("written");
+    });
+    let server = fake_runtime(Config::default());
+    let url = server.port_forward_url(forward_to(&[port])).expect("a url");
+    let (io, options) = (dial(&server), Options::default());
+    let mut forwarded =
+        client::port_forward_in_channels(io, &post(&url), &[port], options, runtime())
+            .await
+            .expect("a way");
+    let mut got = String::new();
+    let data = &mut forwarded[0].data;
+    data.read_to_string(&mut got).await.expect("an end");
+    assert_eq!(got, "bye");
+    nothing_runs(&server).await;
+}
+
+#[tokio::test]
+async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
+    let server = fake_runtime(Config::default());
+    let count = |count| (1..=count).collect::<Vec<u16>>();
+    let cases = [
+        (vec![], "", "v4.channel.k8s.io", false),
+        (vec![], "?port=0", "v4.channel.k8s.io", false),
+        (vec![], "?port=80,", "v4.channel.k8s.io", false),
+        (vec![], "?port=65536", "v4.channel.k8s.io", false),
+        (vec![], "?transport=80", "v4.channel.k8s.io", false),
+        (vec![], "?port=1%2c2%2C3", "v4.channel.k8s.io", true),
+        (vec![], "?a=b&port=1&port=65535", "v4.channel.k8s.io", true),
+        (count(127), "", "v4.channel.k8s.io", true),
+        (count(128), "", "v4.channel.k8s.io", false),
+        (count(40), "", "v4.base64.channel.k8s.io", true),
+        (count(41), "", "v4.base64.channel.k8s.io", false),
+    ];
+    for (asked, query, protocol, works) in cases {
+        let url = server.port_forward_url(forward_to(&asked)).expect("a url") + query;
+        let url = url.replacen("http", "ws", 1).parse().expect("a url");
+        let request = ClientRequestBuilder::new(url).with_sub_protocol(protocol);
+        let got = tokio_tungstenite::client_async(request, dial(&server)).await;
+        assert_eq!(got.is_ok(), works, "{} ports, {query}", asked.len());
+    }
+}
+
+/// A server that answered all the same made the client panic at the hundred and twenty-ninth.
+#[tokio::test]
+async fn a_client_forwards_no_more_ports_than_channels() {
+    let server = fake_runtime(Config::default());
+    let ports: Vec<u16> = (1..=128).collect();
+    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let options = Options::default();
+    let io = dial(&server);
+    let request = post(&url);
+    let asked = client::port_forward_in_channels(io, &request, &ports, options, runtime()).await;
+    let error = asked.expect_err("one too many");
+    assert_eq!(error.to_string(), "128 ports, want 127 at most");
+}

@@ -1,0 +1,440 @@
+//! The rules and limits of channels over a plain WebSocket: our server, or our client, against a peer that sends
+//! what it likes.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::{SinkExt, StreamExt};
+use spdy_cri::client::{self, Options, Process};
+use spdy_cri::{Config, StreamOptions, StreamingServer};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+use tokio_tungstenite::WebSocketStream;
+use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
+use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role};
+use tokio_tungstenite::tungstenite::{ClientRequestBuilder, Message};
+
+use crate::support::{FakeRuntime, PIPES, dial, exec, fake_runtime, nothing_runs, post, runtime};
+
+/// A client that sends what it likes, with what the server chose.
+async fn raw(
+    server: &StreamingServer<FakeRuntime>,
+    url: &str,
+    offers: &[&str],
+) -> (WebSocketStream<DuplexStream>, Option<String>) {
+    let url = url.replacen("http", "ws", 1).parse().expect("a url");
+    let mut request = ClientRequestBuilder::new(url);
+    for offer in offers {
+        request = request.with_sub_protocol(*offer);
+    }
+    let (socket, response) = tokio_tungstenite::client_async(request, dial(server))
+        .await
+        .expect("a websocket");
+    let chosen = response.headers().get("sec-websocket-protocol");
+    let chosen = chosen.map(|name| name.to_str().expect("text").to_owned());
+    (socket, chosen)
+}
+
+/// All that comes until the close, and its code.
+async fn to_the_end(socket: &mut WebSocketStream<DuplexStream>) -> (Vec<Bytes>, CloseCode) {
+    let mut messages = Vec::new();
+    loop {
+        match socket.next().await.expect("a close").expect("a message") {
+            Message::Close(close) => return (messages, close.expect("a code").code),
+            Message::Ping(_) | Message::Pong(_) => {}
+            message => messages.push(message.into_data()),
+        }
+    }
+}
+
+const SUCCESS: &[u8] = b"\x03{\"metadata\":{},\"status\":\"Success\"}";
+
+#[tokio::test]
+async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
+    let server = fake_runtime(Config::default());
+    let stderr = StreamOptions {
+        stderr: true,
+        ..StreamOptions::default()
+    };
+    let stdin = StreamOptions {
+        stdin: true,
+        ..StreamOptions::default()
+    };
+    // On the lowest channel that the client reads.
+    for (wanted, first) in [(PIPES, 1), (stderr, 2), (stdin, 3)] {
+        let url = server
+            .exec_url(exec(&["bytes", "0"], wanted))
+            .expect("a url");
+        let (mut socket, chosen) =
+            raw(&server, &url, &["v6.channel.k8s.io", "v5.channel.k8s.io"]).await;
+        assert_eq!(chosen.as_deref(), Some("v5.channel.k8s.io"));
+        let (messages, code) = to_the_end(&mut socket).await;
+        assert_eq!(messages[0], [first][..]);
+        assert_eq!(code, CloseCode::Normal);
+        let last = messages.last().expect("a status");
+        let works = wanted.stdout; // the command wants it
+        assert_eq!(last == SUCCESS, works, "{last:?}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_that_names_no_sub_protocol_gets_the_first() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+    let (mut socket, chosen) = raw(&server, &url, &[]).await;
+    assert_eq!(chosen, None);
+    let hello = socket.next().await.expect("a message").expect("no fault");
+    assert_eq!(hello.into_data(), b"\x01"[..]);
+    // 255 is no signal here, and channel 9 does not exist; text is treated as bytes.
+    for message in [&b"\xff\0"[..], b"\x09lost", b"\0", b""] {
+        socket.send(Message::binary(message)).await.expect("sent");
+    }
+    socket.send(Message::text("\0echo")).await.expect("sent");
+    let echo = socket.next().await.expect("a message").expect("no fault");
+    assert_eq!(echo.into_data(), b"\x01echo"[..]);
+}
+
+#[tokio::test]
+async fn a_protocol_error_has_its_close_code() {
+    let server = fake_runtime(Config {
+        message_bytes: 70_000,
+        ..Config::default()
+    });
+    let long = |len| Message::binary(vec![0; len]);
+    let cases = [
+        (
+            "v5.channel.k8s.io",
+            Message::binary(&b"\xff"[..]),
+            CloseCode::Protocol,
+        ),
+        (
+            "v5.channel.k8s.io",
+            Message::binary(&b"\xff\0\0"[..]),
+            CloseCode::Protocol,
+        ),
+        (
+            "v5.channel.k8s.io",
+            Message::binary(&b"\xff\x05"[..]),
+            CloseCode::Protocol,
+        ),
+        (
+            "base64.channel.k8s.io",
+            Message::text("0Zm9v!"),
+            CloseCode::Invalid,
+        ),
+        ("v4.channel.k8s.io", long(70_001), CloseCode::Size),
+    ];
+    for (protocol, message, code) in cases {
+        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+        let (mut socket, _) = raw(&server, &url, &[protocol]).await;
+        let shown = format!("{protocol}: {message:.20?}");
+        socket.send(message).await.expect("sent");
+        assert_eq!(to_the_end(&mut socket).await.1, code, "{shown}");
+        nothing_runs(&server).await;
+    }
+    // One byte less is taken.
+    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+    let (mut socket, _) = raw(&server, &url, &["v5.channel.k8s.io"]).await;
+    socket.send(long(70_000)).await.expect("sent");
+    socket
+        .send(Message::binary(&b"\xff\0"[..]))
+        .await
+        .expect("sent");
+    let (messages, code) = to_the_end(&mut socket).await;
+    let echo = messages.iter().filter(|message| message[0] == 1);
+    let echo: usize = echo.map(|message| message.len() - 1).sum();
+    assert_eq!((echo, code), (69_999, CloseCode::Normal));
+}
+
+/// How much a client can send without a reader, in messages of `len` bytes and their channel.
+async fn taken_unread(server: &StreamingServer<FakeRuntime>, len: usize) -> usize {
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let (mut socket, _) = raw(server, &url, &["v5.channel.k8s.io"]).await;
+    let sent = AtomicUsize::new(0);
+    let sending = async {
+        loop {
+            socket
+                .send(Message::binary(vec![0; 1 + len]))
+                .await
+                .expect("a server");
+            sent.fetch_add(1, Ordering::SeqCst);
+        }
+    };
+    let mut sending = std::pin::pin!(sending);
+    // Until it has not moved for long.
+    let (mut before, mut still) = (0, 0);
+    while still < 200 {
+        assert!(futures_util::poll!(&mut sending).is_pending());
+        tokio::task::yield_now().await;
+        let now = sent.load(Ordering::SeqCst);
+        still = if now == before { still + 1 } else { 0 };
+        before = now;
+    }
+    before
+}
+
+#[tokio::test]
+async fn unread_input_is_bounded_in_bytes_and_messages() {
+    const LIMIT: usize = 256 * 1024;
+    /// Under it: the pipe of the test, the buffers of both WebSockets.
+    const BELOW: usize = 64 * 1024 + 3 * 32 * 1024;
+    let server = fake_runtime(Config {
+        message_bytes: LIMIT,
+        ..Config::default()
+    });
+    let large = taken_unread(&server, 4000).await * 4000;
+    assert!((LIMIT - 8000..LIMIT + BELOW).contains(&large), "{large}");
+    // Each costs 64 bytes more than it holds, and on the wire 7.
+    let small = taken_unread(&server, 1).await;
+    assert!(
+        (LIMIT / 66..LIMIT / 64 + BELOW / 7).contains(&small),
+        "{small}"
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_waits_ten_seconds_for_the_answer_to_its_close() {
+    for answers in [true, false] {
+        let server = fake_runtime(Config::default());
+        let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        let ended = tokio::spawn(async move { server.serve_connection(far).await });
+        let url = url.replacen("http", "ws", 1);
+        let (mut socket, _) = tokio_tungstenite::client_async(&url, near)
+            .await
+            .expect("a websocket");
+        let begun = tokio::time::Instant::now();
+        if answers {
+            to_the_end_of(&mut socket).await;
+        }
+        ended.await.expect("no panic");
+        let (waited, limit) = (begun.elapsed(), Duration::from_secs(10));
+        match answers {
+            true => assert!(waited < Duration::from_secs(1), "{waited:?}"),
+            false => assert!((limit..limit * 2).contains(&waited), "{waited:?}"),
+        }
+        drop(socket);
+    }
+}
+
+async fn to_the_end_of(socket: &mut WebSocketStream<DuplexStream>) {
+    while let Some(Ok(_)) = socket.next().await {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_idle_connection_ends_after_four_hours() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let (mut socket, _) = raw(&server, &url, &["v5.channel.k8s.io"]).await;
+    let begun = tokio::time::Instant::now();
+    socket.next().await.expect("a message").expect("no fault");
+    let hours = |hours: u64| Duration::from_secs(hours * 3600);
+    // A sign of life counts, and its answer is no message.
+    tokio::time::sleep(hours(3)).await;
+    socket
+        .send(Message::Ping(Bytes::new()))
+        .await
+        .expect("sent");
+    let (_, code) = to_the_end(&mut socket).await;
+    assert_eq!(code, CloseCode::Away);
+    let waited = begun.elapsed();
+    assert!(
+        (hours(7)..hours(7) + Duration::from_secs(60)).contains(&waited),
+        "{waited:?}"
+    );
+    drop(socket);
+    nothing_runs(&server).await;
+}
+
+/// A server that answers the handshake and then follows `script`.
+async fn scripted(
+    script: Vec<Message>,
+) -> (
+    Process,
+    tokio::task::JoinHandle<WebSocketStream<DuplexStream>>,
+) {
+    let (near, mut far) = tokio::io::duplex(64 * 1024);
+    let serving = tokio::spawn(async move {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(far.read_u8().await.expect("a head"));
+        }
+        let head = String::from_utf8(head).expect("text");
+        let mut lines = head.lines().filter_map(|line| line.split_once(": "));
+        let key = lines.find(|(name, _)| name.eq_ignore_ascii_case("sec-websocket-key"));
+        let (_, key) = key.expect("a key");
+        let accept = tokio_tungstenite::tungstenite::handshake::derive_accept_key(key.as_bytes());
+        let answer = format!(
+            "HTTP/1.1 101 Switching Protocols\r\nupgrade: websocket\r\nconnection: Upgrade\r\n\
+             sec-websocket-accept: {accept}\r\nsec-websocket-protocol: v5.channel.k8s.io\r\n\r\n"
+        );
+        far.write_all(answer.as_bytes()).await.expect("written");
+        let mut socket = WebSocketStream::from_raw_socket(far, Role::Server, None).await;
+        for message in script {
+            socket.send(message).await.expect("sent");
+        }
+        socket
+    });
+    let request = post("http://server/exec");
+    let options = Options::default();
+    let process = client::exec_in_websocket(near, &request, PIPES, options, runtime())
+        .await
+        .expect("a process");
+    (process, serving)
+}
+
+/// A client waited for ever for one that had gone without a word, as a machine does that loses its power.
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_no_ping_is_gone_after_a_minute() {
+    let (process, serving) = scripted(Vec::new()).await;
+    let socket = serving.await.expect("no panic");
+    let begun = tokio::time::Instant::now();
+    process.wait().await.expect_err("nobody is there");
+    let waited = begun.elapsed();
+    // The first PING goes after 5 s.
+    let want = Duration::from_secs(65);
+    assert!((want..want * 2).contains(&waited), "{waited:?}");
+    drop(socket);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_server_that_answers_pings_stays_for_hours() {
+    // More than waits for its reader: the client stops reading, and answers lie behind what it does not read.
+    let piece = Message::binary([&b"\x01"[..], &[b'x'; 30_000]].concat());
+    for pieces in [0, 50] {
+        let (mut process, serving) = scripted(Vec::new()).await;
+        let mut socket = serving.await.expect("no panic");
+        let (sent, piece) = (vec![piece.clone(); pieces], piece.clone());
+        let (end, ended) = tokio::sync::oneshot::channel::<()>();
+        let saying = tokio::spawn(async move {
+            for message in sent {
+                socket.send(message).await.expect("sent");
+            }
+            let mut ended = ended;
+            loop {
+                tokio::select! {
+                    message = socket.next() => drop(message.expect("an end").expect("a message")),
+                    _ = &mut ended => break,
+                }
+            }
+            let last = [piece, Message::binary(SUCCESS), close(CloseCode::Normal)];
+            for message in last {
+                socket.send(message).await.expect("sent");
+            }
+            to_the_end_of(&mut socket).await;
+        });
+        tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
+        let mut stdout = process.stdout.take().expect("asked for");
+        for _ in 0..pieces {
+            let came = stdout.receive().await.expect("more").expect("no fault");
+            assert_eq!(came.len(), 30_000);
+        }
+        tokio::time::sleep(Duration::from_secs(3600)).await;
+        end.send(()).expect("it is there");
+        let came = stdout.receive().await.expect("more").expect("no fault");
+        assert_eq!(came.len(), 30_000);
+        process.wait().await.expect("a status");
+        saying.await.expect("no panic");
+    }
+}
+
+/// A connection that can be broken in one direction: writes fail, and reads never end.
+struct Breakable {
+    io: DuplexStream,
+    is_broken: Arc<AtomicBool>,
+}
+
+impl AsyncRead for Breakable {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for Breakable {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        match self.is_broken.load(Ordering::SeqCst) {
+            true => Poll::Ready(Err(io::ErrorKind::TimedOut.into())),
+            false => Pin::new(&mut self.io).poll_write(cx, bytes),
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// A reader waited for ever, since the connection waited for the close frame of an unreachable peer.
+#[tokio::test(start_paused = true)]
+async fn a_half_broken_connection_fails_soon() {
+    let server = fake_runtime(Config::default());
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let is_broken = Arc::<AtomicBool>::default();
+    let io = Breakable {
+        io: dial(&server),
+        is_broken: is_broken.clone(),
+    };
+    let options = Options {
+        ping_interval: None,
+        ..Options::default()
+    };
+    let mut process = client::exec_in_websocket(io, &post(&url), PIPES, options, runtime())
+        .await
+        .expect("a process");
+    is_broken.store(true, Ordering::SeqCst);
+    let begun = tokio::time::Instant::now();
+    let mut stdin = process.stdin.take().expect("asked for");
+    stdin.send(Bytes::from_static(b"x")).await.expect("room");
+    process.wait().await.expect_err("the connection is lost");
+    let waited = begun.elapsed();
+    assert!(waited < Duration::from_secs(60), "{waited:?}");
+}
+
+fn close(code: CloseCode) -> Message {
+    Message::Close(Some(CloseFrame {
+        code,
+        reason: "as asked".into(),
+    }))
+}
+
+#[tokio::test]
+async fn a_client_takes_a_normal_close_for_the_end_and_nothing_else() {
+    let said = || vec![Message::binary(&b"\x01so"[..]), Message::binary(SUCCESS)];
+    let mut cut = said();
+    cut.truncate(1);
+    let cases = [
+        ([said(), vec![close(CloseCode::Normal)]].concat(), true),
+        ([said(), vec![Message::Close(None)]].concat(), true),
+        ([said(), vec![close(CloseCode::Error)]].concat(), false),
+        (cut, false),
+    ];
+    for (script, ends) in cases {
+        let shown = format!("{script:?}");
+        let (mut process, serving) = scripted(script).await;
+        drop(serving.await.expect("no panic"));
+        let mut stdout = process.stdout.take().expect("asked for");
+        let mut got = Vec::new();
+        let read = stdout.read_to_end(&mut got).await;
+        assert_eq!(
+            (got.as_slice(), read.is_ok()),
+            (&b"so"[..], ends),
+            "{shown}"
+        );
+        assert_eq!(process.wait().await.is_ok(), ends, "{shown}");
+    }
+}

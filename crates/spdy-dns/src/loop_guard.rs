@@ -1,0 +1,54 @@
+//! A network that refuses our own addresses: for a site's own origin, which may be private but must not be this server.
+//!
+//! Its name is looked up as the network within does it (in the world by the system: hosts files, containers' names), whatever zone
+//! it is in. That a name leads here shows in the address that is about to be connected to, whichever aliases led there.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use spdy::runtime::BoxFuture;
+use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
+
+use crate::address_rules::OriginDenial;
+use crate::own_listeners::OwnListeners;
+
+/// A [`Network`] that connects to none of our own listeners. Refusals are errors of the kind `PermissionDenied` with a [`OriginDenial`]
+/// inside.
+#[derive(Clone)]
+pub struct LoopGuard {
+    inner: SharedNetwork,
+    own: OwnListeners,
+}
+
+impl LoopGuard {
+    /// `inner`, but for `own`.
+    #[must_use]
+    pub fn new(inner: SharedNetwork, own: OwnListeners) -> Self {
+        Self { inner, own }
+    }
+}
+
+impl Network for LoopGuard {
+    fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        self.inner.resolve(host)
+    }
+
+    fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        if self.own.contains(to) {
+            let denied = OriginDenial::Own(to);
+            tracing::warn!(
+                whom = %to,
+                reason = denied.reason(),
+                why = %denied,
+                "an origin was refused"
+            );
+            let refusal = io::Error::new(io::ErrorKind::PermissionDenied, denied);
+            return Box::pin(std::future::ready(Err(refusal)));
+        }
+        self.inner.connect(to)
+    }
+
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        self.inner.datagrams(local)
+    }
+}

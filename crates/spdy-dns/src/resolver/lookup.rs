@@ -1,0 +1,270 @@
+//! Resolves a host to its addresses.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use futures_util::future::join;
+use hickory_proto::rr::{Name, RecordType};
+use parking_lot::Mutex;
+use rand_chacha::ChaCha20Rng;
+use rand_chacha::rand_core::SeedableRng;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
+
+use crate::resolver::cache::{Cache, CachedAnswer, NegativeAnswer};
+use crate::resolver::config::ResolverConfig;
+use crate::resolver::exchange::ask;
+use crate::resolver::reply::{Question, Reply};
+use crate::resolver::spoof_budget::{MismatchedReplies, SpoofBudget};
+use crate::zones::SharedZones;
+
+/// A resolver, and the network it stands on. Clones share what they know.
+#[derive(Clone)]
+pub struct Resolver {
+    network: SharedNetwork,
+    runtime: SharedRuntime,
+    config: Arc<ResolverConfig>,
+    own: SharedZones,
+    cache: Arc<Mutex<Cache>>,
+    random: Arc<Mutex<ChaCha20Rng>>,
+    mismatched: MismatchedReplies,
+    in_flight: Arc<AtomicUsize>,
+}
+
+/// A place among the look-ups under way.
+struct LookupPermit(Arc<AtomicUsize>);
+
+impl Drop for LookupPermit {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::AcqRel);
+    }
+}
+
+impl Resolver {
+    /// A resolver over `network` that refuses names of `own` zones. IDs and letter cases of its questions follow from `seed`. An
+    /// attacker that knows the seed can forge replies, so outside of a simulation it must come from the system.
+    #[must_use]
+    pub fn new(
+        network: SharedNetwork,
+        runtime: SharedRuntime,
+        config: ResolverConfig,
+        own: SharedZones,
+        seed: [u8; 32],
+    ) -> Self {
+        Self {
+            network,
+            runtime,
+            config: Arc::new(config),
+            own,
+            cache: Arc::default(),
+            random: Arc::new(Mutex::new(ChaCha20Rng::from_seed(seed))),
+            mismatched: MismatchedReplies::default(),
+            in_flight: Arc::default(),
+        }
+    }
+
+    /// The same, which counts the replies that match no question of its in `unwanted`.
+    #[must_use]
+    pub fn with_counts(mut self, unwanted: MismatchedReplies) -> Self {
+        self.mismatched = unwanted;
+        self
+    }
+
+    async fn resolve_host(self, host: String) -> io::Result<Vec<IpAddr>> {
+        let host = host.to_ascii_lowercase();
+        if let Some(explicit) = self.config.explicit.get(&host) {
+            return Ok(explicit.clone());
+        }
+        if self.own.now().is_authoritative(&host) {
+            return Err(io::Error::new(
+                io::ErrorKind::PermissionDenied,
+                format!(
+                    "{host} loops back: it is a name of ours, and no address of its origin is configured"
+                ),
+            ));
+        }
+        let known = {
+            let cache = self.cache.lock();
+            cache.get(self.runtime.now(), &host)
+        };
+        let known = match known {
+            Some(known) => known,
+            None => {
+                let (known, ttl) = self.lookup(&host).await?;
+                let end = self.runtime.now() + ttl;
+                let mut cache = self.cache.lock();
+                cache.put(&host, end, known.clone(), self.config.hosts);
+                known
+            }
+        };
+        known.map_err(|nothing| {
+            let what = match nothing {
+                NegativeAnswer::Name => "no host is called",
+                NegativeAnswer::Address => "there is no address of",
+            };
+            let why = format!("{what} {host} (`upstream.resolve` gives a name an address)");
+            io::Error::new(io::ErrorKind::NotFound, why)
+        })
+    }
+
+    /// What there is to know, and for how long.
+    async fn lookup(&self, host: &str) -> io::Result<(CachedAnswer, Duration)> {
+        let _place = self.place()?;
+        let config = &self.config;
+        if config.servers.is_empty() {
+            let addresses = self.network.resolve(host).await?;
+            return Ok(if addresses.is_empty() {
+                (Err(NegativeAnswer::Address), config.max_negative_ttl)
+            } else {
+                (Ok(addresses), config.default_ttl)
+            });
+        }
+        let name = Name::from_ascii(host);
+        let mut name = name.map_err(|error| {
+            let why = format!("{host:?} is no name: {error}");
+            io::Error::new(io::ErrorKind::InvalidInput, why)
+        })?;
+        name.set_fqdn(true);
+        let suspicion = SpoofBudget::new(config.max_mismatched_replies, self.mismatched.clone());
+        let v6 = self.addresses(name.clone(), RecordType::AAAA, &suspicion);
+        let (v6, v4) = join(v6, self.addresses(name, RecordType::A, &suspicion)).await;
+        match (v6, v4) {
+            (Ok((Ok(v6), ttl_v6)), Ok((Ok(v4), ttl_v4))) => {
+                let addresses = interleave(&v6, &v4);
+                Ok((Ok(addresses), self.clamp_ttl(ttl_v6.min(ttl_v4))))
+            }
+            // One kind is enough; of the other it is not known, or known for less long, that there is nothing.
+            (Ok((Ok(addresses), ttl)), _) | (_, Ok((Ok(addresses), ttl))) => {
+                Ok((Ok(addresses), self.clamp_ttl(ttl)))
+            }
+            (Ok((Err(nothing), ttl)), Ok((Err(also), ttl_also))) => {
+                let nothing = match (nothing, also) {
+                    (NegativeAnswer::Name, NegativeAnswer::Name) => NegativeAnswer::Name,
+                    _ => NegativeAnswer::Address,
+                };
+                let ttl = ttl.min(ttl_also).min(config.max_negative_ttl);
+                Ok((Err(nothing), ttl))
+            }
+            (Err(error), _) | (_, Err(error)) => Err(error),
+        }
+    }
+
+    fn clamp_ttl(&self, ttl: Duration) -> Duration {
+        // `clamp` wants its bounds in order, and a configuration may not have them so.
+        ttl.max(self.config.min_ttl).min(self.config.max_ttl)
+    }
+
+    fn place(&self) -> io::Result<LookupPermit> {
+        let before = self.in_flight.fetch_add(1, Ordering::AcqRel);
+        let place = LookupPermit(self.in_flight.clone());
+        if before >= self.config.max_lookups {
+            let most = self.config.max_lookups;
+            let why = format!("{most} look-ups are under way, no more are begun");
+            return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
+        }
+        Ok(place)
+    }
+
+    /// Addresses of one kind, along aliases that lead from one reply to another.
+    async fn addresses(
+        &self,
+        name: Name,
+        kind: RecordType,
+        suspicion: &SpoofBudget,
+    ) -> io::Result<(CachedAnswer, Duration)> {
+        let (mut name, mut ttl, mut aliases) = (name, Duration::MAX, 0);
+        let mut seen = BTreeSet::new();
+        while seen.insert(name.clone()) {
+            let (found, told, through) = match self.ask_servers(&name, kind, suspicion).await? {
+                Reply::Addresses {
+                    addresses,
+                    ttl,
+                    through,
+                } => (Some(addresses), ttl, through),
+                Reply::Alias { ttl, through } => (None, ttl, through),
+                Reply::Nothing { nothing, ttl: told } => return Ok((Err(nothing), ttl.min(told))),
+                Reply::AliasLoop | Reply::Truncated | Reply::Failed(_) => break,
+            };
+            let own = self.own.now();
+            if let Some(own) = through.iter().find(|name| own.owns(name)) {
+                let why = format!("{name} is an alias to {own}, a name of ours: it loops back");
+                return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
+            }
+            aliases += through.len();
+            ttl = ttl.min(told);
+            if aliases > self.config.aliases {
+                break;
+            }
+            match (found, through.into_iter().next_back()) {
+                (Some(addresses), _) => return Ok((Ok(addresses), ttl)),
+                (None, Some(target)) => name = target,
+                (None, None) => break,
+            }
+        }
+        let most = self.config.aliases;
+        let why = format!("{name} leads in a circle, or over more than {most} aliases");
+        Err(io::Error::new(io::ErrorKind::InvalidData, why))
+    }
+
+    /// The first reply of substance, of whichever server.
+    async fn ask_servers(
+        &self,
+        name: &Name,
+        kind: RecordType,
+        suspicion: &SpoofBudget,
+    ) -> io::Result<Reply> {
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "no server was asked");
+        for _ in 0..self.config.rounds.max(1) {
+            for &server in &self.config.servers {
+                let question = {
+                    let random = self.random.lock();
+                    let mut random = random;
+                    Question::new(name, kind, &mut *random)
+                };
+                let (network, runtime, timeout) =
+                    (&self.network, &self.runtime, self.config.timeout);
+                let asking = ask(network, runtime, server, &question, timeout, suspicion);
+                last = match asking.await {
+                    Ok(Reply::Failed(code)) => {
+                        io::Error::other(format!("{server} says of {name}: {code}"))
+                    }
+                    Ok(Reply::Truncated) => {
+                        io::Error::other(format!("{server} says less than all of {name} over TCP"))
+                    }
+                    Ok(reply) => return Ok(reply),
+                    Err(error) => {
+                        let why = format!("{server}, asked for {name}: {error}");
+                        io::Error::new(error.kind(), why)
+                    }
+                };
+                tracing::debug!(error = %last, "a name server did not help");
+            }
+        }
+        Err(last)
+    }
+}
+
+/// By turns, IPv6 first (RFC 8305 §4): a client that tries them in order meets both families early.
+fn interleave(v6: &[IpAddr], v4: &[IpAddr]) -> Vec<IpAddr> {
+    let longest = v6.len().max(v4.len());
+    let turns = (0..longest).flat_map(|at| [v6.get(at), v4.get(at)]);
+    turns.flatten().copied().collect()
+}
+
+impl Network for Resolver {
+    fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        Box::pin(self.clone().resolve_host(host.to_owned()))
+    }
+
+    fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        self.network.connect(to)
+    }
+
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        self.network.datagrams(local)
+    }
+}

@@ -1,0 +1,303 @@
+//! The rules of a plain block: how it is cut, and what names and values may hold (SPDY/3.1 §2.6.10).
+
+use bytes::{BufMut, Bytes};
+
+use crate::blocks::header_block::BlockLimits;
+use crate::error::BlockError;
+use crate::version::Version;
+
+/// Checks the plain bytes of a whole block; gives the number of pairs in it.
+pub(crate) fn read(
+    version: Version,
+    plain: &[u8],
+    limits: &BlockLimits,
+) -> Result<usize, BlockError> {
+    check_len(plain.len(), limits)?;
+    let mut reader = Reader::new(version, plain);
+    let count = reader.int()? as usize;
+    let too_many = |got| BlockError::TooManyPairs {
+        limit: limits.pairs,
+        got,
+    };
+    // Each pair takes two lengths and a name of a byte at least: a count of more pairs than fit in the
+    // bytes is rejected before memory is reserved for them.
+    let least = 2 * width(version) + 1;
+    let left = plain.len() - reader.at;
+    if count > left / least {
+        let want = reader.at as u64 + count as u64 * least as u64;
+        return Err(BlockError::Overrun {
+            want,
+            have: plain.len(),
+        });
+    }
+    if count > limits.pairs {
+        return Err(too_many(count));
+    }
+    let mut names = NameSet::with_capacity(count);
+    let mut components = count;
+    for _ in 0..count {
+        let name = reader.string()?;
+        check_name(version, name, limits)?;
+        let value = reader.string()?;
+        components += check_value(name, value, limits)?;
+        if components > limits.pairs {
+            return Err(too_many(components));
+        }
+        names.push(name);
+    }
+    match plain.len() - reader.at {
+        0 => {}
+        got => return Err(BlockError::Leftover { got }),
+    }
+    names.check_differ()?;
+    Ok(count)
+}
+
+/// `plain` with lower-case names, if it has others and `limits` require it. Before it is checked: two names
+/// may become one.
+pub(crate) fn lowercase_names(
+    version: Version,
+    plain: &[u8],
+    limits: &BlockLimits,
+) -> Option<Bytes> {
+    if !limits.lowercase_names || plain.len() > limits.plain_bytes {
+        return None;
+    }
+    let mut folded = None;
+    let mut reader = Reader::new(version, plain);
+    let count = reader.int().ok()?;
+    for _ in 0..count {
+        // The next reader reports an invalid block.
+        let Ok(name) = reader.string() else { break };
+        if name.iter().any(u8::is_ascii_uppercase) {
+            let plain = folded.get_or_insert_with(|| plain.to_vec());
+            plain[reader.at - name.len()..reader.at].make_ascii_lowercase();
+        }
+        if reader.string().is_err() {
+            break;
+        }
+    }
+    folded.map(Bytes::from)
+}
+
+/// Appends a count or length.
+///
+/// # Panics
+///
+/// If it does not fit.
+pub(crate) fn put_int(version: Version, value: usize, out: &mut impl BufMut) {
+    match version {
+        Version::V2 => match u16::try_from(value) {
+            Ok(value) => out.put_u16(value),
+            Err(_) => {
+                panic!("a header string of {value} bytes in {version}, which counts to 65535")
+            }
+        },
+        Version::V3 | Version::V31 => match u32::try_from(value) {
+            Ok(value) => out.put_u32(value),
+            Err(_) => panic!("a header string of {value} bytes in {version}"),
+        },
+    }
+}
+
+/// Bytes of a count or length.
+pub(crate) const fn width(version: Version) -> usize {
+    match version {
+        Version::V2 => 2,
+        Version::V3 | Version::V31 => 4,
+    }
+}
+
+pub(crate) const fn max_string_len(version: Version) -> usize {
+    match version {
+        Version::V2 => u16::MAX as usize,
+        Version::V3 | Version::V31 => u32::MAX as usize,
+    }
+}
+
+/// Reads integers and strings off a plain block, comparing by what is left, never by a sum that a
+/// length could make wrap.
+pub(crate) struct Reader<'a> {
+    version: Version,
+    plain: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) const fn new(version: Version, plain: &'a [u8]) -> Self {
+        let at = 0;
+        Self { version, plain, at }
+    }
+
+    fn int(&mut self) -> Result<u32, BlockError> {
+        let rest = &self.plain[self.at..];
+        let value = match self.version {
+            Version::V2 => rest
+                .first_chunk()
+                .map(|bytes| u32::from(u16::from_be_bytes(*bytes))),
+            Version::V3 | Version::V31 => {
+                rest.first_chunk().map(|bytes| u32::from_be_bytes(*bytes))
+            }
+        };
+        let width = width(self.version);
+        let value = value.ok_or_else(|| self.overrun(width as u64))?;
+        self.at += width;
+        Ok(value)
+    }
+
+    pub(crate) fn string(&mut self) -> Result<&'a [u8], BlockError> {
+        let len = self.int()?;
+        let string = self.plain[self.at..].get(..len as usize);
+        let string = string.ok_or_else(|| self.overrun(u64::from(len)))?;
+        self.at += string.len();
+        Ok(string)
+    }
+
+    fn overrun(&self, more: u64) -> BlockError {
+        BlockError::Overrun {
+            want: self.at as u64 + more,
+            have: self.plain.len(),
+        }
+    }
+}
+
+pub(crate) fn check_len(got: usize, limits: &BlockLimits) -> Result<(), BlockError> {
+    let limit = limits.plain_bytes;
+    if got > limit {
+        Err(BlockError::TooLong { limit, got })
+    } else {
+        Ok(())
+    }
+}
+
+pub(crate) fn check_name(
+    version: Version,
+    name: &[u8],
+    limits: &BlockLimits,
+) -> Result<(), BlockError> {
+    let (limit, got) = (limits.name_bytes, name.len());
+    if got > limit {
+        return Err(BlockError::NameTooLong { limit, got });
+    }
+    let token = match (name, version) {
+        ([], _) => return Err(BlockError::NameEmpty),
+        // A colon alone names nothing, so it falls through and is found below.
+        ([b':', rest @ ..], Version::V3 | Version::V31) if !rest.is_empty() => rest,
+        (name, _) => name,
+    };
+    match token.iter().find(|byte| !NAME_BYTES[usize::from(**byte)]) {
+        None => Ok(()),
+        Some(byte) => Err(BlockError::NameByte {
+            name: printable(name),
+            byte: *byte,
+        }),
+    }
+}
+
+/// Checks a value; returns how many components it has beyond the first.
+pub(crate) fn check_value(
+    name: &[u8],
+    value: &[u8],
+    limits: &BlockLimits,
+) -> Result<usize, BlockError> {
+    let (limit, got) = (limits.value_bytes, value.len());
+    if got > limit {
+        return Err(BlockError::ValueTooLong {
+            name: printable(name),
+            limit,
+            got,
+        });
+    }
+    // One pass for what nearly every value is: no byte of the three.
+    let odd = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
+    if !value.iter().fold(false, |any, byte| any | odd(byte)) {
+        return Ok(0);
+    }
+    if let Some(byte) = value.iter().find(|byte| matches!(byte, b'\r' | b'\n')) {
+        return Err(BlockError::ValueByte {
+            name: printable(name),
+            byte: *byte,
+        });
+    }
+    let components = value.split(|byte| *byte == 0);
+    if components.clone().any(<[u8]>::is_empty) {
+        return Err(BlockError::EmptyComponent {
+            name: printable(name),
+        });
+    }
+    Ok(components.count() - 1)
+}
+
+/// Up to so many names comparing all with all is quicker than sorting, and needs no memory.
+const SORT_ABOVE: usize = 24;
+
+/// The names of one block, to find one that stands there twice.
+pub(crate) struct NameSet<'a> {
+    few: [&'a [u8]; SORT_ABOVE],
+    len: usize,
+    /// All of them, if they are not few.
+    many: Vec<&'a [u8]>,
+}
+
+impl<'a> NameSet<'a> {
+    /// With room for `len` names.
+    pub(crate) fn with_capacity(len: usize) -> Self {
+        let many = if len > SORT_ABOVE { len } else { 0 };
+        Self {
+            few: [&[]; SORT_ABOVE],
+            len: 0,
+            many: Vec::with_capacity(many),
+        }
+    }
+
+    pub(crate) fn push(&mut self, name: &'a [u8]) {
+        if self.many.capacity() > 0 {
+            self.many.push(name);
+        } else {
+            self.few[self.len] = name;
+            self.len += 1;
+        }
+    }
+
+    /// In n log n steps at most. Sorting rather than hashing: there is no seed to keep secret, and no
+    /// input makes it slow.
+    pub(crate) fn check_differ(mut self) -> Result<(), BlockError> {
+        let few = &self.few[..self.len];
+        let mut twice = (1..few.len())
+            .find(|at| few[..*at].contains(&few[*at]))
+            .map(|at| few[at]);
+        if !self.many.is_empty() {
+            self.many.sort_unstable();
+            twice = self
+                .many
+                .windows(2)
+                .find(|two| two[0] == two[1])
+                .map(|two| two[0]);
+        }
+        match twice {
+            None => Ok(()),
+            Some(name) => Err(BlockError::Duplicate {
+                name: printable(name),
+            }),
+        }
+    }
+}
+
+pub(crate) fn printable(name: &[u8]) -> String {
+    name.escape_ascii().to_string()
+}
+
+/// The bytes of a token (RFC 9110 §5.6.2), without capitals.
+static NAME_BYTES: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 128 {
+        let is_token = matches!(
+            byte as u8,
+            b'!' | b'#'..=b'\'' | b'*' | b'+' | b'-' | b'.' | b'0'..=b'9' | b'^'..=b'z' | b'|' | b'~'
+        );
+        table[byte] = is_token;
+        byte += 1;
+    }
+    table
+};

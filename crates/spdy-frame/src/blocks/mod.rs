@@ -1,0 +1,7 @@
+//! Header blocks: the pairs, the rules for names and values, and what may be compressed with what.
+
+pub(crate) mod block_rules;
+pub mod header_block;
+pub mod public_headers;
+pub mod secrets;
+pub(crate) mod value_history;

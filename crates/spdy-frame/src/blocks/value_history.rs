@@ -1,0 +1,173 @@
+//! Private values that stand in the peer's window, so that one may be repeated as a whole.
+//!
+//! They are stored apart from the window, which the search sees. A value is compared only as a whole, and only with values of the same
+//! header and the same host.
+
+use std::collections::VecDeque;
+
+use crate::blocks::secrets::Repeatable;
+
+/// Stored values; one more drops the least recently used one.
+const MAX_VALUES: usize = 64;
+
+/// Hosts with separate values. One more host drops all values.
+const MAX_HOSTS: usize = 32;
+
+/// Which earlier values of its header and host a value may repeat.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum HistoryReach {
+    /// All that are stored.
+    All,
+    /// The last one, whatever it was.
+    Last,
+}
+
+/// The values of a direction, the one that was not used for the longest time first.
+#[derive(Default)]
+pub(crate) struct ValueHistory {
+    values: VecDeque<Value>,
+    hosts: Vec<Box<[u8]>>,
+    /// Index in `hosts` of the current block's host.
+    host: usize,
+}
+
+struct Value {
+    name: Repeatable,
+    host: usize,
+    /// Where in the text it last stood.
+    source: usize,
+    bytes: Box<[u8]>,
+}
+
+impl ValueHistory {
+    /// Sets the host of the values that follow; empty for a block that names no host.
+    pub(crate) fn set_host(&mut self, host: &[u8]) {
+        if self
+            .hosts
+            .get(self.host)
+            .is_some_and(|known| **known == *host)
+        {
+            return;
+        }
+        self.host = match self.hosts.iter().position(|known| **known == *host) {
+            Some(known) => known,
+            None => {
+                if self.hosts.len() == MAX_HOSTS {
+                    self.hosts.clear();
+                    self.values.clear();
+                }
+                self.hosts.push(host.into());
+                self.hosts.len() - 1
+            }
+        };
+    }
+
+    /// Keeps a value of `name` that stands at `at`; returns where an equal one within [reach](Repeatable::reach) stood
+    /// last.
+    pub(crate) fn replace(&mut self, name: Repeatable, bytes: &[u8], at: usize) -> Option<usize> {
+        let host = self.host;
+        let is_other = |value: &Value| value.name != name || value.host != host;
+        let equal = |value: &Value| !is_other(value) && *value.bytes == *bytes;
+        if let Some(mut value) = self
+            .values
+            .iter()
+            .position(equal)
+            .and_then(|known| self.values.remove(known))
+        {
+            let source = std::mem::replace(&mut value.source, at);
+            self.values.push_back(value);
+            return Some(source);
+        }
+        match name.reach() {
+            HistoryReach::All => {}
+            HistoryReach::Last => self.values.retain(is_other),
+        }
+        if self.values.len() == MAX_VALUES {
+            self.values.pop_front();
+        }
+        self.values.push_back(Value {
+            name,
+            host,
+            source: at,
+            bytes: bytes.into(),
+        });
+        None
+    }
+
+    /// Drops the values that began in the first `gone` bytes of the text.
+    pub(crate) fn trim(&mut self, gone: usize) {
+        self.values.retain_mut(|value| {
+            let there = value.source >= gone;
+            value.source = value.source.saturating_sub(gone);
+            there
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keeps the values `numbers` for the current host; `Some` for those that were there.
+    fn keep(kept: &mut ValueHistory, numbers: std::ops::Range<usize>) -> Vec<Option<usize>> {
+        let keep = |number| {
+            let value = format!("value {number}");
+            kept.replace(Repeatable::Cookie, value.as_bytes(), number)
+        };
+        numbers.map(keep).collect()
+    }
+
+    #[test]
+    fn one_value_more_than_are_kept_drops_the_one_longest_unused() {
+        let mut kept = ValueHistory::default();
+        kept.set_host(b"a");
+        assert!(keep(&mut kept, 0..MAX_VALUES).iter().all(Option::is_none));
+        // The first is used again, so the second is the oldest when one more comes.
+        assert_eq!(keep(&mut kept, 0..1), [Some(0)]);
+        assert_eq!(keep(&mut kept, MAX_VALUES..MAX_VALUES + 1), [None]);
+        assert_eq!(keep(&mut kept, 0..3), [Some(0), None, None]);
+        assert_eq!(kept.values.len(), MAX_VALUES);
+    }
+
+    #[test]
+    fn one_host_over_the_limit_clears_the_history() {
+        let mut kept = ValueHistory::default();
+        for host in 0..MAX_HOSTS {
+            kept.set_host(format!("{host}").as_bytes());
+            assert_eq!(keep(&mut kept, 0..1), [None], "another host's");
+        }
+        kept.set_host(b"0");
+        assert_eq!(keep(&mut kept, 0..1), [Some(0)]);
+        kept.set_host(b"one more");
+        assert!(kept.values.is_empty());
+        assert_eq!(kept.hosts.len(), 1);
+        kept.set_host(b"0");
+        assert_eq!(keep(&mut kept, 0..1), [None]);
+    }
+
+    #[test]
+    fn a_value_that_left_the_text_is_no_longer_found() {
+        let mut kept = ValueHistory::default();
+        kept.set_host(b"a");
+        keep(&mut kept, 0..5);
+        kept.trim(3);
+        assert_eq!(keep(&mut kept, 3..5), [Some(0), Some(1)]);
+        assert_eq!(kept.values.len(), 2);
+    }
+
+    #[test]
+    fn a_referer_repeats_the_last_one_of_its_host_only() {
+        let mut kept = ValueHistory::default();
+        let mut referer = |host: &str, value: &str, at| {
+            kept.set_host(host.as_bytes());
+            kept.replace(Repeatable::Referer, value.as_bytes(), at)
+        };
+        assert_eq!(referer("a", "right", 1), None);
+        assert_eq!(referer("b", "wrong", 2), None, "of another host");
+        assert_eq!(referer("a", "right", 3), Some(1));
+        assert_eq!(referer("a", "wrong", 4), None);
+        assert_eq!(referer("a", "right", 5), None, "not the last one");
+        assert_eq!(referer("a", "right", 6), Some(5));
+        assert_eq!(kept.values.len(), 2);
+    }
+}

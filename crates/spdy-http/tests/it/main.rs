@@ -1,0 +1,4 @@
+//! HTTP messages as header blocks, and back.
+
+mod laws;
+mod messages;

@@ -1,0 +1,117 @@
+//! Reads capture files from pieces of any size: pcap and pcapng, distinguished by their first four bytes.
+//!
+//! ```text
+//! d4c3b2a1 a1b2c3d4   pcap, microseconds        0a0d0d0a   pcapng
+//! 4d3cb2a1 a1b23c4d   pcap, nanoseconds
+//! ```
+//!
+//! By hand: a capture is followed while it grows, a record has a limit, an error says at which byte of the file,
+//! and TLS secrets come out of pcapng, for which pcap-file has no block.
+
+use bytes::{Buf, BytesMut};
+
+use crate::capture::pcap::Pcap;
+use crate::capture::pcapng::Pcapng;
+use crate::capture::record::{CaptureError, Record, Step};
+use crate::limits::Limits;
+
+/// Reads a capture: push bytes, then poll records until there are none.
+#[derive(Debug)]
+pub struct Reader {
+    limits: Limits,
+    input: BytesMut,
+    /// Offset in the file of the first byte of `input`.
+    at: u64,
+    format: Format,
+    failed: Option<CaptureError>,
+}
+
+#[derive(Debug)]
+enum Format {
+    Unknown,
+    Pcap(Pcap),
+    Pcapng(Pcapng),
+}
+
+impl Reader {
+    /// At the beginning of a file.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self {
+            limits,
+            input: BytesMut::new(),
+            at: 0,
+            format: Format::Unknown,
+            failed: None,
+        }
+    }
+
+    /// Takes the next bytes of the file.
+    pub fn push(&mut self, bytes: &[u8]) {
+        if self.failed.is_none() {
+            self.input.extend_from_slice(bytes);
+        }
+    }
+
+    /// The next record; `None` when more bytes are needed.
+    ///
+    /// # Errors
+    ///
+    /// What cannot be read past. The reader is spent then, and says the same again.
+    pub fn poll(&mut self) -> Result<Option<Record>, CaptureError> {
+        if let Some(error) = &self.failed {
+            return Err(error.clone());
+        }
+        let polled = self.step();
+        if let Err(error) = &polled {
+            self.failed = Some(error.clone());
+            self.input = BytesMut::new();
+        }
+        polled
+    }
+
+    /// To be asked when the file has ended and [`poll`](Self::poll) has no more.
+    ///
+    /// # Errors
+    ///
+    /// [`CaptureError::Truncated`] if the file ends inside a record.
+    pub fn finish(&self) -> Result<(), CaptureError> {
+        match (self.input.len(), &self.failed) {
+            (0, _) | (_, Some(_)) if !matches!(self.format, Format::Unknown) => Ok(()),
+            (have, _) => Err(CaptureError::Truncated { at: self.at, have }),
+        }
+    }
+
+    fn step(&mut self) -> Result<Option<Record>, CaptureError> {
+        loop {
+            let step = match &mut self.format {
+                Format::Unknown => {
+                    let Some(&magic) = self.input.first_chunk::<4>() else {
+                        return Ok(None);
+                    };
+                    self.format = if magic == crate::capture::pcapng::MAGIC {
+                        Format::Pcapng(Pcapng::default())
+                    } else {
+                        match Pcap::of_magic(magic) {
+                            Some(pcap) => Format::Pcap(pcap),
+                            None => return Err(CaptureError::Magic { got: magic }),
+                        }
+                    };
+                    continue;
+                }
+                Format::Pcap(pcap) => pcap.step(self.at, &self.input, &self.limits)?,
+                Format::Pcapng(pcapng) => pcapng.step(self.at, &self.input, &self.limits)?,
+            };
+            match step {
+                Step::Wait => return Ok(None),
+                Step::Took(len, record) => {
+                    self.input.advance(len);
+                    self.at += len as u64;
+                    if record.is_some() {
+                        return Ok(record);
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,286 @@
+//! Measures the rate and the round trip of a link without TCP, by UDP sockets at its two ends.
+//!
+//! The rate is that of a flood of full packets, by the times at which the kernel got the first and the last. The round
+//! trip is that of datagrams of 64 bytes that the other end sends back: it includes the cost of waking four threads.
+//!
+//! Both sockets exist before the first datagram is sent, and until the last has arrived: a datagram without a socket
+//! is answered by ICMP, which the sender sees as a refused connection. Each measurement has ports of its own.
+
+use std::io;
+use std::net::UdpSocket;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use serde::Serialize;
+use spdy_netem::path::PathConfig;
+use spdy_tun::cpu::CpuTime;
+use spdy_tun::host::{CLIENT, SERVER};
+use spdy_tun::limits::{Fault, ValidityLimits};
+use spdy_tun::network::{RealNetwork, RealNetworkConfig};
+use spdy_tun::stats::LinkStats;
+use spdy_tun::timed_socket::TimedSocket;
+
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::real_time::with_cpu_time;
+use crate::calibrate::run_link::{QUIET_FOR, QUIET_TIMEOUT, cpu_wait_limit_ms};
+
+/// Error of a rate that is allowed, as a part of it.
+pub const MAX_RATE_ERROR: f64 = 0.005;
+/// Error of the median round trip that is allowed, milliseconds.
+pub const MAX_RTT_ERROR_MS: f64 = 0.5;
+
+/// Heads of IPv4 and UDP, bytes.
+const HEADERS_LEN: usize = 28;
+/// Payload of the flood's datagrams: full packets.
+const FLOOD_LEN: usize = 1_472;
+/// Payload of an echo: a packet of 64 bytes.
+const ECHO_LEN: usize = 64 - HEADERS_LEN;
+/// Longest wait for a datagram.
+const DATAGRAM_TIMEOUT: Duration = Duration::from_secs(5);
+/// Attempts at a measurement that does not count.
+const ATTEMPTS: u32 = 5;
+
+/// One rate.
+#[derive(Clone, Debug, Serialize)]
+pub struct Rate {
+    /// What was asked for.
+    pub asked_bps: u64,
+    /// What the receiver got, IP headers counted.
+    pub got_bps: f64,
+    /// What the link's thread says of itself.
+    pub link_bps: Option<f64>,
+    /// Got over asked, less 1.
+    pub error: f64,
+    /// For how long, seconds.
+    pub seconds: f64,
+    /// Measurements that did not count before this one.
+    pub repeated: u32,
+    /// Why this does not count either; nothing if it does.
+    pub faults: Vec<Fault>,
+}
+
+/// One round trip.
+#[derive(Clone, Debug, Serialize)]
+pub struct RoundTrip {
+    /// What was asked for, milliseconds.
+    pub asked_ms: f64,
+    /// How many echoes.
+    pub echoes: usize,
+    /// Median.
+    pub p50_ms: f64,
+    /// 95th percentile.
+    pub p95_ms: f64,
+    /// Longest.
+    pub max_ms: f64,
+    /// Median less what was asked for and the two serialisations.
+    pub error_ms: f64,
+    /// Measurements that did not count before this one.
+    pub repeated: u32,
+    /// Why this does not count either; nothing if it does.
+    pub faults: Vec<Fault>,
+}
+
+/// A link to be measured.
+#[derive(Debug)]
+pub struct Probe {
+    network: RealNetwork,
+    limits: ValidityLimits,
+}
+
+impl Probe {
+    /// Makes one.
+    ///
+    /// # Errors
+    ///
+    /// No namespaces, no devices.
+    pub fn start(limits: ValidityLimits) -> Result<Self, CalibrateError> {
+        let path = PathConfig::new(1 << 30, 1 << 30, Duration::ZERO);
+        let network = RealNetwork::start(&RealNetworkConfig::new(path))?;
+        Ok(Self { network, limits })
+    }
+
+    /// Floods a link of `bps` from the server for `time`.
+    ///
+    /// # Errors
+    ///
+    /// The link or a socket broke.
+    pub fn rate(&mut self, bps: u64, time: Duration) -> Result<Rate, CalibrateError> {
+        let path = PathConfig::new(bps, bps, Duration::from_millis(1));
+        let mut repeated = 0;
+        loop {
+            let (server, client) = self.begin(&path)?;
+            let stop = Arc::new(AtomicBool::new(false));
+            let stopped = stop.clone();
+            let flooded = self
+                .network
+                .server
+                .start_job(move || flood(&server, bps, &stopped));
+            let receiver = client.try_clone()?;
+            let received = self.network.client.run(move || receive(receiver, time));
+            stop.store(true, Ordering::Relaxed);
+            flooded.recv().expect("the server's job ends")?;
+            let measured = self.network.measure()?;
+            self.rest()?;
+            drop(client);
+            let (bytes, seconds) = received?;
+            let faults = self.faults(&measured);
+            let got_bps = bytes as f64 * 8.0 / seconds;
+            if faults.is_empty() || repeated == ATTEMPTS {
+                return Ok(Rate {
+                    asked_bps: bps,
+                    got_bps,
+                    link_bps: measured.down.busy_bps,
+                    error: got_bps / bps as f64 - 1.0,
+                    seconds,
+                    repeated,
+                    faults,
+                });
+            }
+            repeated += 1;
+        }
+    }
+
+    /// Sends `echoes` datagrams, one after the other, over a link of 100 Mbps and this round trip.
+    ///
+    /// # Errors
+    ///
+    /// The link or a socket broke.
+    pub fn round_trip(
+        &mut self,
+        rtt: Duration,
+        echoes: usize,
+    ) -> Result<RoundTrip, CalibrateError> {
+        const BPS: u64 = 100_000_000;
+        let path = PathConfig::new(BPS, BPS, rtt);
+        let mut repeated = 0;
+        loop {
+            let (server, client) = self.begin(&path)?;
+            let served = self
+                .network
+                .server
+                .start_job(move || with_cpu_time(|| echo(&server, echoes)));
+            let (times, client) = self
+                .network
+                .client
+                .run(move || with_cpu_time(|| time_echoes(&client, echoes)));
+            let (echoed, server) = served.recv().expect("the server's job ends");
+            echoed?;
+            let measured = self.network.measure()?;
+            let mut faults = self.faults(&measured);
+            let mut times = times?;
+            let hosts = client.zip(server).map(|(client, server)| client + server);
+            faults.extend(cpu_wait_fault(hosts, cpu_wait_limit_ms(times.iter().sum())));
+            times.sort_unstable();
+            if faults.is_empty() || repeated == ATTEMPTS {
+                let ms = |part: f64| {
+                    let at = ((times.len() - 1) as f64 * part).round() as usize; // below the length
+                    times[at].as_secs_f64() * 1e3
+                };
+                let asked_ms = rtt.as_secs_f64() * 1e3;
+                let serialised_ms = 2.0 * 64.0 * 8e3 / BPS as f64;
+                return Ok(RoundTrip {
+                    asked_ms,
+                    echoes,
+                    p50_ms: ms(0.5),
+                    p95_ms: ms(0.95),
+                    max_ms: ms(1.0),
+                    error_ms: ms(0.5) - asked_ms - serialised_ms,
+                    repeated,
+                    faults,
+                });
+            }
+            repeated += 1;
+        }
+    }
+
+    /// Begins a measurement over an idle link: a socket of the server and one of the client, connected to each other.
+    fn begin(&mut self, path: &PathConfig) -> Result<(UdpSocket, UdpSocket), CalibrateError> {
+        self.rest()?;
+        self.network.begin(path, 1)?;
+        let server = self.network.server.run(|| UdpSocket::bind((SERVER, 0)))?;
+        let client = self.network.client.run(|| UdpSocket::bind((CLIENT, 0)))?;
+        for (own, peer) in [(&server, &client), (&client, &server)] {
+            own.connect(peer.local_addr()?)?;
+            own.set_read_timeout(Some(DATAGRAM_TIMEOUT))?;
+        }
+        Ok((server, client))
+    }
+
+    /// Waits until nothing is on its way.
+    fn rest(&mut self) -> Result<(), CalibrateError> {
+        if self.network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)? {
+            return Ok(());
+        }
+        let seconds = QUIET_TIMEOUT.as_secs();
+        Err(CalibrateError::LinkNotQuiet { seconds })
+    }
+
+    /// The limits, but for what the flood does on purpose: nothing that is dropped by a device counts as a fault, for
+    /// it sends more than the link carries.
+    fn faults(&self, measured: &LinkStats) -> Vec<Fault> {
+        let mut faults = self.limits.faults(measured);
+        faults.retain(|fault| !matches!(fault, Fault::Devices { .. }));
+        faults
+    }
+}
+
+/// The fault of ends that waited for a core longer than `limit_ms`.
+fn cpu_wait_fault(ends: Option<CpuTime>, limit_ms: f64) -> Option<Fault> {
+    let got_ms = ends?.waited.as_secs_f64() * 1e3;
+    (got_ms > limit_ms).then_some(Fault::Starved { got_ms, limit_ms })
+}
+
+/// Keeps the link's queue from running empty, by half more than it carries.
+fn flood(socket: &UdpSocket, bps: u64, stop: &AtomicBool) -> io::Result<()> {
+    let datagram = [0; FLOOD_LEN];
+    let gap = Duration::from_secs_f64((FLOOD_LEN + HEADERS_LEN) as f64 * 8.0 / (1.5 * bps as f64));
+    let (began, mut sent) = (Instant::now(), 0u32);
+    while !stop.load(Ordering::Relaxed) {
+        while began + gap * sent <= Instant::now() {
+            socket.send(&datagram)?;
+            sent += 1;
+        }
+        std::thread::sleep(gap.clamp(Duration::from_micros(500), Duration::from_millis(20)));
+    }
+    Ok(())
+}
+
+/// Bytes of IP from the first datagram (not counted) to the last, and the seconds between their arrivals.
+fn receive(socket: UdpSocket, time: Duration) -> io::Result<(usize, f64)> {
+    let mut socket = TimedSocket::new(socket)?;
+    let mut buffer = [0; 2_048];
+    let (_, first) = socket.recv(&mut buffer)?;
+    let mut bytes = 0;
+    loop {
+        let (len, at) = socket.recv(&mut buffer)?;
+        bytes += len + HEADERS_LEN;
+        let elapsed = at.saturating_sub(first);
+        if elapsed >= time {
+            return Ok((bytes, elapsed.as_secs_f64()));
+        }
+    }
+}
+
+/// Sends back what [`time_echoes`] sends.
+fn echo(socket: &UdpSocket, count: usize) -> io::Result<()> {
+    let mut buffer = [0; 2_048];
+    for _ in 0..=count {
+        let len = socket.recv(&mut buffer)?;
+        socket.send(&buffer[..len])?;
+    }
+    Ok(())
+}
+
+/// Times of `count` round trips, after one more that is not counted: it finds caches and threads cold.
+fn time_echoes(socket: &UdpSocket, count: usize) -> io::Result<Vec<Duration>> {
+    let mut buffer = [0; 2_048];
+    let mut once = || -> io::Result<Duration> {
+        let began = Instant::now();
+        socket.send(&[0; ECHO_LEN])?;
+        socket.recv(&mut buffer)?;
+        Ok(began.elapsed())
+    };
+    once()?;
+    (0..count).map(|_| once()).collect()
+}

@@ -1,0 +1,299 @@
+//! A whole page load in both clocks: one page over one network by one protocol.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Serialize, Serializer};
+use spdy_netem::path::PathConfig;
+use spdy_tun::network::RealNetwork;
+
+use crate::calibrate::compare::{CellResult, ErrorStats, MAX_LOSSY_ERROR};
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::workload::{Attempt, Workload};
+use crate::live::load::{self as live, LoadSpec};
+use crate::load;
+use crate::load::{Load, Page};
+use crate::options::{Options, RaceProtocol};
+use crate::race::RaceNetwork;
+
+/// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads
+/// has a bar: [`MAX_LOSSY_ERROR`].
+pub const MAX_PAGE_ERROR: f64 = 0.03;
+
+/// One load.
+#[derive(Clone)]
+pub struct PageCell {
+    /// The page.
+    pub page: Arc<Page>,
+    /// The network; TCP of today, whatever it says of an era: in real time it is the kernel's.
+    pub network: Arc<RaceNetwork>,
+    /// What is spoken.
+    pub protocol: RaceProtocol,
+    /// Everything else.
+    pub options: Arc<Options>,
+}
+
+impl PageCell {
+    /// Every page over every network by every protocol, in this order.
+    #[must_use]
+    pub fn all(
+        pages: &[Arc<Page>],
+        networks: &[RaceNetwork],
+        protocols: &[RaceProtocol],
+        options: &Options,
+    ) -> Vec<Self> {
+        let options = Arc::new(options.clone());
+        let networks: Vec<_> = networks.iter().cloned().map(Arc::new).collect();
+        let mut cells = Vec::with_capacity(pages.len() * networks.len() * protocols.len());
+        for page in pages {
+            for network in &networks {
+                for &protocol in protocols {
+                    cells.push(Self {
+                        page: page.clone(),
+                        network: network.clone(),
+                        protocol,
+                        options: options.clone(),
+                    });
+                }
+            }
+        }
+        cells
+    }
+
+    /// Name of the page.
+    #[must_use]
+    pub fn replica(&self) -> &str {
+        &self.page.replica().name
+    }
+
+    /// What `load` took, if it is whole; else the first of its failures.
+    fn took(load: &Load) -> Result<Duration, String> {
+        match load.failures.first() {
+            None => Ok(Duration::from_secs_f64(load.load_ms / 1e3)),
+            Some(failure) => Err(format!("it is not whole: {failure}")),
+        }
+    }
+}
+
+impl fmt::Display for PageCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (network, protocol) = (&self.network.name, self.protocol);
+        write!(f, "{} over {network} by {protocol}", self.replica())
+    }
+}
+
+impl fmt::Debug for PageCell {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl Serialize for PageCell {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        #[derive(Serialize)]
+        struct Named<'a> {
+            replica: &'a str,
+            network: &'a str,
+            protocol: &'static str,
+        }
+        let named = Named {
+            replica: self.replica(),
+            network: &self.network.name,
+            protocol: self.protocol.name(),
+        };
+        named.serialize(serializer)
+    }
+}
+
+impl Workload for PageCell {
+    fn path(&self) -> PathConfig {
+        self.network.profile.path.clone()
+    }
+
+    fn run_virtual(&self, seed: u64) -> io::Result<Duration> {
+        let (network, options) = (&self.network, &*self.options);
+        let config = network.config(options);
+        let load = load::load(
+            &self.page,
+            self.protocol,
+            &network.name,
+            &config,
+            options,
+            seed,
+        );
+        Self::took(&load).map_err(io::Error::other)
+    }
+
+    fn run_real(
+        &self,
+        network: &mut RealNetwork,
+        seed: u64,
+        patience: Duration,
+    ) -> Result<Attempt, CalibrateError> {
+        let which = LoadSpec {
+            protocol: self.protocol,
+            network: self.network.name.clone(),
+            seed,
+            options: (*self.options).clone(),
+            initial_window: None,
+            timeout: patience,
+        };
+        let loaded = live::load(network, &self.page, &which)?;
+        Ok(Attempt {
+            took: if loaded.was_given_up {
+                Err("it never ended".to_owned())
+            } else {
+                Self::took(&loaded.load)
+            },
+            measured: loaded.measured,
+            hosts: loaded.hosts,
+        })
+    }
+}
+
+/// The sums of page loads.
+#[derive(Clone, Debug, Serialize)]
+pub struct PageLoadSummary {
+    /// Loads without loss and jitter.
+    pub loss_free: Option<ErrorStats>,
+    /// Loads with loss or jitter.
+    pub lossy: Option<ErrorStats>,
+    /// Loads without a single run that counts.
+    pub unmeasured: usize,
+    /// Runs that did not count.
+    pub repeated: u32,
+    /// What is past its bar; nothing if all is well.
+    pub past_bars: Vec<String>,
+}
+
+impl PageLoadSummary {
+    /// Of `results`.
+    #[must_use]
+    pub fn of(results: &[CellResult<PageCell>]) -> Self {
+        let errors = |lossy: bool| {
+            ErrorStats::of(results.iter().filter(|it| it.subject.is_lossy() == lossy))
+        };
+        let past = |result: &CellResult<PageCell>| {
+            if result.subject.is_lossy() {
+                return None;
+            }
+            let error = result
+                .error()
+                .filter(|error| error.abs() > MAX_PAGE_ERROR)?;
+            let (error, bar) = (error * 100.0, MAX_PAGE_ERROR * 100.0);
+            Some(format!(
+                "{}: off by {error:+.2} %, at most {bar} %",
+                result.subject
+            ))
+        };
+        let mut past_bars: Vec<String> = results.iter().filter_map(past).collect();
+        let lossy = errors(true);
+        past_bars.extend(lossy.filter(|it| it.mean > MAX_LOSSY_ERROR).map(|it| {
+            let (mean, bar) = (it.mean * 100.0, MAX_LOSSY_ERROR * 100.0);
+            format!("loads with loss or jitter: mean error {mean:.2} %, at most {bar} %")
+        }));
+        past_bars.extend(results.iter().filter_map(CellResult::missing_runs));
+        Self {
+            loss_free: errors(false),
+            lossy,
+            unmeasured: results.iter().filter(|it| it.real_ms.is_empty()).count(),
+            repeated: results.iter().map(|it| it.repeated).sum(),
+            past_bars,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+
+    use super::*;
+
+    fn cells() -> Vec<PageCell> {
+        let page = Arc::new(Page::new(builtin::portal()));
+        let networks = ["dsl", "3g"].map(|name| RaceNetwork::parse(name).expect("it has a name"));
+        let protocols = [RaceProtocol::Http, RaceProtocol::H2];
+        PageCell::all(&[page], &networks, &protocols, &Options::default())
+    }
+
+    fn result(subject: PageCell, virtual_ms: f64, real_ms: &[f64]) -> CellResult<PageCell> {
+        CellResult {
+            subject,
+            virtual_ms: vec![virtual_ms],
+            real_ms: real_ms.to_vec(),
+            computed_ms: Vec::new(),
+            runs_asked: 1,
+            repeated: 2,
+            short_of_runs: real_ms.is_empty().then(|| "it never ended".to_owned()),
+        }
+    }
+
+    #[test]
+    fn a_load_error_is_reported_only_above_its_limit() {
+        let [first, second] = cells().first_chunk().cloned().expect("there are four");
+        let at = [
+            result(first.clone(), 1_029.0, &[1_000.0]),
+            result(second.clone(), 971.0, &[1_000.0]),
+        ];
+        assert_eq!(PageLoadSummary::of(&at).past_bars, Vec::<String>::new());
+        let past = [
+            result(first, 1_031.0, &[1_000.0]),
+            result(second, 971.0, &[]),
+        ];
+        let summary = PageLoadSummary::of(&past);
+        assert_eq!(
+            summary.past_bars,
+            [
+                "portal over dsl by http: off by +3.10 %, at most 3 %",
+                "portal over dsl by h2: 0 of 1 runs count: it never ended"
+            ]
+        );
+        assert_eq!((summary.unmeasured, summary.repeated), (1, 4));
+    }
+
+    #[test]
+    fn random_loads_are_limited_by_their_mean_error() {
+        let lossy = |spec: &str| {
+            let network = RaceNetwork::parse(spec).expect("it is understood");
+            let network = Arc::new(network);
+            let cell = cells().remove(0);
+            PageCell { network, ..cell }
+        };
+        let (loss, jitter) = (lossy("dsl,loss=1%"), lossy("dsl,jitter=5ms"));
+        assert!(loss.is_lossy() && jitter.is_lossy());
+        let at = |error: f64| {
+            let off = result(loss.clone(), 1_000.0 * (1.0 + error), &[1_000.0]);
+            PageLoadSummary::of(&[off, result(jitter.clone(), 1_000.0, &[1_000.0])])
+        };
+        let summary = at(0.159);
+        assert_eq!(summary.past_bars, Vec::<String>::new());
+        let lossy = summary.lossy.map(|errors| errors.cells);
+        assert_eq!((summary.loss_free, lossy), (None, Some(2)));
+        assert_eq!(
+            at(-0.17).past_bars,
+            ["loads with loss or jitter: mean error 8.50 %, at most 8 %"]
+        );
+    }
+
+    #[test]
+    fn only_a_complete_load_has_a_time() {
+        let cell = cells().remove(0);
+        let (network, options) = (&cell.network, &*cell.options);
+        let config = network.config(options);
+        let mut load = load::load(
+            &cell.page,
+            cell.protocol,
+            &network.name,
+            &config,
+            options,
+            1,
+        );
+        let took = Duration::from_secs_f64(load.load_ms / 1e3);
+        assert_eq!(PageCell::took(&load), Ok(took));
+        load.failures.push("503 for /".to_owned());
+        let why = "it is not whole: 503 for /".to_owned();
+        assert_eq!(PageCell::took(&load), Err(why));
+    }
+}

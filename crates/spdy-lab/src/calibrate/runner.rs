@@ -1,0 +1,285 @@
+//! All cells, on several lanes at a time.
+//!
+//! ```text
+//!   cells, the longest first ─┬─ lane 1: a link of its own, one run after the other ─┐
+//!                             ├─ lane 2                                               ├─► told as they are done
+//!                             └─ ..                                                   ┘
+//! ```
+//!
+//! A link spends most of a run waiting, so lanes share a core; too many make each other late, which their links
+//! measure. A run that does not count is repeated with the same seed, after the others of its cell.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc;
+use std::thread;
+use std::time::Duration;
+
+use crate::calibrate::compare::CellResult;
+use crate::calibrate::error::CalibrateError;
+use crate::calibrate::run_link::{RunLink, RunResult};
+use crate::calibrate::workload::Workload;
+
+/// How often a run that does not count is repeated.
+pub const MAX_RETRIES: u32 = 10;
+/// Pause before the first repetition, and how much longer each further one is: whatever kept the machine busy may pass.
+pub const RETRY_PAUSE: Duration = Duration::from_millis(100);
+
+/// How it is done.
+#[derive(Clone, Debug)]
+pub struct CalibrationRunner {
+    /// Runs of a cell without loss and jitter that must count, at least 1.
+    pub runs: u32,
+    /// Runs of a [lossy](Workload::is_lossy) cell that must count, at least 1.
+    pub lossy_runs: u32,
+    /// Seed of the first run; the next has the next number.
+    pub seed: u64,
+    /// Cells at a time, at least 1.
+    pub links: usize,
+}
+
+/// What is told on the way.
+#[derive(Debug)]
+pub enum Event<S> {
+    /// A run counts, or was given up; so long it takes in virtual time.
+    Ran(Duration),
+    /// A cell is done; its number among those that were asked for.
+    Done(usize, Box<CellResult<S>>),
+}
+
+/// What a cell takes in virtual time, for each of its seeds.
+#[derive(Clone, Debug)]
+struct PlannedCell<S> {
+    number: usize,
+    subject: S,
+    /// Of a cell without loss one for all.
+    virtual_times: Vec<Duration>,
+    runs: u32,
+}
+
+impl<S> PlannedCell<S> {
+    fn expected(&self, run: u32) -> Duration {
+        let times = &self.virtual_times;
+        times[(run as usize).min(times.len() - 1)]
+    }
+
+    fn total(&self) -> Duration {
+        (0..self.runs).map(|run| self.expected(run)).sum()
+    }
+}
+
+/// One attempt at a run.
+#[derive(Clone, Copy, Debug)]
+struct RunAttempt {
+    /// To wait for before it.
+    pause: Duration,
+    seed: u64,
+    /// What it takes in virtual time.
+    expected: Duration,
+}
+
+impl CalibrationRunner {
+    const fn seed_of(&self, run: u32) -> u64 {
+        self.seed.wrapping_add(run as u64)
+    }
+
+    fn plan<S: Workload>(&self, subjects: &[S]) -> Result<Vec<PlannedCell<S>>, CalibrateError> {
+        let plan = |(number, subject): (usize, &S)| -> Result<PlannedCell<S>, CalibrateError> {
+            let lossy = subject.is_lossy();
+            let runs = if lossy { self.lossy_runs } else { self.runs };
+            let virtual_runs = if lossy { runs } else { 1 };
+            let times = (0..virtual_runs).map(|run| subject.run_virtual(self.seed_of(run)));
+            let virtual_times = times.collect::<Result<_, _>>().map_err(|source| {
+                let what = subject.to_string();
+                CalibrateError::Virtual { what, source }
+            })?;
+            Ok(PlannedCell {
+                number,
+                subject: subject.clone(),
+                virtual_times,
+                runs,
+            })
+        };
+        let mut plans: Vec<PlannedCell<S>> = subjects
+            .iter()
+            .enumerate()
+            .map(plan)
+            .collect::<Result<_, _>>()?;
+        plans.sort_by_key(|plan| std::cmp::Reverse(plan.total()));
+        Ok(plans)
+    }
+
+    /// Compares `subjects`. `begin` is told how long all runs take in virtual time, `on_event` all that happens, in the
+    /// order in which it does. The results come in the order of `subjects`.
+    ///
+    /// # Errors
+    ///
+    /// There is no network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
+    /// those that fail in real time among them, and subjects of which none does neither.
+    pub fn run<S: Workload>(
+        &self,
+        subjects: &[S],
+        begin: impl FnOnce(Duration),
+        mut on_event: impl FnMut(&Event<S>),
+    ) -> Result<Vec<CellResult<S>>, CalibrateError> {
+        let plans = self.plan(subjects)?;
+        begin(plans.iter().map(PlannedCell::total).sum());
+        // Made one after the other: a machine without namespaces says so before anything runs.
+        let lanes = (0..self.links.min(plans.len()))
+            .map(|_| RunLink::start())
+            .collect::<Result<Vec<_>, _>>()?;
+        let next = AtomicUsize::new(0);
+        let mut results: Vec<Option<CellResult<S>>> = vec![None; subjects.len()];
+        thread::scope(|scope| {
+            let (sender, receiver) = mpsc::channel();
+            for mut lane in lanes {
+                let (sender, plans, next) = (sender.clone(), &plans, &next);
+                scope.spawn(move || {
+                    while let Some(plan) = plans.get(next.fetch_add(1, Ordering::Relaxed)) {
+                        let run = |it: RunAttempt| {
+                            thread::sleep(it.pause);
+                            lane.run(&plan.subject, it.seed, it.expected)
+                        };
+                        let done = self.cell(plan, &sender, run);
+                        let done = done.map(|result| Event::Done(plan.number, Box::new(result)));
+                        let broke = done.is_err();
+                        if sender.send(done).is_err() || broke {
+                            return;
+                        }
+                    }
+                });
+            }
+            drop(sender);
+            for event in receiver {
+                let event = event?;
+                on_event(&event);
+                if let Event::Done(number, result) = event {
+                    results[number] = Some(*result);
+                }
+            }
+            let all = results
+                .into_iter()
+                .map(|it| it.expect("every cell was told"));
+            Ok(all.collect())
+        })
+    }
+
+    fn cell<S: Workload>(
+        &self,
+        plan: &PlannedCell<S>,
+        told: &mpsc::Sender<Result<Event<S>, CalibrateError>>,
+        mut run_once: impl FnMut(RunAttempt) -> Result<RunResult, CalibrateError>,
+    ) -> Result<CellResult<S>, CalibrateError> {
+        let ms = |time: &Duration| time.as_secs_f64() * 1e3;
+        let mut result = CellResult {
+            subject: plan.subject.clone(),
+            virtual_ms: Vec::new(),
+            real_ms: Vec::new(),
+            computed_ms: Vec::new(),
+            runs_asked: plan.runs,
+            repeated: 0,
+            short_of_runs: None,
+        };
+        let mut left: VecDeque<(u32, u32)> = (0..plan.runs).map(|run| (run, 0)).collect();
+        while let Some((run, attempts)) = left.pop_front() {
+            let expected = plan.expected(run);
+            let ran = run_once(RunAttempt {
+                pause: RETRY_PAUSE * attempts,
+                seed: self.seed_of(run),
+                expected,
+            })?;
+            let why = match ran.took {
+                Ok(took) => {
+                    result.real_ms.push(ms(&took));
+                    result.computed_ms.extend(ran.computed.as_ref().map(ms));
+                    if plan.subject.is_lossy() {
+                        result.virtual_ms.push(ms(&expected));
+                    }
+                    let _ = told.send(Ok(Event::Ran(expected))); // the caller may have given up
+                    continue;
+                }
+                Err(why) => why,
+            };
+            result.repeated += 1;
+            if attempts < MAX_RETRIES {
+                left.push_back((run, attempts + 1));
+            } else {
+                result.short_of_runs = Some(why);
+                let _ = told.send(Ok(Event::Ran(expected)));
+            }
+        }
+        if !plan.subject.is_lossy() {
+            result.virtual_ms = plan.virtual_times.iter().map(ms).collect();
+        }
+        Ok(result)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::calibrate::download_cell::{self, DownloadCell};
+
+    const WORK: CalibrationRunner = CalibrationRunner {
+        runs: 3,
+        lossy_runs: 5,
+        seed: 7,
+        links: 1,
+    };
+
+    /// What comes of a cell without loss whose attempts come to what `took` says of their seed and their number, from 1.
+    fn cell(
+        mut took: impl FnMut(u64, u32) -> Result<Duration, String>,
+    ) -> CellResult<DownloadCell> {
+        let plans = WORK.plan(&download_cell::small()[..1]);
+        let plans = plans.expect("it has an end in virtual time");
+        let (told, _events) = mpsc::channel();
+        let mut attempts = 0;
+        let run = |it: RunAttempt| {
+            attempts += 1;
+            let computed = Some(Duration::from_millis(1));
+            let took = took(it.seed, attempts);
+            Ok(RunResult { took, computed })
+        };
+        let result = WORK.cell(&plans[0], &told, run);
+        result.expect("no link broke")
+    }
+
+    /// One load that was not whole, once, ended a whole calibration with an error, and all that it had measured was lost.
+    #[test]
+    fn a_failed_real_run_is_retried_like_a_late_one() {
+        let mut seeds = Vec::new();
+        let result = cell(|seed, attempt| {
+            seeds.push(seed);
+            match attempt {
+                1 => Err("it is not whole".to_owned()),
+                _ => Ok(Duration::from_millis(u64::from(attempt))),
+            }
+        });
+        assert_eq!(seeds, [7, 8, 9, 7], "with its own seed, after the others");
+        assert_eq!(result.real_ms, [2.0, 3.0, 4.0]);
+        assert_eq!(result.computed_ms, [1.0; 3]);
+        assert_eq!((result.repeated, result.short_of_runs), (1, None));
+    }
+
+    #[test]
+    fn an_invalid_run_is_dropped_and_other_runs_of_its_cell_stay() {
+        let mut failed = 0;
+        let result = cell(|seed, _| match seed {
+            8 => {
+                failed += 1;
+                Err(format!("it is not whole, {failed} times"))
+            }
+            _ => Ok(Duration::from_millis(seed)),
+        });
+        assert_eq!(result.real_ms, [7.0, 9.0]);
+        assert_eq!(
+            (failed, result.repeated),
+            (MAX_RETRIES + 1, MAX_RETRIES + 1)
+        );
+        assert_eq!(
+            result.short_of_runs.as_deref(),
+            Some("it is not whole, 11 times")
+        );
+    }
+}

@@ -1,0 +1,121 @@
+//! The most frequent kinds of claims of Lulic's paper.
+
+use super::grid::wins;
+use super::setting::{FACTORS, fitted_flags};
+use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
+use crate::claims::measured::Unit;
+use crate::claims::setting::{PageSet, Pages, Setting};
+
+const WINS: &str = "as for its ratio; within a twentieth of the cells is ours";
+const TREND: &str = "geometric means of the cells of the least and of the most, as for its ratio";
+
+/// A claim of a ratio over the grid.
+pub(super) const fn ratio(
+    (name, what): (&'static str, &'static str),
+    (value, within): (f64, f64),
+    conditions: &'static str,
+    pages: Pages,
+    setting: fn() -> Setting,
+    measure: MeasureFn,
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions,
+        unit: Unit::Ratio,
+        expected: ClaimedResult::Number {
+            value,
+            within,
+            neutral: Some(1.0),
+        },
+        test: Test::Run {
+            pages: PageSet::Pages(pages),
+            setting,
+            measure,
+            factors: FACTORS,
+        },
+    }
+}
+
+/// A claim of how many round trips the flags take, within one.
+pub(super) const fn trips(
+    (name, what): (&'static str, &'static str),
+    value: f64,
+    conditions: &'static str,
+    (setting, measure): (fn() -> Setting, MeasureFn),
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions,
+        unit: Unit::RoundTrips,
+        expected: ClaimedResult::Number {
+            value,
+            within: 1.0,
+            neutral: None,
+        },
+        test: Test::Run {
+            pages: PageSet::Pages(fitted_flags),
+            setting,
+            measure,
+            factors: FACTORS,
+        },
+    }
+}
+
+/// A claim of how many of the 42 cells SPDY wins.
+pub(super) const fn wins_claim(
+    (name, what): (&'static str, &'static str),
+    cells: u32,
+    pages: Pages,
+    setting: fn() -> Setting,
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions: WINS,
+        unit: Unit::Percent,
+        expected: ClaimedResult::Number {
+            value: 100.0 * cells as f64 / 42.0,
+            within: 5.0,
+            neutral: Some(50.0),
+        },
+        test: Test::Run {
+            pages: PageSet::Pages(pages),
+            setting,
+            measure: wins,
+            factors: &[],
+        },
+    }
+}
+
+/// A claim of where the ratio goes.
+pub(super) const fn trend(
+    (name, what): (&'static str, &'static str),
+    values: &'static [f64],
+    trend: Trend,
+    pages: Pages,
+    (setting, measure): (fn() -> Setting, MeasureFn),
+) -> Claim {
+    Claim {
+        paper: Paper::Lulic,
+        name,
+        what,
+        conditions: TREND,
+        unit: Unit::Ratio,
+        expected: ClaimedResult::Series {
+            values,
+            within: 0.05,
+            trend,
+        },
+        test: Test::Run {
+            pages: PageSet::Pages(pages),
+            setting,
+            measure,
+            factors: &[],
+        },
+    }
+}

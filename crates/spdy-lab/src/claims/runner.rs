@@ -1,0 +1,272 @@
+//! Loads in pairs: the same pages over the same network with the same chance, by one way and by another.
+
+use std::collections::BTreeMap;
+use std::num::NonZeroUsize;
+use std::ops::ControlFlow;
+
+use spdy_page::graph::{PageGraph, Trigger};
+use spdy_page::head;
+use spdy_page::replica::Replica;
+
+use crate::claims::corpus::Corpus;
+use crate::claims::measured::{MeasuredResult, Point};
+use crate::claims::setting::{PageSet, Pages, Setting};
+use crate::claims::statistics::{FigurePair, Figures, PairedLoads, ratio};
+use crate::load;
+use crate::load::{Page, folded};
+use crate::race::RaceNetwork;
+use crate::sim::seed;
+use crate::stats::Estimate;
+use crate::workers;
+
+/// Where claims are put to the test.
+pub struct ClaimRunner<'a> {
+    /// Loads of a page where chance plays a part; without chance one load is enough.
+    pub runs: u32,
+    /// Threads; `None` for one a core.
+    pub threads: Option<NonZeroUsize>,
+    /// Pages of the user's.
+    pub corpus: Option<&'a Corpus>,
+    /// Whether to go without factors, and over every eighth page of the corpus: to see that it works.
+    pub quick: bool,
+    /// Called with the number of loads done since the last call.
+    pub on_loads: &'a dyn Fn(u64),
+}
+
+impl ClaimRunner<'_> {
+    /// Default number of loads of a page; also that of `docs/measurements/claims.md`.
+    pub const RUNS: u32 = 3;
+
+    /// The pages of `subjects`.
+    ///
+    /// # Errors
+    ///
+    /// There is no corpus, or nothing in it.
+    pub(crate) fn pages(&self, subjects: &PageSet) -> Result<Vec<Replica>, String> {
+        match subjects {
+            PageSet::Pages(pages) => Ok(pages()),
+            PageSet::Corpus => {
+                let corpus = self.corpus()?;
+                let step = if self.quick { 8 } else { 1 };
+                Ok(corpus.pages().iter().step_by(step).cloned().collect())
+            }
+        }
+    }
+
+    /// The corpus.
+    ///
+    /// # Errors
+    ///
+    /// There is none.
+    pub(crate) fn corpus(&self) -> Result<&Corpus, String> {
+        self.corpus.ok_or_else(|| "no corpus given".to_owned())
+    }
+
+    /// One figure over all pages under one setting.
+    ///
+    /// # Errors
+    ///
+    /// As [`pairs`](Self::pairs) and [`PairedLoads::measured`].
+    pub(crate) fn one(
+        &self,
+        subjects: &PageSet,
+        setting: &Setting,
+        statistic: impl Fn(&[FigurePair]) -> f64,
+    ) -> Result<MeasuredResult, String> {
+        let paired = self.load_pairs(subjects, std::slice::from_ref(setting))?;
+        paired.measured(vec![String::new()], statistic)
+    }
+
+    /// Loads every page under every setting by both ways.
+    ///
+    /// # Errors
+    ///
+    /// As [`pages`](Self::pages).
+    pub(crate) fn load_pairs(
+        &self,
+        subjects: &PageSet,
+        settings: &[Setting],
+    ) -> Result<PairedLoads, String> {
+        let mut replicas = self.pages(subjects)?;
+        if settings.iter().any(|setting| setting.small_pages) {
+            keep_smaller_half(&mut replicas);
+        }
+        let chance = settings.iter().any(Setting::has_chance);
+        let runs = if chance { self.runs as usize } else { 1 };
+        let mut ready: BTreeMap<(usize, bool, usize), Page> = BTreeMap::new();
+        for setting in settings {
+            for way in [&setting.base, &setting.other] {
+                for (index, replica) in replicas.iter().enumerate() {
+                    ready
+                        .entry((index, way.folded, setting.depth))
+                        .or_insert_with(|| page(replica, way.folded, setting.depth));
+                }
+            }
+        }
+        let total = settings.len() * replicas.len() * runs * 2;
+        let work = |number: usize| {
+            let (rest, is_other) = (number / 2, number % 2 == 1);
+            let (rest, run) = (rest / runs, rest % runs);
+            let (setting, index) = (&settings[rest / replicas.len()], rest % replicas.len());
+            let way = if is_other {
+                &setting.other
+            } else {
+                &setting.base
+            };
+            let network = RaceNetwork {
+                name: String::new(),
+                profile: setting.profile.clone(),
+            };
+            let load = load::load(
+                &ready[&(index, way.folded, setting.depth)],
+                way.protocol,
+                "",
+                &network.config(&way.options),
+                &way.options,
+                seed::derive(1 + run as u64, &replicas[index].name),
+            );
+            let whole = load.failures.is_empty();
+            whole.then(|| Figures::of(&load, setting.browser_ms))
+        };
+        let mut figures: Vec<Option<Figures>> = vec![None; total];
+        workers::each(total, self.threads, work, |number, load| {
+            figures[number] = load;
+            (self.on_loads)(1);
+            ControlFlow::Continue(())
+        });
+        Ok(paired(&figures, (settings.len(), replicas.len(), runs)))
+    }
+}
+
+/// Ratio of load times for each of some pages, over a network without chance: each figure is exact, and so is what lies
+/// between two.
+///
+/// # Errors
+///
+/// A load did not come whole.
+pub(crate) fn ratio_by_page(
+    bench: &ClaimRunner<'_>,
+    pages: &[(&str, Pages)],
+    setting: &Setting,
+) -> Result<MeasuredResult, String> {
+    let mut points = Vec::new();
+    let (mut loads, mut left_out) = (0, 0);
+    for (level, pages) in pages {
+        let paired = bench.load_pairs(&PageSet::Pages(*pages), std::slice::from_ref(setting))?;
+        let level = vec![(*level).to_owned()];
+        let one = paired.measured(level, |pairs| ratio(pairs, |it| it.load_ms))?;
+        (loads, left_out) = (loads + one.loads, left_out + one.left_out);
+        points.extend(one.points);
+    }
+    let ends = points.first().zip(points.last());
+    let rise = ends.map(|(first, last): (&Point, &Point)| {
+        Estimate::exact(last.estimate.value - first.estimate.value)
+    });
+    Ok(MeasuredResult {
+        points,
+        rise,
+        loads,
+        left_out,
+    })
+}
+
+/// Takes out the pages that are larger than the one in the middle.
+fn keep_smaller_half(replicas: &mut Vec<Replica>) {
+    let bytes = |it: &Replica| it.exchanges.iter().map(|it| it.body.len()).sum::<usize>();
+    let mut sizes: Vec<usize> = replicas.iter().map(bytes).collect();
+    sizes.sort_unstable();
+    if let Some(&middle) = sizes.get(sizes.len().saturating_sub(1) / 2) {
+        replicas.retain(|it| bytes(it) <= middle);
+    }
+}
+
+/// Puts loads together in pairs: a page's means over its runs, or each run of the only page. What is not whole under
+/// one setting is left out under all.
+fn paired(
+    figures: &[Option<Figures>],
+    (settings, pages, runs): (usize, usize, usize),
+) -> PairedLoads {
+    let at = |setting: usize, page: usize, run: usize| {
+        let first = ((setting * pages + page) * runs + run) * 2;
+        Some(FigurePair {
+            base: figures[first]?,
+            other: figures[first + 1]?,
+        })
+    };
+    let mut rows = vec![Vec::new(); settings];
+    let mut left_out = 0;
+    for page in 0..pages {
+        let mut by_run: Vec<Vec<FigurePair>> = Vec::new();
+        for run in 0..runs {
+            let pairs: Option<Vec<FigurePair>> = (0..settings)
+                .map(|setting| at(setting, page, run))
+                .collect();
+            match pairs {
+                Some(pairs) => by_run.push(pairs),
+                None => left_out += 1,
+            }
+        }
+        for (setting, row) in rows.iter_mut().enumerate() {
+            let runs = by_run.iter().map(|pairs| pairs[setting]);
+            if pages == 1 {
+                row.extend(runs);
+            } else if !by_run.is_empty() {
+                let (base, other): (Vec<_>, Vec<_>) =
+                    runs.map(|pair| (pair.base, pair.other)).unzip();
+                row.push(FigurePair {
+                    base: Figures::mean(&base),
+                    other: Figures::mean(&other),
+                });
+            }
+        }
+    }
+    PairedLoads {
+        rows,
+        loads: figures.len(),
+        left_out,
+    }
+}
+
+/// `replica` made ready, on one host if wanted, in so many generations.
+fn page(replica: &Replica, fold: bool, depth: usize) -> Page {
+    let mut graph = PageGraph::of(replica);
+    if depth > 1 {
+        deepen(&mut graph, depth);
+    }
+    if !fold {
+        return Page::with_graph(replica.clone(), graph);
+    }
+    let own = head::authority(&replica.document().url);
+    let foreign: Vec<String> = replica
+        .hosts()
+        .into_iter()
+        .filter(|host| *host != own)
+        .collect();
+    Page::with_graph(folded(replica, &foreign), graph)
+}
+
+/// Cuts what the page fetches into `depth` generations, each known when the first of the one before is there. Redirects
+/// and what they lead to stay where they are.
+fn deepen(graph: &mut PageGraph, depth: usize) {
+    let redirected = |node: &spdy_page::graph::Node| {
+        node.parent()
+            .is_some_and(|parent| graph.nodes[parent].is_redirect)
+    };
+    let movable: Vec<usize> = (0..graph.nodes.len())
+        .filter(|&index| {
+            let node = &graph.nodes[index];
+            !node.is_redirect && node.parent().is_some() && !redirected(node)
+        })
+        .collect();
+    let size = movable.len().div_ceil(depth).max(1);
+    let mut before = None;
+    for generation in movable.chunks(size) {
+        if let Some(parent) = before {
+            for &index in generation {
+                graph.nodes[index].trigger = Trigger::Done { parent };
+                graph.nodes[index].blocks_parser_at = None;
+            }
+        }
+        before = Some(generation[0]);
+    }
+}

@@ -1,0 +1,94 @@
+//! A page with one change made to it.
+
+use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::head;
+use spdy_page::replica::Replica;
+
+use super::case::ExaminationCase;
+use super::remedy::{Remedy, own_host};
+use crate::load::{Page, folded};
+use crate::options::{Options, Push, RaceProtocol};
+use crate::race::RaceNetwork;
+
+/// Everything that a load needs.
+pub(super) struct ModifiedPage {
+    pub(super) page: Page,
+    pub(super) protocol: RaceProtocol,
+    pub(super) network: RaceNetwork,
+    pub(super) options: Options,
+}
+
+impl ModifiedPage {
+    /// The page as it is.
+    pub(super) fn unmodified(case: &ExaminationCase, graph: &PageGraph) -> Self {
+        Self {
+            page: Page::with_graph(case.replica.clone(), graph.clone()),
+            protocol: case.protocol,
+            network: case.network.clone(),
+            options: case.options.clone(),
+        }
+    }
+
+    /// The page with `remedy`.
+    pub(super) fn with(case: &ExaminationCase, graph: &PageGraph, remedy: &Remedy) -> Self {
+        let mut treated = Self::unmodified(case, graph);
+        match remedy {
+            Remedy::Fold { hosts, .. } => {
+                treated.page = Page::with_graph(folded(&case.replica, hosts), graph.clone());
+            }
+            Remedy::Push => {
+                treated.options.push = treated.options.push.max(Push::ByGraph);
+            }
+            Remedy::Hint { nodes, .. } => treated.page = treated.page.with_hints(nodes.clone()),
+            Remedy::Later { node, .. } => {
+                let mut graph = graph.clone();
+                let node = &mut graph.nodes[*node];
+                node.blocks_parser_at = None;
+                node.blocks_scripts = false;
+                node.before_dom_content_loaded = false;
+                treated.page = Page::with_graph(case.replica.clone(), graph);
+            }
+            Remedy::Without { host, .. } => {
+                let graph = without(&case.replica, graph, host);
+                treated.page = Page::with_graph(case.replica.clone(), graph);
+            }
+            Remedy::Protocol { protocol } => treated.protocol = *protocol,
+            Remedy::Network { .. } => treated.network = Self::network(case, remedy),
+        }
+        treated
+    }
+
+    /// The network that the page is loaded over with `remedy`.
+    pub(super) fn network(case: &ExaminationCase, remedy: &Remedy) -> RaceNetwork {
+        let mut network = case.network.clone();
+        if let Remedy::Network { change } = remedy {
+            network.profile = change.apply(&network.profile);
+        }
+        network
+    }
+}
+
+/// `graph` without the nodes of `host`, and without what only they lead to.
+fn without(replica: &Replica, graph: &PageGraph, host: &str) -> PageGraph {
+    debug_assert_ne!(host, own_host(replica), "a page without itself");
+    let mut kept: Vec<Option<usize>> = Vec::with_capacity(graph.nodes.len());
+    let mut nodes: Vec<Node> = Vec::new();
+    for node in &graph.nodes {
+        // A parent stands before its children.
+        let parent = node.parent().map(|parent| kept[parent]);
+        let goes = head::authority(&replica.exchanges[node.exchange].url) == host;
+        if goes || parent == Some(None) {
+            kept.push(None);
+            continue;
+        }
+        let mut node = node.clone();
+        if let Trigger::Bytes { parent: at, .. } | Trigger::Done { parent: at } = &mut node.trigger
+            && let Some(now) = parent.flatten()
+        {
+            *at = now;
+        }
+        kept.push(Some(nodes.len()));
+        nodes.push(node);
+    }
+    PageGraph { nodes }
+}

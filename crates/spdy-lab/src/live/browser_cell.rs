@@ -1,0 +1,244 @@
+//! Loads of one page by a browser over one network by one protocol, and what our own client makes of the same.
+//!
+//! A load is averaged with others only if its link was what was asked for, nothing was asked for in vain, and it
+//! fetched what most of them did. What our client then loads in virtual time is what each such run *recorded*: the
+//! resources, their order and the computation between them are the browser's own, so that only the network, the
+//! connections and the protocol differ.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+
+use crate::live::browser_load::BrowserLoad;
+use crate::load;
+use crate::load::Page;
+use crate::options::{Options, RaceProtocol};
+use crate::race::RaceNetwork;
+use crate::stats::median;
+
+/// One protocol over one network.
+#[derive(Clone, Debug, Serialize)]
+pub struct BrowserCell {
+    /// Name of the network.
+    pub network: String,
+    /// What was spoken.
+    #[serde(serialize_with = "by_name")]
+    pub protocol: RaceProtocol,
+    /// Every load, whether or not it counts.
+    pub visits: Vec<BrowserLoad>,
+    /// What our client takes in virtual time for what each load that counts recorded, in their order, milliseconds.
+    pub virtual_ms: Vec<f64>,
+    /// The first failure of those, if any failed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub virtual_failure: Option<String>,
+}
+
+fn by_name<S: Serializer>(protocol: &RaceProtocol, serializer: S) -> Result<S::Ok, S::Error> {
+    serializer.serialize_str(protocol.name())
+}
+
+impl BrowserCell {
+    /// Of `visits`, with our own loads of the same with `options`. Their recordings, each as large as the page, go with that.
+    #[must_use]
+    pub fn new(
+        network: &RaceNetwork,
+        protocol: RaceProtocol,
+        mut visits: Vec<BrowserLoad>,
+        options: &Options,
+        seed: u64,
+    ) -> Self {
+        let (mut virtual_ms, mut virtual_failure) = (Vec::new(), None);
+        let config = network.config(options);
+        let common = common(&visits).map(str::to_owned);
+        for visit in &mut visits {
+            let recording = visit.recording.take();
+            let Some(recording) = recording.filter(|_| does_count(visit, common.as_deref())) else {
+                continue;
+            };
+            let page = Page::new(recording);
+            let load = load::load(&page, protocol, &network.name, &config, options, seed);
+            virtual_ms.push(load.load_ms);
+            virtual_failure = virtual_failure.or(load.failures.into_iter().next());
+        }
+        Self {
+            network: network.name.clone(),
+            protocol,
+            visits,
+            virtual_ms,
+            virtual_failure,
+        }
+    }
+
+    /// The loads that count.
+    pub fn valid_loads(&self) -> impl Iterator<Item = &BrowserLoad> {
+        let common = common(&self.visits);
+        let visits = self.visits.iter();
+        visits.filter(move |visit| does_count(visit, common))
+    }
+
+    /// The others, each with the reason.
+    #[must_use]
+    pub fn excluded(&self) -> Vec<String> {
+        let common = common(&self.visits);
+        let why = |visit: &BrowserLoad| {
+            let other = Some(&*visit.fingerprint) != common;
+            let other = || other.then(|| "it fetched something else than most".to_owned());
+            visit.exclusion_reason().or_else(other)
+        };
+        self.visits.iter().filter_map(why).collect()
+    }
+
+    /// Median of one figure of the loads that count.
+    #[must_use]
+    pub fn median(&self, figure: impl Fn(&BrowserLoad) -> Option<f64>) -> Option<f64> {
+        median(self.valid_loads().filter_map(figure))
+    }
+
+    /// The browser's load time, milliseconds.
+    #[must_use]
+    pub fn load_ms(&self) -> Option<f64> {
+        self.median(|visit| visit.load_ms)
+    }
+
+    /// Ours in virtual time.
+    #[must_use]
+    pub fn virtual_load_ms(&self) -> Option<f64> {
+        median(self.virtual_ms.iter().copied())
+    }
+
+    /// Ours over the browser's, less 1.
+    #[must_use]
+    pub fn error(&self) -> Option<f64> {
+        Some(self.virtual_load_ms()? / self.load_ms()? - 1.0)
+    }
+}
+
+/// Whether `visit` is averaged with others, of which most fetched `common`.
+fn does_count(visit: &BrowserLoad, common: Option<&str>) -> bool {
+    visit.exclusion_reason().is_none() && Some(&*visit.fingerprint) == common
+}
+
+/// What most of the loads fetched that are whole; of several the first by its letters.
+fn common(visits: &[BrowserLoad]) -> Option<&str> {
+    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
+    for visit in visits
+        .iter()
+        .filter(|visit| visit.exclusion_reason().is_none())
+    {
+        *counts.entry(&visit.fingerprint).or_default() += 1;
+    }
+    let most = counts.values().copied().max()?;
+    counts
+        .into_iter()
+        .find(|(_, count)| *count == most)
+        .map(|(fingerprint, _)| fingerprint)
+}
+
+/// Two protocols over one network: load time of the second over that of the first.
+#[derive(Clone, Debug, Serialize)]
+pub struct ProtocolRatio {
+    /// Name of the network.
+    pub network: String,
+    /// The first.
+    #[serde(serialize_with = "by_name")]
+    pub base: RaceProtocol,
+    /// The second.
+    #[serde(serialize_with = "by_name")]
+    pub protocol: RaceProtocol,
+    /// By the browser.
+    pub browser: f64,
+    /// By our client in virtual time.
+    pub ours: f64,
+}
+
+impl ProtocolRatio {
+    /// Of every network in `cells`, each further protocol against the first.
+    #[must_use]
+    pub fn all(cells: &[BrowserCell]) -> Vec<Self> {
+        let ratio = |cell: &BrowserCell| {
+            let base = cells.iter().find(|base| base.network == cell.network)?;
+            let other = base.protocol != cell.protocol;
+            other.then_some(())?;
+            Some(Self {
+                network: cell.network.clone(),
+                base: base.protocol,
+                protocol: cell.protocol,
+                browser: cell.load_ms()? / base.load_ms()?,
+                ours: cell.virtual_load_ms()? / base.virtual_load_ms()?,
+            })
+        };
+        cells.iter().filter_map(ratio).collect()
+    }
+
+    /// Whether both say that the same protocol is faster.
+    #[must_use]
+    pub fn agrees(&self) -> bool {
+        (self.browser < 1.0) == (self.ours < 1.0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_netem::path::PathConfig;
+    use spdy_page::builtin;
+    use spdy_tun::emulator::Emulator;
+
+    use super::*;
+
+    fn visit(load_ms: f64, fingerprint: &str, in_vain: &[&str]) -> BrowserLoad {
+        let path = PathConfig::new(1_000_000, 1_000_000, std::time::Duration::ZERO);
+        let origin = spdy_clock::Instant::ZERO;
+        BrowserLoad {
+            dom_content_loaded_ms: None,
+            load_ms: Some(load_ms),
+            exchanges: 44,
+            connections: 7,
+            fingerprint: fingerprint.to_owned(),
+            asked_in_vain: in_vain.iter().map(|&what| what.to_owned()).collect(),
+            unknown_names: Vec::new(),
+            faults: Vec::new(),
+            link: Emulator::new(&path, 1, origin).stats(origin),
+            recording: Some(builtin::portal()),
+            kept: None,
+        }
+    }
+
+    fn browsed(protocol: RaceProtocol, visits: Vec<BrowserLoad>) -> BrowserCell {
+        let network = RaceNetwork::parse("cable").expect("it has a name");
+        BrowserCell::new(&network, protocol, visits, &Options::default(), 1)
+    }
+
+    #[test]
+    fn loads_with_other_or_missing_content_are_excluded_with_a_reason() {
+        let visits = vec![
+            visit(900.0, "a", &[]),
+            visit(100.0, "b", &["GET /x (404)", "GET /y (404)"]),
+            visit(200.0, "b", &["GET /x (404)"]),
+            visit(300.0, "b", &[]),
+            visit(1_100.0, "a", &[]),
+        ];
+        let browsed = browsed(RaceProtocol::Https, visits);
+        assert_eq!(browsed.load_ms(), Some(1_000.0));
+        assert_eq!(browsed.virtual_ms.len(), 2);
+        assert!(browsed.visits.iter().all(|visit| visit.recording.is_none()));
+        assert_eq!(
+            browsed.excluded(),
+            [
+                "not recorded: GET /x (404) (and 1 more)",
+                "not recorded: GET /x (404)",
+                "it fetched something else than most"
+            ]
+        );
+    }
+
+    #[test]
+    fn protocols_are_compared_with_the_first_per_network() {
+        let https = browsed(RaceProtocol::Https, vec![visit(1_000.0, "a", &[])]);
+        let h2 = browsed(RaceProtocol::H2, vec![visit(800.0, "a", &[])]);
+        let none = browsed(RaceProtocol::Http, Vec::new());
+        let [ratio] =
+            <[ProtocolRatio; 1]>::try_from(ProtocolRatio::all(&[https, h2, none])).expect("one");
+        assert_eq!((ratio.protocol, ratio.browser), (RaceProtocol::H2, 0.8));
+        assert!(ratio.agrees(), "{ratio:?}");
+    }
+}

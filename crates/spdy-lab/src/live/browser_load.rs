@@ -1,0 +1,198 @@
+//! A load by a browser that is not ours: Chromium behind a link, and the page on a `Replay`.
+//!
+//! Each load is a recording (`spdy-record`): so it is known what was fetched, byte for byte, and what asked for it when.
+//! Recording costs the browser a little: it writes its log meanwhile. That is also what our own client can load afterwards, with the order and the computation that the browser had.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use spdy_page::replica::Replica;
+use spdy_record::error::RecordError;
+use spdy_record::fingerprint::Fingerprint;
+use spdy_record::options::RecordOptions;
+use spdy_record::record::record;
+use spdy_tun::error::RealTimeError;
+use spdy_tun::limits::{Fault, ValidityLimits};
+use spdy_tun::network::RealNetwork;
+use spdy_tun::stats::LinkStats;
+
+use crate::live::clock::block_on;
+use crate::live::replay::Replay;
+use crate::live::run_files::{CAPTURE_BYTES, RunFiles};
+
+/// For how long nothing must be sent before a load is over.
+const QUIET_FOR: Duration = Duration::from_millis(20);
+/// Longest wait for that.
+const QUIET_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Failures that are the browser's own doing, and of no network: it looked into its cache alone, or changed its mind.
+const BROWSER_INTERNAL_ERRORS: [&str; 2] = ["net::ERR_CACHE_MISS", "net::ERR_ABORTED"];
+
+/// When the link of a load counts that took so long. A browser keeps the cores busy that the link's thread needs, and its own
+/// loads differ by a percent or two: so a packet may be late by 2 % of the load time, one in a hundred by 0.5 % and the mean by
+/// 0.1 %, and in any case by 20, 10 and 0.5 ms.
+#[must_use]
+pub fn limits(load: Duration) -> ValidityLimits {
+    let load_ms = load.as_secs_f64() * 1e3;
+    ValidityLimits {
+        late_max_ms: (load_ms * 0.02).clamp(20.0, 50.0),
+        late_p99_ms: (load_ms * 0.005).clamp(10.0, 20.0),
+        late_mean_ms: (load_ms * 0.001).clamp(0.5, 2.0),
+        ..ValidityLimits::default()
+    }
+}
+
+/// How it is loaded.
+#[derive(Clone, Debug)]
+pub struct BrowserLoader {
+    /// The browser; without one, Chromium or Chrome is looked for in PATH.
+    pub browser: Option<PathBuf>,
+    /// The longest that a load may take until the page is quiet.
+    pub timeout: Duration,
+    /// Keep [files](RunFiles) of each load.
+    pub keep_files: bool,
+}
+
+/// One load.
+#[derive(Clone, Debug, Serialize)]
+pub struct BrowserLoad {
+    /// From the start of the load to DOMContentLoaded, if that came.
+    pub dom_content_loaded_ms: Option<f64>,
+    /// From the start of the load to the load event, if that came.
+    pub load_ms: Option<f64>,
+    /// Exchanges, redirects among them.
+    pub exchanges: usize,
+    /// Connections of TCP and QUIC that servers accepted, the speculative ones that browsers make among them.
+    pub connections: u64,
+    /// Of what was fetched: method, URL, status and body of each.
+    pub fingerprint: String,
+    /// The page's requests for what was not recorded, and those that got no answer, except for the failures that the
+    /// replica records.
+    pub asked_in_vain: Vec<String>,
+    /// Names that are unknown here, including those of the browser's own requests.
+    pub unknown_names: Vec<String>,
+    /// How the link differed from the requested one, within [`limits`].
+    pub faults: Vec<Fault>,
+    /// What the link was, from the start of the browser until the page was quiet.
+    pub link: LinkStats,
+    /// What was fetched, and when, until [our own client](crate::live::browser_cell::BrowserCell::new) has loaded it too.
+    #[serde(skip)]
+    pub recording: Option<Replica>,
+    /// Its files, if they were requested.
+    #[serde(skip)]
+    pub kept: Option<RunFiles>,
+}
+
+impl BrowserLoad {
+    /// Why it is not averaged with others; nothing if it may be.
+    #[must_use]
+    pub fn exclusion_reason(&self) -> Option<String> {
+        if let Some(fault) = self.faults.first() {
+            return Some(fault.to_string());
+        }
+        if self.load_ms.is_none() {
+            return Some("the load event did not come".to_owned());
+        }
+        let first = self.asked_in_vain.first()?;
+        let more = match self.asked_in_vain.len() {
+            1 => String::new(),
+            count => format!(" (and {} more)", count - 1),
+        };
+        Some(format!("not recorded: {first}{more}"))
+    }
+}
+
+/// Why there was no load.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum BrowserLoadError {
+    /// The link, or a host.
+    #[error("no network in real time")]
+    RealTime(#[from] RealTimeError),
+    /// The browser.
+    #[error("the browser did not load the page")]
+    Browser(#[from] RecordError),
+}
+
+impl BrowserLoader {
+    /// Loads what is on `stage` over `network`, whose link the caller has [begun](RealNetwork::begin).
+    ///
+    /// # Errors
+    ///
+    /// The link broke, or the browser did.
+    pub fn load(
+        &self,
+        network: &mut RealNetwork,
+        stage: &Replay,
+    ) -> Result<BrowserLoad, BrowserLoadError> {
+        let start = |what| move |source| RealTimeError::Start { what, source };
+        let serving = stage.serve(&network.server).map_err(start("the servers"))?;
+        let options = self.options(stage);
+        if self.keep_files {
+            network.start_capture(CAPTURE_BYTES)?;
+        }
+        let url = stage.start().clone();
+        let work = move || {
+            let recorded =
+                async { Ok(record(&url, &options, |_| {}, std::future::pending()).await) };
+            block_on(recorded)
+        };
+        let recorded = network.client.run(work).map_err(start("the client"))?;
+        network.wait_until_quiet(QUIET_FOR, QUIET_TIMEOUT)?;
+        let link = network.measure()?;
+        let served = serving.stop().map_err(start("the servers"))?;
+        let recorded = recorded?;
+        let kept = match self.keep_files {
+            true => {
+                let (capture, origin) = network.end_capture()?;
+                Some(RunFiles {
+                    capture,
+                    origin,
+                    key_log: recorded.key_log,
+                    png: recorded.screenshot,
+                })
+            }
+            false => None,
+        };
+        let recording = recorded.page.replica;
+        let failed = recording.failures.iter();
+        let failed = failed
+            .filter(|failure| !BROWSER_INTERNAL_ERRORS.contains(&failure.error.as_str()))
+            .filter(|failure| !stage.is_expected_failure(failure))
+            .map(|failure| format!("{} {} ({})", failure.method, failure.url, failure.error));
+        let asked_in_vain = stage
+            .unrecorded_requests()
+            .into_iter()
+            .chain(failed)
+            .collect();
+        let ms = |time: Option<Duration>| time.map(|time| time.as_secs_f64() * 1e3);
+        Ok(BrowserLoad {
+            dom_content_loaded_ms: ms(recording.dom_content_loaded),
+            load_ms: ms(recording.load),
+            exchanges: recording.exchanges.len(),
+            connections: served.connections,
+            fingerprint: Fingerprint::of(&recording).sha256(),
+            asked_in_vain,
+            unknown_names: stage.unknown_names(),
+            faults: limits(recording.load.unwrap_or_default()).faults(&link),
+            link,
+            recording: Some(recording),
+            kept,
+        })
+    }
+
+    fn options(&self, stage: &Replay) -> RecordOptions {
+        let pin = stage.pin().to_string();
+        let believed = pin.trim_start_matches("sha256//");
+        RecordOptions {
+            browser: self.browser.clone(),
+            browser_arguments: vec![format!("--ignore-certificate-errors-spki-list={believed}")],
+            timeout: self.timeout,
+            force_quic: stage.quic_origins().to_vec(),
+            screenshot: self.keep_files,
+            key_log: self.keep_files,
+            ..RecordOptions::default()
+        }
+    }
+}

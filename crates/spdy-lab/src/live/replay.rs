@@ -1,0 +1,301 @@
+//! What a browser that is not ours finds behind the link: the recorded page, at its own addresses, under certificates of
+//! ours.
+//!
+//! - **Servers.** One at each recorded address, on ports 80 and 443 (and those that URLs name). A request for something
+//!   that was not recorded is answered with 404 (or 421), and remembered. Two kinds are not remembered: the icon of the tab,
+//!   which no page requests, and requests that failed when the page was recorded.
+//!   With HTTP/3, QUIC replaces TLS at the same addresses and ports.
+//! - **Certificates.** One an address, with all names that were recorded there, so that a browser shares a connection
+//!   between names exactly where it could have. They are of an authority that lives as long as the stage; the browser is told
+//!   its pin. ECDSA keys: browsers take no Ed25519.
+//! - **URLs** stay as they are. A page that was recorded over `http` is loaded in TLS from the same URL with another scheme,
+//!   and its documents ask for the same of what they name (`upgrade-insecure-requests`): one header more, and no byte of
+//!   a body less. A page that names `https` URLs gets them in TLS whatever is asked for.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{Ipv4Addr, SocketAddrV4};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use parking_lot::{Mutex, MutexGuard};
+use spdy_net::protocol::Protocol;
+use spdy_net::tls::certificates::{KeyKind, LocalCa};
+use spdy_net::tls::error::TlsSetupError;
+use spdy_net::tls::pins::Pin;
+use spdy_net::tls::{ServerTls, TlsOptions};
+use spdy_page::graph::Trigger;
+use spdy_page::head;
+use spdy_page::observation::Failure;
+use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_server::serve::{AccessLogEntry, ServeConfig};
+use spdy_tun::host::Host;
+use url::Url;
+
+use crate::live::addresses;
+use crate::live::expected_failures::ExpectedFailures;
+use crate::live::resolver::Resolver;
+use crate::live::server_side::{RunningServers, ServerSide};
+use crate::load::Page;
+use crate::options::{Options, RaceProtocol};
+
+/// What browsers ask for of their own accord, for the tab.
+const FAVICON: &str = "/favicon.ico";
+/// Unknown requests that are remembered.
+const MAX_UNKNOWN: usize = 1_000;
+
+/// A page set up for one protocol; it may be served many times.
+pub struct Replay {
+    start: Url,
+    pin: Pin,
+    by_quic: Vec<String>,
+    far_side: ServerSide,
+    /// Requests that got no answer when the page was recorded.
+    expected_failures: ExpectedFailures,
+    /// Method, host and target of everything that was asked for and is not there.
+    unknown: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Replay {
+    /// Sets `replica` up to be loaded by `protocol`: `http`, `https`, `h2` or `h3`.
+    ///
+    /// # Errors
+    ///
+    /// A host whose name no certificate can carry.
+    ///
+    /// # Panics
+    ///
+    /// If `protocol` is none that browsers speak.
+    pub fn new(replica: &Replica, protocol: RaceProtocol) -> Result<Self, TlsSetupError> {
+        let mut replica = replica.clone();
+        let start = start_of(&replica, protocol.is_secure());
+        if protocol.is_secure() {
+            replica.exchanges.iter_mut().for_each(upgrade);
+        }
+        let page = Page::new(replica);
+        let reached = addresses::assign_addresses(page.hosts(protocol, &Options::default()));
+        let mut names: BTreeMap<Ipv4Addr, Vec<String>> = BTreeMap::new();
+        for (host, &address) in &reached {
+            names.entry(address).or_default().push(host.clone());
+        }
+        let spoken = match protocol {
+            RaceProtocol::Http | RaceProtocol::Https => vec![Protocol::Http1],
+            RaceProtocol::H2 => vec![Protocol::Http2, Protocol::Http1],
+            RaceProtocol::H3 => vec![Protocol::Http3],
+            other => panic!("browsers of today do not speak {other}"),
+        };
+        let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
+        let unknown = Arc::default();
+        let expected_failures = ExpectedFailures::of(page.replica());
+        let log = log(page.replica(), &expected_failures, &unknown);
+        let mut servers = BTreeMap::new();
+        for (address, names) in &names {
+            let identity = authority.issue(names, &[(*address).into()])?;
+            let tls = ServerTls::new(&identity, &spoken, &TlsOptions::default())?;
+            let plain = ServeConfig {
+                protocols: vec![Protocol::Http1],
+                log: Some(log.clone()),
+                ..ServeConfig::default()
+            };
+            let secure = ServeConfig {
+                protocols: spoken.clone(),
+                tls: Some(tls),
+                ..plain.clone()
+            };
+            for (port, is_secure) in ports(page.replica()) {
+                let config = if is_secure { &secure } else { &plain };
+                servers.insert(SocketAddrV4::new(*address, port), config.clone());
+            }
+        }
+        let by_quic = match protocol {
+            RaceProtocol::H3 => secure_origins(&reached, page.replica()),
+            _ => Vec::new(),
+        };
+        Ok(Self {
+            start,
+            by_quic,
+            pin: Pin::of(authority.certificate())?,
+            far_side: ServerSide {
+                site: page.site().clone(),
+                servers,
+                names: Resolver::new(reached),
+            },
+            expected_failures,
+            unknown,
+        })
+    }
+
+    /// Where the load begins.
+    #[must_use]
+    pub fn start(&self) -> &Url {
+        &self.start
+    }
+
+    /// Of the authority that all certificates are of.
+    #[must_use]
+    pub fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
+    /// Every `HOST:PORT` that speaks HTTP/3 and nothing else.
+    #[must_use]
+    pub fn quic_origins(&self) -> &[String] {
+        &self.by_quic
+    }
+
+    /// Serves it on `host`, and forgets what was unknown before.
+    ///
+    /// # Errors
+    ///
+    /// A port cannot be listened on.
+    pub fn serve(&self, host: &Host) -> io::Result<RunningServers> {
+        self.unknown().clear();
+        self.far_side.names.clear_unknown();
+        self.far_side.clone().start(host)
+    }
+
+    /// Requests for unrecorded resources since [`serve`](Self::serve).
+    #[must_use]
+    pub fn unrecorded_requests(&self) -> Vec<String> {
+        self.unknown().iter().cloned().collect()
+    }
+
+    /// Whether `failure` was recorded with the page: that a browser meets it again is no fault of the load.
+    #[must_use]
+    pub fn is_expected_failure(&self, failure: &Failure) -> bool {
+        self.expected_failures.has(failure)
+    }
+
+    /// Unknown names that were requested since then: browsers also send requests of their own.
+    #[must_use]
+    pub fn unknown_names(&self) -> Vec<String> {
+        self.far_side.names.unknown()
+    }
+
+    fn unknown(&self) -> MutexGuard<'_, BTreeSet<String>> {
+        self.unknown.lock()
+    }
+}
+
+/// The URL of the first exchange of the load, with the requested scheme.
+fn start_of(replica: &Replica, secure: bool) -> Url {
+    let page = Page::new(replica.clone());
+    let nodes = &page.graph().nodes;
+    let first = nodes.iter().find(|node| node.trigger == Trigger::Start);
+    let first = first.map_or(replica.start, |node| node.exchange);
+    let mut url = replica.exchanges[first].url.clone();
+    // It fails for URLs that no browser would load over a network either.
+    let _ = url.set_scheme(if secure { "https" } else { "http" });
+    url
+}
+
+/// Makes a document that came over `http` ask for what it names in TLS.
+fn upgrade(exchange: &mut Exchange) {
+    const FIELD: &[u8] = b"Content-Security-Policy: upgrade-insecure-requests\r\n";
+    let first_line = exchange
+        .response_head
+        .iter()
+        .position(|&byte| byte == b'\n');
+    if let (Kind::Document, "http", Some(end)) = (exchange.kind, exchange.url.scheme(), first_line)
+    {
+        let (line, fields) = exchange.response_head.split_at(end + 1);
+        exchange.response_head = Bytes::from([line, FIELD, fields].concat());
+    }
+}
+
+/// Every port that a URL leads to, and whether it is one of TLS.
+fn ports(replica: &Replica) -> BTreeSet<(u16, bool)> {
+    let named = replica.exchanges.iter().filter_map(|exchange| {
+        let secure = exchange.url.scheme() == "https";
+        Some((exchange.url.port()?, secure))
+    });
+    [(80, false), (443, true)]
+        .into_iter()
+        .chain(named)
+        .collect()
+}
+
+/// Every host with every port of TLS.
+fn secure_origins(reached: &BTreeMap<String, Ipv4Addr>, replica: &Replica) -> Vec<String> {
+    let ports = ports(replica);
+    let secure = ports.iter().filter(|(_, is_secure)| *is_secure);
+    let hosts = reached.keys();
+    let origins =
+        secure.flat_map(|(port, _)| hosts.clone().map(move |host| format!("{host}:{port}")));
+    origins.collect()
+}
+
+/// Remembers a request for something that was not recorded. A recorded 404 and a recorded failure do not count.
+fn log(
+    replica: &Replica,
+    expected_failures: &ExpectedFailures,
+    unknown: &Arc<Mutex<BTreeSet<String>>>,
+) -> spdy_server::serve::Log {
+    let missing = replica.exchanges.iter();
+    let missing = missing.filter(|exchange| exchange.status() == Some(404));
+    let missing: BTreeSet<String> = missing
+        .map(|exchange| head::target(&exchange.url))
+        .collect();
+    let (expected_failures, unknown) = (expected_failures.clone(), unknown.clone());
+    Arc::new(move |served: &AccessLogEntry<'_>| {
+        let (method, uri, status) = (served.method, served.uri, served.status.as_u16());
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
+        let is_known = is_here || expected_failures.has_uri(method, uri);
+        if matches!(status, 404 | 405 | 421) && !is_known {
+            tracing::warn!(%method, %uri, status, "asked for, and not recorded");
+            let mut unknown = unknown.lock();
+            if unknown.len() < MAX_UNKNOWN {
+                unknown.insert(format!("{method} {uri} ({status})"));
+            }
+        }
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+
+    use super::*;
+
+    #[test]
+    fn each_address_serves_both_ports_and_urls_change_only_scheme() {
+        let replica = builtin::portal();
+        let hosts: BTreeSet<_> = replica.hosts().into_iter().collect();
+        for (protocol, start) in [
+            (RaceProtocol::Http, "http://www.portal.test/"),
+            (RaceProtocol::H2, "https://www.portal.test/"),
+            (RaceProtocol::H3, "https://www.portal.test/"),
+        ] {
+            let stage = Replay::new(&replica, protocol).expect("names that certificates can carry");
+            assert_eq!(stage.start().as_str(), start);
+            assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
+            let by_quic: BTreeSet<_> = stage.quic_origins().iter().cloned().collect();
+            let wanted = hosts.iter().map(|host| format!("{host}:443"));
+            match protocol {
+                RaceProtocol::H3 => assert_eq!(by_quic, wanted.collect()),
+                _ => assert_eq!(by_quic, BTreeSet::new()),
+            }
+            for (at, config) in &stage.far_side.servers {
+                assert_eq!(config.tls.is_some(), at.port() == 443, "{at}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_plain_http_document_gets_only_upgrade_insecure_requests() {
+        let mut exchange = builtin::portal().document().clone();
+        let before = exchange.clone();
+        upgrade(&mut exchange);
+        let head = String::from_utf8_lossy(&exchange.response_head);
+        let (line, fields) = head.split_once("\r\n").expect("it has lines");
+        let added = "Content-Security-Policy: upgrade-insecure-requests\r\n";
+        let rest = fields.strip_prefix(added).expect("it comes first");
+        assert_eq!(format!("{line}\r\n{rest}").as_bytes(), before.response_head);
+        assert_eq!(exchange.body, before.body);
+        exchange = before.clone();
+        exchange.kind = Kind::Image;
+        upgrade(&mut exchange);
+        assert_eq!(exchange.response_head, before.response_head);
+    }
+}

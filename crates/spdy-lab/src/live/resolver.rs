@@ -1,0 +1,229 @@
+//! Name look-ups in real time: the resolver behind the link, and who asks it.
+//!
+//! Messages are those of RFC 1035, one question each, and without EDNS where we ask ourselves: they are then as long as
+//! virtual time counts them (`sim/dns.rs`), and are asked again after the same time.
+//! The resolver knows the hosts of one page: of a host that it knows it tells the address, and that there is nothing of
+//! any other type; of one that it does not know it says so, and remembers that it was asked.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::Arc;
+
+use hickory_proto::op::{Edns, Message, MessageType, Metadata, Query, ResponseCode};
+use hickory_proto::rr::{Name, RData, Record, RecordType};
+use parking_lot::Mutex;
+use spdy::runtime::Runtime;
+use tokio::net::UdpSocket;
+
+use crate::sim::dns::{self, query_with_retries};
+
+/// The port of resolvers.
+pub const PORT: u16 = 53;
+/// Seconds for which an answer is believed; longer than any load.
+const TTL: u32 = 7_200;
+/// Largest message without EDNS.
+const MAX_MESSAGE: usize = 512;
+/// Unknown names that are remembered.
+const MAX_UNKNOWN: usize = 1_000;
+
+/// A resolver's known names, and the unknown ones that were requested; clones are the same resolver.
+#[derive(Clone, Debug, Default)]
+pub struct Resolver {
+    known: Arc<BTreeMap<String, Ipv4Addr>>,
+    unknown: Arc<Mutex<BTreeSet<String>>>,
+}
+
+impl Resolver {
+    /// A resolver of these hosts.
+    #[must_use]
+    pub fn new(known: BTreeMap<String, Ipv4Addr>) -> Self {
+        Self {
+            known: Arc::new(known),
+            ..Self::default()
+        }
+    }
+
+    /// The address of `host`.
+    #[must_use]
+    pub fn address(&self, host: &str) -> Option<Ipv4Addr> {
+        self.known.get(&dns::name(host)).copied()
+    }
+
+    /// Unknown names that were requested, sorted; a thousand at most.
+    #[must_use]
+    pub fn unknown(&self) -> Vec<String> {
+        let unknown = self.unknown.lock();
+        unknown.iter().cloned().collect()
+    }
+
+    /// Forgets them.
+    pub(crate) fn clear_unknown(&self) {
+        let mut unknown = self.unknown.lock();
+        unknown.clear();
+    }
+
+    /// The answer to `question`; `None` if that is no question.
+    fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
+        let asked = Message::from_vec(question).ok()?;
+        if asked.metadata.message_type != MessageType::Query {
+            return None;
+        }
+        let mut answer = Message::response(asked.metadata.id, asked.metadata.op_code);
+        answer.metadata = Metadata::response_from_request(&asked.metadata);
+        answer.metadata.recursion_available = true;
+        answer.metadata.authoritative = true;
+        for query in &asked.queries {
+            let name = query.name().to_ascii();
+            let host = dns::name(&name);
+            match self.address(&host) {
+                Some(address) if query.query_type() == RecordType::A => {
+                    let address = RData::A(address.into());
+                    answer.add_answer(Record::from_rdata(query.name().clone(), TTL, address));
+                }
+                Some(_) => {}
+                None => {
+                    answer.metadata.response_code = ResponseCode::NXDomain;
+                    let mut unknown = self.unknown.lock();
+                    if unknown.len() < MAX_UNKNOWN {
+                        unknown.insert(host);
+                    }
+                }
+            }
+        }
+        answer.add_queries(asked.queries);
+        if asked.edns.is_some() {
+            answer.set_edns(Edns::new());
+        }
+        answer.to_vec().ok()
+    }
+
+    /// Answers what comes to `socket`, until it fails.
+    pub(crate) async fn serve(self, socket: UdpSocket) -> io::Result<()> {
+        let mut question = [0; MAX_MESSAGE];
+        loop {
+            let (len, from) = socket.recv_from(&mut question).await?;
+            if let Some(answer) = self.answer(&question[..len]) {
+                socket.send_to(&answer, from).await?;
+            }
+        }
+    }
+}
+
+/// Asks `resolver` for the address of `host`, as often as in virtual time.
+pub(crate) async fn lookup(
+    runtime: &dyn Runtime,
+    resolver: SocketAddr,
+    host: &str,
+) -> io::Result<Vec<IpAddr>> {
+    let name = Name::from_ascii(host).map_err(|_| dns::unknown(host))?;
+    let mut asked = Message::query();
+    asked.metadata.recursion_desired = true;
+    asked.add_query(Query::query(name, RecordType::A));
+    let id = asked.metadata.id;
+    let asked = asked.to_vec().map_err(io::Error::other)?;
+    let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0)).await?;
+    socket.connect(resolver).await?;
+    socket.writable().await?; // else the first try would not know that it may
+    let answer = Box::pin(read_answer(&socket, id));
+    let ask = || {
+        let _ = socket.try_send(&asked); // one that was not sent is one that was lost
+    };
+    match query_with_retries(runtime, host, ask, answer).await?? {
+        addresses if addresses.is_empty() => Err(dns::unknown(host)),
+        addresses => Ok(addresses),
+    }
+}
+
+/// The addresses in the first answer that comes to the question `id`.
+async fn read_answer(socket: &UdpSocket, id: u16) -> io::Result<Vec<IpAddr>> {
+    let mut answer = [0; MAX_MESSAGE];
+    loop {
+        let len = socket.recv(&mut answer).await?;
+        let Ok(message) = Message::from_vec(&answer[..len]) else {
+            continue;
+        };
+        if message.metadata.id == id && message.metadata.message_type == MessageType::Response {
+            let addresses = message
+                .answers
+                .iter()
+                .filter_map(|record| match record.data {
+                    RData::A(address) => Some(IpAddr::V4(address.into())),
+                    _ => None,
+                });
+            return Ok(addresses.collect());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::live::clock::{LiveRuntime, block_on};
+
+    const UDP_AND_IP: usize = 28;
+
+    fn names() -> Resolver {
+        let host = ("www.example.com".to_owned(), Ipv4Addr::new(192, 0, 2, 1));
+        Resolver::new(BTreeMap::from([host]))
+    }
+
+    fn question(host: &str, kind: RecordType) -> Vec<u8> {
+        let mut message = Message::query();
+        message.add_query(Query::query(Name::from_ascii(host).expect("a name"), kind));
+        message.to_vec().expect("it can be written")
+    }
+
+    #[test]
+    fn messages_are_as_long_as_virtual_time_counts_them() {
+        let asked = question("www.example.com", RecordType::A);
+        assert_eq!(
+            asked.len() + UDP_AND_IP,
+            dns::query_len_bytes("www.example.com")
+        );
+        let answer = names().answer(&asked).expect("it is a question");
+        let address = [IpAddr::from([192, 0, 2, 1])];
+        let want = dns::answer_len_bytes("www.example.com", &address);
+        assert_eq!(answer.len() + UDP_AND_IP, want);
+    }
+
+    #[test]
+    fn known_hosts_resolve_and_unknown_names_are_recorded() {
+        let names = names();
+        let told = |host: &str, kind| {
+            let answer = names.answer(&question(host, kind)).expect("a question");
+            let answer = Message::from_vec(&answer).expect("an answer");
+            (answer.metadata.response_code, answer.answers.len())
+        };
+        assert_eq!(
+            told("WWW.example.com.", RecordType::A),
+            (ResponseCode::NoError, 1)
+        );
+        assert_eq!(
+            told("www.example.com", RecordType::AAAA),
+            (ResponseCode::NoError, 0)
+        );
+        assert_eq!(
+            told("other.example.com", RecordType::A),
+            (ResponseCode::NXDomain, 0)
+        );
+        assert_eq!(names.unknown(), ["other.example.com"]);
+        assert_eq!(names.answer(b"no question"), None);
+    }
+
+    #[test]
+    fn a_query_over_a_socket_gets_an_address_or_nxdomain() {
+        let looked_up = block_on(async {
+            let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+            let resolver = socket.local_addr()?;
+            tokio::spawn(names().serve(socket));
+            let runtime = LiveRuntime::start();
+            let found = lookup(&runtime, resolver, "www.example.com").await?;
+            let unknown = lookup(&runtime, resolver, "nobody.test").await;
+            Ok((found, unknown.map_err(|error| error.kind())))
+        });
+        let (found, unknown) = looked_up.expect("there is a socket");
+        assert_eq!(found, [IpAddr::from([192, 0, 2, 1])]);
+        assert_eq!(unknown, Err(io::ErrorKind::NotFound));
+    }
+}

@@ -1,0 +1,59 @@
+//! The bodies that come through the accelerator, and the nodes that its hints name.
+
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
+use http::HeaderMap;
+use spdy_page::head;
+use url::{Position, Url};
+
+/// What comes through the accelerator, and what it is.
+pub(crate) struct ProxiedContent {
+    /// By exchange.
+    pub(crate) bodies: Vec<Option<DecodedBody>>,
+    /// Nodes by how a page of the site names them: see [`reference`].
+    pub(crate) nodes: BTreeMap<String, usize>,
+    /// The page's own URL.
+    pub(crate) own: Url,
+}
+
+/// A body without its codings.
+pub(crate) struct DecodedBody {
+    /// `None` if its coding cannot be undone.
+    pub(crate) text: Option<Bytes>,
+    /// It is not as the origin has it, and offsets in it are of the text.
+    pub(crate) is_rewritten: bool,
+    /// The accelerator answers in place of the origin, with a status of its own.
+    pub(crate) is_replaced: bool,
+}
+
+impl ProxiedContent {
+    /// The body of `exchange`, if it comes through the accelerator.
+    pub(crate) fn body(&self, exchange: usize) -> Option<&DecodedBody> {
+        self.bodies[exchange].as_ref()
+    }
+
+    /// The nodes that the `Link` fields of a document's head ask for early.
+    pub(crate) fn hinted_nodes(&self, headers: &HeaderMap) -> Vec<usize> {
+        let links = headers.get_all(http::header::LINK).iter();
+        let links = links.filter_map(|link| link.to_str().ok());
+        let hints = links.filter(|link| link.contains("preload") || link.contains("subresource"));
+        let url = |link: &str| Some(link.split_once('<')?.1.split_once('>')?.0.to_owned());
+        let target = |url: String| match Url::parse(&url) {
+            Ok(url) => reference(&self.own, &url),
+            Err(_) => url,
+        };
+        hints
+            .filter_map(url)
+            .filter_map(|url| self.nodes.get(&target(url)).copied())
+            .collect()
+    }
+}
+
+/// How a page at `own` names `url`: by its target where it is of the same host, else in full.
+pub(crate) fn reference(own: &Url, url: &Url) -> String {
+    match own.host() == url.host() {
+        true => head::target(url),
+        false => url[..Position::AfterQuery].to_owned(),
+    }
+}

@@ -1,0 +1,178 @@
+//! How urgent each request of a page is.
+//!
+//! A recording of Chromium has the urgency. For any other recording it is guessed by Chromium's rules. Sheets, fonts,
+//! what scripts fetch, and scripts that the parser waits for are [`High`](Urgency::High), unless an image stood before
+//! the script. The first five images of a document are [`Medium`](Urgency::Medium) (Chromium leaves out small ones, but
+//! a replica does not have their sizes).
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use spdy_net::protocol::Protocol;
+use spdy_page::body_start::body_start;
+use spdy_page::graph::{Node, Trigger};
+use spdy_page::replica::Kind;
+
+use crate::load::Page;
+use crate::options::{Options, RaceProtocol};
+use crate::page_load::{Urgency, UrgencyPlan};
+
+/// Images of a document that are more urgent than the rest.
+const BOOSTED_IMAGES: usize = 5;
+
+/// The plan of `page`, loaded over `protocol`.
+#[must_use]
+pub(crate) fn urgency_plan(page: &Page, protocol: RaceProtocol, options: &Options) -> UrgencyPlan {
+    let (replica, nodes) = (page.replica(), &page.graph().nodes[..]);
+    let mut plan = UrgencyPlan {
+        urgency: guess(nodes),
+        ..UrgencyPlan::default()
+    };
+    for (number, node) in nodes.iter().enumerate() {
+        let exchange = &replica.exchanges[node.exchange];
+        let recorded = exchange.observed.priority.as_deref();
+        if let Some(urgency) = recorded.and_then(of_priority) {
+            plan.urgency[number] = urgency;
+        }
+        let host = exchange.url.host_str().unwrap_or_default();
+        let spoken = page.protocol_for(protocol, options, host);
+        plan.is_multiplexed.push(spoken != Protocol::Http1);
+        // What has no recorded address had one that everybody can reach.
+        plan.is_measured
+            .push(exchange.address.is_none_or(is_public));
+        if node.kind == Kind::Document && !node.is_redirect {
+            let at = body_start(exchange).or_else(|| first_image(nodes, number));
+            plan.body_at.insert(number, at.unwrap_or(0));
+        }
+    }
+    plan
+}
+
+/// Whether the Internet routes packets to `address` (IANA's registries of special addresses, as far as servers can have them).
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => {
+            let [a, b, ..] = address.octets();
+            let is_shared = a == 100 && b & 0xc0 == 64;
+            let is_of_benchmarks = a == 198 && b & 0xfe == 18;
+            !(address.is_private()
+                || address.is_loopback()
+                || address.is_link_local()
+                || address.is_documentation()
+                || a == 0
+                || a >= 224
+                || is_shared
+                || is_of_benchmarks)
+        }
+        IpAddr::V6(address) => {
+            // 2000::/3 is all that is given out; 2001:db8::/32 of it is for books.
+            let [first, second, ..] = address.segments();
+            first & 0xe000 == 0x2000 && (first, second) != (0x2001, 0xdb8)
+        }
+    }
+}
+
+/// What the browser called it.
+fn of_priority(name: &str) -> Option<Urgency> {
+    match name {
+        "VeryHigh" | "High" => Some(Urgency::High),
+        "Medium" => Some(Urgency::Medium),
+        "Low" | "VeryLow" => Some(Urgency::Low),
+        _ => None,
+    }
+}
+
+fn guess(nodes: &[Node]) -> Vec<Urgency> {
+    let mut images = BTreeMap::<Option<usize>, usize>::new();
+    let guess = |node: &Node| match node.kind {
+        Kind::Document | Kind::Stylesheet | Kind::Font | Kind::Fetch => Urgency::High,
+        Kind::Script => match (node.blocks_parser_at, node.parent()) {
+            (None, _) => Urgency::Low,
+            (Some(at), parent) => {
+                let image = parent.and_then(|parent| first_image(nodes, parent));
+                match image.is_some_and(|image| image < at) {
+                    true => Urgency::Medium,
+                    false => Urgency::High,
+                }
+            }
+        },
+        Kind::Image => {
+            let before = images.entry(node.parent()).or_default();
+            *before += 1;
+            match *before <= BOOSTED_IMAGES {
+                true => Urgency::Medium,
+                false => Urgency::Low,
+            }
+        }
+        Kind::Media | Kind::Other => Urgency::Low,
+    };
+    nodes.iter().map(guess).collect()
+}
+
+/// Where `document` names its first image: a head names none.
+fn first_image(nodes: &[Node], document: usize) -> Option<u64> {
+    let images = nodes.iter().filter(|node| node.kind == Kind::Image);
+    let places = images.filter_map(|node| match node.trigger {
+        Trigger::Bytes { parent, at_byte } if parent == document => Some(at_byte),
+        _ => None,
+    });
+    places.min()
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+
+    use super::*;
+
+    #[test]
+    fn urgency_is_recorded_or_guessed_by_chromiums_rules() {
+        let mut replica = builtin::portal();
+        let options = Options::default();
+        let count = |replica: &spdy_page::replica::Replica, wanted| {
+            let plan = urgency_plan(&Page::new(replica.clone()), RaceProtocol::H2, &options);
+            assert!(plan.is_multiplexed.iter().all(|&it| it));
+            assert!(!plan.is_measured.iter().any(|&it| it), "192.0.2.0/24");
+            assert_eq!(plan.body_at.len(), 1, "{:?}", plan.body_at);
+            plan.urgency.iter().filter(|&&it| it == wanted).count()
+        };
+        assert_eq!(count(&replica, Urgency::Medium), BOOSTED_IMAGES);
+        for exchange in &mut replica.exchanges {
+            exchange.observed.priority = Some("VeryLow".to_owned());
+        }
+        assert_eq!(count(&replica, Urgency::Low), replica.exchanges.len());
+    }
+
+    #[test]
+    fn addresses_that_servers_of_the_internet_have_are_public() {
+        let all = |texts: &[&str], wanted| {
+            for text in texts {
+                let address = text.parse().expect("an address");
+                assert_eq!(is_public(address), wanted, "{text}");
+            }
+        };
+        all(
+            &[
+                "208.80.154.225",
+                "198.17.255.255",
+                "198.20.0.0",
+                "100.128.0.0",
+                "2620:0:861::1",
+            ],
+            true,
+        );
+        all(
+            &[
+                "198.18.0.0",
+                "198.19.255.255",
+                "100.64.0.0",
+                "10.0.0.1",
+                "203.0.113.9",
+                "224.0.0.1",
+                "2001:db8::1",
+                "fd00::1",
+            ],
+            false,
+        );
+    }
+}

@@ -1,0 +1,357 @@
+//! Chromium's schedulers, as a machine: the renderer's, one a document, and behind it the network service's, one a page.
+//!
+//! ```text
+//!  want ─► renderer: until the parser meets the body         ─► network service                     ─► poll
+//!           High     at once                                     High    at once
+//!           Medium   while fewer than 2 of these run             others  while fewer than 10 of these are in flight;
+//!           Low      while fewer than 2 of any kind run                  on a slow network 8, less 3 for each High one
+//! ```
+//!
+//! - **Renderer** (`ResourceLoadScheduler` of Blink). Medium ones may also run where Low ones may. Once the parser has met the body,
+//!   which it does not before every script of the head has run, all go on. Navigations are not its business, and a redirect
+//!   that is followed goes on as the request that it was.
+//! - **Network service** (`ResourceScheduler`). What a host answers by priorities, over HTTP/2 or HTTP/3, is counted
+//!   only on a slow network: one where nothing has come back sooner than [`SLOW`]. TCP's handshake shows that as soon
+//!   as the page's document is there. Over QUIC, whose handshakes are not measured, one answer is not enough.
+//!
+//! Six requests a host over HTTP/1.1 are the client's business.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::time::Duration;
+
+use crate::page_load::{Urgency, UrgencyPlan};
+
+/// Requests that run while the head is parsed before what is not urgent waits, and as many of Medium urgency beside.
+const MAX_TIGHT_MODE: usize = 2;
+/// Requests in flight that can wait.
+const MAX_DELAYABLE: usize = 10;
+/// Delayable requests in flight on a slow network.
+const MAX_DELAYABLE_SLOW: usize = 8;
+/// What an urgent one counts for there.
+const WEIGHT_WHEN_SLOW: usize = 3;
+/// Round trip from which Chromium calls a network 3G.
+pub(crate) const SLOW: Duration = Duration::from_millis(272);
+
+/// The most urgent first, then the first.
+type Queue = BTreeSet<(Reverse<Urgency>, u64, usize)>;
+
+/// Times that must be known before a network is called slow: TCP's handshake and an answer, or two answers.
+const MIN_SAMPLES: usize = 2;
+
+/// One document.
+#[derive(Debug)]
+struct DocumentQueue {
+    /// Its parser has not met the body.
+    is_tight: bool,
+    waiting: Queue,
+    running: usize,
+    running_medium: usize,
+}
+
+/// A request that the renderer let go.
+#[derive(Clone, Copy, Debug)]
+struct ActiveRequest {
+    document: usize,
+    /// The network service let it go too, and counts it so.
+    counted: Option<RequestClass>,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum RequestClass {
+    /// As one that can wait.
+    Delayable,
+    /// As one that cannot.
+    Other,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Throttle {
+    plan: UrgencyPlan,
+    frames: BTreeMap<usize, DocumentQueue>,
+    running: BTreeMap<usize, ActiveRequest>,
+    /// Before the network service.
+    waiting: Queue,
+    delayable: usize,
+    others: usize,
+    /// The shortest round trip, and how many were told.
+    shortest: Duration,
+    samples: usize,
+    sequence: u64,
+    ready: VecDeque<usize>,
+}
+
+impl Throttle {
+    pub(crate) fn new(plan: UrgencyPlan) -> Self {
+        let frame = |&document: &usize| {
+            let frame = DocumentQueue {
+                is_tight: true,
+                waiting: Queue::new(),
+                running: 0,
+                running_medium: 0,
+            };
+            (document, frame)
+        };
+        Self {
+            frames: plan.body_at.keys().map(frame).collect(),
+            plan,
+            running: BTreeMap::new(),
+            waiting: Queue::new(),
+            delayable: 0,
+            others: 0,
+            shortest: Duration::MAX,
+            samples: 0,
+            sequence: 0,
+            ready: VecDeque::new(),
+        }
+    }
+
+    /// What is known of the page.
+    pub(crate) fn plan(&self) -> &UrgencyPlan {
+        &self.plan
+    }
+
+    /// Documents whose parsers have not met their bodies.
+    pub(crate) fn tight_documents(&self) -> Vec<usize> {
+        let tight = self.frames.iter().filter(|(_, frame)| frame.is_tight);
+        tight.map(|(&document, _)| document).collect()
+    }
+
+    /// The page wants `node`, which is of `document`; `goes_on` if a request that ran has led to it.
+    ///
+    /// # Panics
+    ///
+    /// If `document` is none of the plan's.
+    pub(crate) fn want(&mut self, node: usize, document: usize, goes_on: bool) {
+        self.sequence += 1;
+        let place = (Reverse(self.plan.urgency[node]), self.sequence, node);
+        let frame = self.frames.get_mut(&document);
+        let frame = frame.unwrap_or_else(|| panic!("node {document} is no document"));
+        if goes_on {
+            self.admit(node, document);
+            self.start(node);
+        } else {
+            frame.waiting.insert(place);
+        }
+        self.run();
+    }
+
+    /// Nothing more will come for `node`. What the throttle does not know of changes nothing.
+    ///
+    /// # Panics
+    ///
+    /// If it still held `node` back.
+    pub(crate) fn done(&mut self, node: usize) {
+        let Some(ActiveRequest { document, counted }) = self.running.remove(&node) else {
+            return;
+        };
+        let urgency = self.plan.urgency[node];
+        let frame = self.frames.get_mut(&document).expect("it ran in one");
+        frame.running -= 1;
+        frame.running_medium -= usize::from(urgency == Urgency::Medium);
+        match counted {
+            Some(RequestClass::Delayable) => self.delayable -= 1,
+            Some(RequestClass::Other) => self.others -= 1,
+            None => panic!("node {node} is done, and was not asked for"),
+        }
+        self.run();
+    }
+
+    /// The parser of `document` has met its body.
+    pub(crate) fn handle_body_start(&mut self, document: usize) {
+        if let Some(frame) = self.frames.get_mut(&document) {
+            frame.is_tight = false;
+        }
+        self.run();
+    }
+
+    /// A handshake of TCP took so long, or an answer.
+    pub(crate) fn handle_round_trip(&mut self, time: Duration) {
+        self.shortest = self.shortest.min(time);
+        self.samples += 1;
+        self.run();
+    }
+
+    fn is_slow(&self) -> bool {
+        self.samples >= MIN_SAMPLES && self.shortest >= SLOW
+    }
+
+    /// The next that may be asked for.
+    pub(crate) fn poll(&mut self) -> Option<usize> {
+        self.ready.pop_front()
+    }
+
+    fn run(&mut self) {
+        let documents: Vec<usize> = self.frames.keys().copied().collect();
+        for document in documents {
+            // Who is first decides for those behind, here and in the network service.
+            while let Some(node) = self.frames.get_mut(&document).and_then(DocumentQueue::next) {
+                self.admit(node, document);
+                self.sequence += 1;
+                let urgency = self.plan.urgency[node];
+                self.waiting.insert((Reverse(urgency), self.sequence, node));
+            }
+        }
+        while let Some(&first) = self.waiting.first()
+            && self.may_start(first.2)
+        {
+            self.waiting.remove(&first);
+            self.start(first.2);
+        }
+        // What it would not count does not wait for what it counts.
+        let free = self.waiting.iter().copied();
+        let free: Vec<_> = free.filter(|it| !self.is_delayable(it.2)).collect();
+        for place in free {
+            self.waiting.remove(&place);
+            self.start(place.2);
+        }
+    }
+
+    fn admit(&mut self, node: usize, document: usize) {
+        let frame = self.frames.get_mut(&document).expect("it was wanted there");
+        frame.running += 1;
+        frame.running_medium += usize::from(self.plan.urgency[node] == Urgency::Medium);
+        let counted = None;
+        self.running
+            .insert(node, ActiveRequest { document, counted });
+    }
+
+    fn start(&mut self, node: usize) {
+        let counted = match self.is_delayable(node) {
+            true => RequestClass::Delayable,
+            false => RequestClass::Other,
+        };
+        match counted {
+            RequestClass::Delayable => self.delayable += 1,
+            RequestClass::Other => self.others += 1,
+        }
+        self.running.get_mut(&node).expect("it runs").counted = Some(counted);
+        self.ready.push_back(node);
+    }
+
+    fn is_delayable(&self, node: usize) -> bool {
+        self.plan.urgency[node] < Urgency::High
+            && (self.is_slow() || !self.plan.is_multiplexed[node])
+    }
+
+    fn may_start(&self, node: usize) -> bool {
+        let (most, weight) = match self.is_slow() {
+            true => (MAX_DELAYABLE_SLOW, WEIGHT_WHEN_SLOW),
+            false => (MAX_DELAYABLE, 0),
+        };
+        !self.is_delayable(node) || self.delayable + weight * self.others < most
+    }
+}
+
+impl DocumentQueue {
+    /// The next that may run.
+    fn next(&mut self) -> Option<usize> {
+        let &first = self.waiting.first()?;
+        let (Reverse(urgency), _, node) = first;
+        let may_run = !self.is_tight
+            || urgency == Urgency::High
+            || self.running < MAX_TIGHT_MODE
+            || urgency == Urgency::Medium && self.running_medium < MAX_TIGHT_MODE;
+        may_run.then(|| {
+            self.waiting.remove(&first);
+            node
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use Urgency::{High, Low, Medium};
+
+    /// A page whose document is node 0, and the rest of it as urgent as told.
+    fn page(rest: &[Urgency], is_multiplexed: bool) -> Throttle {
+        let urgency: Vec<_> = [&[High], rest].concat();
+        Throttle::new(UrgencyPlan {
+            is_multiplexed: vec![is_multiplexed; urgency.len()],
+            is_measured: vec![true; urgency.len()],
+            urgency,
+            body_at: [(0, 100)].into(),
+        })
+    }
+
+    /// The page wants all of it; what goes out at once.
+    fn want_all(throttle: &mut Throttle) -> Vec<usize> {
+        for node in 1..throttle.plan.urgency.len() {
+            throttle.want(node, 0, false);
+        }
+        polled(throttle)
+    }
+
+    fn polled(throttle: &mut Throttle) -> Vec<usize> {
+        std::iter::from_fn(|| throttle.poll()).collect()
+    }
+
+    #[test]
+    fn tight_mode_allows_two_requests_or_two_more_of_medium_urgency() {
+        let mut throttle = page(&[High, High, Low, Medium, Medium, Medium, Low], true);
+        assert_eq!(want_all(&mut throttle), [1, 2, 4, 5]);
+        throttle.done(4);
+        assert_eq!(polled(&mut throttle), [6]);
+        for node in [1, 2, 5] {
+            throttle.done(node);
+        }
+        assert_eq!(polled(&mut throttle), [3], "one beside the last of Medium");
+        throttle.handle_body_start(0);
+        assert_eq!(polled(&mut throttle), [7]);
+    }
+
+    #[test]
+    fn ten_requests_are_in_flight_unless_the_host_multiplexes() {
+        let mut throttle = page(&[Low; 15], false);
+        throttle.handle_body_start(0);
+        assert_eq!(want_all(&mut throttle), (1..11).collect::<Vec<_>>());
+        throttle.done(3);
+        assert_eq!(polled(&mut throttle), [11]);
+        let mut throttle = page(&[Low; 15], true);
+        throttle.handle_body_start(0);
+        assert_eq!(want_all(&mut throttle).len(), 15);
+    }
+
+    #[test]
+    fn on_slow_networks_eight_are_in_flight_and_urgent_ones_weigh_three() {
+        for is_multiplexed in [false, true] {
+            let mut throttle = page(
+                &[High, High, High, Low, Medium, Low, Medium],
+                is_multiplexed,
+            );
+            throttle.handle_round_trip(2 * SLOW);
+            throttle.handle_round_trip(SLOW);
+            throttle.handle_body_start(0);
+            assert_eq!(want_all(&mut throttle), [1, 2, 3]);
+            throttle.done(1);
+            assert_eq!(polled(&mut throttle), [5, 7], "6 and 2 are 8");
+            throttle.done(2);
+            assert_eq!(polled(&mut throttle), [4, 6]);
+        }
+        let nearly = SLOW - Duration::from_nanos(1);
+        for told in [&[][..], &[SLOW], &[SLOW, nearly]] {
+            let mut throttle = page(&[High, High, High, Low], true);
+            told.iter()
+                .for_each(|&time| throttle.handle_round_trip(time));
+            throttle.handle_body_start(0);
+            assert_eq!(want_all(&mut throttle), [1, 2, 3, 4], "{told:?}");
+        }
+    }
+
+    #[test]
+    fn a_followed_redirect_never_waits_but_counts_in_flight() {
+        let mut throttle = page(&[High, High, Low, Low], true);
+        for node in [1, 2, 4] {
+            throttle.want(node, 0, false);
+        }
+        assert_eq!(polled(&mut throttle), [1, 2]);
+        throttle.want(3, 0, true);
+        assert_eq!(polled(&mut throttle), [3]);
+        throttle.done(1);
+        assert_eq!(polled(&mut throttle), [0; 0]);
+        throttle.done(2);
+        assert_eq!(polled(&mut throttle), [4]);
+    }
+}

@@ -1,0 +1,200 @@
+//! The store of one plan: made or taken up, and judged before anything of it is believed. How it is read is `query.rs`, how it is
+//! added to `insert.rs`.
+
+use rusqlite::OpenFlags;
+
+use crate::store::column::{COLUMNS, Column};
+use crate::store::database::{Database, DatabaseError, DatabaseState};
+use crate::store::error::StoreError;
+use crate::store::location::Location;
+use crate::store::manifest::Manifest;
+use crate::store::postgres::Postgres;
+use crate::store::row::Row;
+use crate::store::schema::{OLDEST, VERSION};
+use crate::store::sqlite::Sqlite;
+use crate::store::value::Value;
+
+/// A store that is open.
+pub struct Store {
+    pub(super) location: Location,
+    database: Box<dyn Database>,
+    /// Columns that came after it was made.
+    pub(super) absent: Vec<&'static str>,
+}
+
+impl Store {
+    /// The store at `location` for `contents`: made if there is none, else taken up.
+    ///
+    /// # Errors
+    ///
+    /// Something else, another version or fewer columns (also what can be read), or a store of another plan, page, program or
+    /// model; whatever keeps the database from it.
+    pub fn open_or_create(location: &Location, contents: &Manifest) -> Result<Self, StoreError> {
+        let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
+        store.create_if_blank(contents, &[])?;
+        store.check(VERSION)?;
+        store.check_is_complete()?;
+        store.check_is_of(contents)?;
+        Ok(store)
+    }
+
+    /// The store at `location`, for reading.
+    ///
+    /// # Errors
+    ///
+    /// Nothing there, something else, or a version or columns that cannot be read; whatever keeps the database from it.
+    pub fn open(location: &Location) -> Result<Self, StoreError> {
+        if location.file().is_some_and(|path| !path.exists()) {
+            return Err(StoreError::Missing {
+                store: location.clone(),
+            });
+        }
+        // Not read-only: opening a store repairs what a killed program left half written.
+        let mut store = Self::connect(location, OpenFlags::empty())?;
+        store.check(OLDEST)?;
+        Ok(store)
+    }
+
+    fn connect(location: &Location, more: OpenFlags) -> Result<Self, StoreError> {
+        let fault = |cause| StoreError::Database {
+            store: location.clone(),
+            cause,
+        };
+        let database: Box<dyn Database> = match location {
+            Location::File(path) => {
+                let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | more;
+                let sqlite = Sqlite::open(path, flags);
+                Box::new(sqlite.map_err(|error| fault(error.into()))?)
+            }
+            Location::Postgres(url) => Box::new(Postgres::connect(url).map_err(fault)?),
+        };
+        Ok(Self {
+            location: location.clone(),
+            database,
+            absent: Vec::new(),
+        })
+    }
+
+    /// Where it is.
+    #[must_use]
+    pub fn location(&self) -> &Location {
+        &self.location
+    }
+
+    /// A store of `contents` and `rows`, where none may be yet.
+    ///
+    /// # Errors
+    ///
+    /// Anything that is there before; whatever keeps the database from it.
+    pub(crate) fn create(
+        location: &Location,
+        contents: &Manifest,
+        rows: &[Row],
+    ) -> Result<Self, StoreError> {
+        let mut store = Self::connect(location, OpenFlags::SQLITE_OPEN_CREATE)?;
+        if store.with(|database| database.found())? != DatabaseState::Empty {
+            return Err(StoreError::Exists {
+                store: location.clone(),
+            });
+        }
+        store.create_if_blank(contents, rows)?;
+        store.check_is_of(contents)?; // another program may have created it first
+        Ok(store)
+    }
+
+    /// Whether it is a store of our version, or of one from `oldest` on.
+    fn check(&mut self, oldest: i64) -> Result<(), StoreError> {
+        let store = self.location.clone();
+        match self.with(|database| database.found())? {
+            DatabaseState::Store(version) if (oldest..=VERSION).contains(&version) => {
+                self.check_columns()
+            }
+            DatabaseState::Store(got) => Err(StoreError::Version { store, got }),
+            DatabaseState::Foreign(what) => Err(StoreError::Foreign { store, what }),
+            DatabaseState::Empty => Err(StoreError::Missing { store }),
+        }
+    }
+
+    /// Whether all of its columns are known, and which of ours it lacks.
+    fn check_columns(&mut self) -> Result<(), StoreError> {
+        let there = self.with(|database| database.columns())?;
+        let is_there =
+            |column: &Column| there.iter().any(|it| it.eq_ignore_ascii_case(column.name));
+        let is_known = |name: &&String| {
+            let mut known = COLUMNS.iter();
+            known.any(|column| column.name.eq_ignore_ascii_case(name))
+        };
+        let absent: Vec<_> = COLUMNS.iter().filter(|column| !is_there(column)).collect();
+        let needed = absent.iter().find(|column| column.default_sql.is_none());
+        let unknown = there.iter().find(|name| !is_known(name));
+        let what = match (needed, unknown) {
+            (Some(needed), _) => format!("want a column {}, and there is none", needed.name),
+            // Rows that differ in it alone would look the same.
+            (_, Some(unknown)) => format!("the column {unknown} is not known to this build"),
+            (None, None) => {
+                self.absent = absent.iter().map(|column| column.name).collect();
+                return Ok(());
+            }
+        };
+        let store = self.location.clone();
+        Err(StoreError::Columns { store, what })
+    }
+
+    /// Finds fault with it if it lacks columns: it can be read, and has no place for what is to be written.
+    fn check_is_complete(&self) -> Result<(), StoreError> {
+        if self.absent.is_empty() {
+            return Ok(());
+        }
+        Err(StoreError::Columns {
+            store: self.location.clone(),
+            what: format!(
+                "an earlier build made it without the columns {}; it can be read and merged, not added to",
+                self.absent.join(", ")
+            ),
+        })
+    }
+
+    /// Finds fault with it unless its results are those of `wanted`.
+    ///
+    /// # Errors
+    ///
+    /// A store of another plan, page, program or model; whatever keeps the database from it.
+    pub fn check_is_of(&mut self, wanted: &Manifest) -> Result<(), StoreError> {
+        match self.contents()?.difference_from(wanted) {
+            None => Ok(()),
+            Some((of, got, want)) => Err(StoreError::Mismatch {
+                store: self.location.clone(),
+                of: of.to_owned(),
+                got,
+                want,
+            }),
+        }
+    }
+
+    /// That it is none, for what was seen.
+    pub(super) fn foreign(&self, what: String) -> StoreError {
+        StoreError::Foreign {
+            store: self.location.clone(),
+            what,
+        }
+    }
+
+    pub(super) fn each(
+        &mut self,
+        sql: &str,
+        values: &[&Value],
+        mut take: impl FnMut(Vec<Value>),
+    ) -> Result<(), StoreError> {
+        self.with(|database| database.each(sql, values, &mut take))
+    }
+
+    pub(super) fn with<T>(
+        &mut self,
+        work: impl FnOnce(&mut dyn Database) -> Result<T, DatabaseError>,
+    ) -> Result<T, StoreError> {
+        work(&mut *self.database).map_err(|cause| StoreError::Database {
+            store: self.location.clone(),
+            cause,
+        })
+    }
+}

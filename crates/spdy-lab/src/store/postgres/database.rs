@@ -1,0 +1,214 @@
+//! A store on a server: PostgreSQL, for many machines at once.
+//!
+//! A store is what stands in one schema of one database, the first of the search path. The table `spdy_store` marks it
+//! as one of ours and has its version.
+//!
+//! Transactions are of the default kind (READ COMMITTED). A client that adds a row which another transaction is adding
+//! waits for the end of that transaction. If that transaction commits, the row is there already. If its client dies,
+//! the server rolls it back and the row is added after all. If neither happens, the server ends it after half a minute.
+//! Rows are added in the order of their ids, so that no two clients wait for each other.
+
+use std::time::Duration;
+
+use ::postgres::Client;
+use ::postgres::fallible_iterator::FallibleIterator as _;
+use ::postgres::types::{FromSql, IsNull, ToSql, Type, to_sql_checked};
+use bytes::BytesMut;
+
+use crate::store::database::{Database, DatabaseError, DatabaseState};
+use crate::store::postgres::tls::Tls;
+use crate::store::postgres::url::{PostgresUrl, chain};
+use crate::store::schema::{self, APPLICATION};
+use crate::store::value::Value;
+
+/// How long to wait for another program that writes the same rows, and how long the server waits for one that has stopped in
+/// the middle of that before it takes its part back.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// A connection to a server.
+pub(crate) struct Postgres {
+    client: Client,
+}
+
+impl From<::postgres::Error> for DatabaseError {
+    fn from(error: ::postgres::Error) -> Self {
+        // What the server itself says is all there is to it.
+        let said = error.as_db_error().map(|said| {
+            let detail = said.detail().map(|detail| format!(" ({detail})"));
+            format!("{}{}", said.message(), detail.unwrap_or_default())
+        });
+        Self::Postgres(said.unwrap_or_else(|| chain(&error)))
+    }
+}
+
+impl Postgres {
+    /// Connects to `url`.
+    pub(crate) fn connect(url: &PostgresUrl) -> Result<Self, DatabaseError> {
+        let target = url.target().map_err(DatabaseError::Postgres)?;
+        let tls = Tls::new(&target).map_err(|error| DatabaseError::Postgres(chain(&error)))?;
+        let mut client = target.config.connect(tls)?;
+        // Texts are UTF-8 whatever the database keeps them in. What the URL or the database sets stays.
+        client.batch_execute(&format!(
+            "SET client_encoding = 'UTF8';
+             SELECT set_config(name, '{ms}', false) FROM pg_catalog.pg_settings
+             WHERE name IN ('lock_timeout', 'idle_in_transaction_session_timeout') AND setting = '0'",
+            ms = LOCK_TIMEOUT.as_millis()
+        ))?;
+        Ok(Self { client })
+    }
+
+    fn batch(&mut self, sql: &str) -> Result<(), DatabaseError> {
+        Ok(self.client.batch_execute(sql)?)
+    }
+
+    /// Whether the schema has a table of that name, or any.
+    fn has(&mut self, table: Option<&str>) -> Result<bool, DatabaseError> {
+        let query = "SELECT count(*) FROM pg_catalog.pg_tables \
+                     WHERE schemaname = current_schema() AND tablename = coalesce($1, tablename)";
+        let tables: i64 = self.client.query_one(query, &[&table])?.try_get(0)?;
+        Ok(tables > 0)
+    }
+}
+
+/// SQLite's types by PostgreSQL's names: its INT has four bytes and its REAL as well.
+fn as_declared(declared: &'static str) -> &'static str {
+    match declared {
+        "INTEGER PRIMARY KEY" => "BIGINT PRIMARY KEY",
+        "INT" => "BIGINT",
+        "REAL" | "FLOAT" => "DOUBLE PRECISION",
+        text => text,
+    }
+}
+
+impl Database for Postgres {
+    fn found(&mut self) -> Result<DatabaseState, DatabaseError> {
+        if self.has(Some("spdy_store"))? {
+            let query = "SELECT version FROM spdy_store";
+            let version = self.client.query_one(query, &[])?.try_get(0)?;
+            return Ok(DatabaseState::Store(version));
+        }
+        Ok(match self.has(None)? {
+            false => DatabaseState::Empty,
+            true => {
+                DatabaseState::Foreign("it has tables, and none is called spdy_store".to_owned())
+            }
+        })
+    }
+
+    fn create(&mut self) -> Result<(), DatabaseError> {
+        self.batch(&schema::tables(as_declared))?;
+        self.batch(&format!(
+            "CREATE TABLE spdy_store (version BIGINT); INSERT INTO spdy_store VALUES ({})",
+            schema::VERSION
+        ))
+    }
+
+    fn lock_creation(&mut self) -> Result<(), DatabaseError> {
+        self.batch(&format!("SELECT pg_advisory_xact_lock({APPLICATION})"))
+    }
+
+    fn begin(&mut self) -> Result<(), DatabaseError> {
+        self.batch("BEGIN")
+    }
+
+    fn commit(&mut self) -> Result<(), DatabaseError> {
+        self.batch("COMMIT")
+    }
+
+    fn rollback(&mut self) -> Result<(), DatabaseError> {
+        self.batch("ROLLBACK")
+    }
+
+    fn execute(&mut self, sql: &str, values: &[&Value]) -> Result<u64, DatabaseError> {
+        let values: Vec<_> = values
+            .iter()
+            .map(|value| *value as &(dyn ToSql + Sync))
+            .collect();
+        Ok(self.client.execute(sql, &values)?)
+    }
+
+    fn columns(&mut self) -> Result<Vec<String>, DatabaseError> {
+        let query = self.client.prepare("SELECT * FROM results LIMIT 0")?;
+        let columns = query.columns().iter();
+        Ok(columns.map(|column| column.name().to_owned()).collect())
+    }
+
+    fn each(
+        &mut self,
+        sql: &str,
+        values: &[&Value],
+        take: &mut dyn FnMut(Vec<Value>),
+    ) -> Result<(), DatabaseError> {
+        let mut rows = self.client.query_raw(sql, values.iter().copied())?;
+        while let Some(row) = rows.next()? {
+            let value = |at| row.try_get::<_, Value>(at);
+            take((0..row.len()).map(value).collect::<Result<_, _>>()?);
+        }
+        Ok(())
+    }
+
+    fn rewrite_in_order(&mut self) -> Result<(), DatabaseError> {
+        Ok(()) // where a row lies is the server's business
+    }
+}
+
+/// Why a value is not for a column.
+#[derive(Debug, thiserror::Error)]
+#[error("{value:?} does not go into a column of {wanted}")]
+struct NotOfType {
+    value: Value,
+    wanted: Type,
+}
+
+impl ToSql for Value {
+    /// As SQLite does, a whole number may stand where a number is wanted, and the other way round if nothing is lost.
+    fn to_sql(
+        &self,
+        wanted: &Type,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn std::error::Error + Sync + Send>> {
+        match (self, wanted) {
+            (Self::Null, _) => Ok(IsNull::Yes),
+            (Self::Integer(number), &Type::INT8) => number.to_sql(wanted, out),
+            (Self::Integer(number), &Type::FLOAT8) => (*number as f64).to_sql(wanted, out),
+            (Self::Real(number), &Type::FLOAT8) => number.to_sql(wanted, out),
+            (Self::Real(number), &Type::INT8) if (*number as i64) as f64 == *number => {
+                (*number as i64).to_sql(wanted, out)
+            }
+            (Self::Text(text), _) => text.to_sql(wanted, out),
+            _ => Err(Box::new(NotOfType {
+                value: self.clone(),
+                wanted: wanted.clone(),
+            })),
+        }
+    }
+
+    fn accepts(wanted: &Type) -> bool {
+        [Type::INT8, Type::FLOAT8, Type::TEXT].contains(wanted)
+    }
+
+    to_sql_checked!();
+}
+
+impl<'a> FromSql<'a> for Value {
+    fn from_sql(
+        of: &Type,
+        raw: &'a [u8],
+    ) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(match *of {
+            Type::INT8 => Self::Integer(i64::from_sql(of, raw)?),
+            Type::INT4 => Self::Integer(i32::from_sql(of, raw)?.into()),
+            Type::FLOAT8 => Self::Real(f64::from_sql(of, raw)?),
+            _ => Self::Text(String::from_sql(of, raw)?),
+        })
+    }
+
+    fn from_sql_null(_: &Type) -> Result<Self, Box<dyn std::error::Error + Sync + Send>> {
+        Ok(Self::Null)
+    }
+
+    fn accepts(of: &Type) -> bool {
+        // A number that stands in a query is of the smaller kind.
+        *of == Type::INT4 || <Self as ToSql>::accepts(of)
+    }
+}

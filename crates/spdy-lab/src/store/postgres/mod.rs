@@ -1,0 +1,7 @@
+//! A store on a PostgreSQL server.
+
+mod database;
+pub(crate) mod tls;
+pub mod url;
+
+pub(crate) use database::Postgres;

@@ -1,0 +1,104 @@
+//! The way to a PostgreSQL server under TLS: ours, instead of a second library's.
+
+use std::future::Future;
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
+use spdy_net::network::BoxIo;
+use spdy_net::tls::error::TlsSetupError;
+use spdy_net::tls::verify::{Roots, Trust};
+use spdy_net::tls::{ClientTls, KeyLogTarget, TlsOptions};
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::store::postgres::url::{Encryption, Target};
+
+/// Makes a handshake with each server that is tried.
+#[derive(Clone)]
+pub(crate) struct Tls(ClientTls);
+
+impl Tls {
+    /// Believes whom `target` says.
+    pub(crate) fn new(target: &Target) -> Result<Self, TlsSetupError> {
+        let trust = Trust {
+            roots: target.roots.clone().map_or(Roots::System, Roots::File),
+            insecure: target.encryption != Encryption::VerifyFull,
+            ..Trust::default()
+        };
+        let options = TlsOptions {
+            key_log: KeyLogTarget::Disabled, // what is measured is elsewhere
+            ..TlsOptions::default()
+        };
+        Ok(Self(ClientTls::new(&trust, &options)?))
+    }
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> MakeTlsConnect<S> for Tls {
+    type Stream = TlsConnection;
+    type TlsConnect = Handshake;
+    type Error = io::Error;
+
+    fn make_tls_connect(&mut self, host: &str) -> io::Result<Handshake> {
+        Ok(Handshake {
+            tls: self.0.clone(),
+            host: host.to_owned(),
+        })
+    }
+}
+
+/// A handshake with one server, to be made.
+pub(crate) struct Handshake {
+    tls: ClientTls,
+    host: String,
+}
+
+impl<S: AsyncRead + AsyncWrite + Send + Unpin + 'static> TlsConnect<S> for Handshake {
+    type Stream = TlsConnection;
+    type Error = io::Error;
+    type Future = Pin<Box<dyn Future<Output = io::Result<TlsConnection>> + Send>>;
+
+    fn connect(self, stream: S) -> Self::Future {
+        Box::pin(async move {
+            let (io, _) = self.tls.connect(Box::new(stream), &self.host).await?;
+            Ok(TlsConnection(io))
+        })
+    }
+}
+
+/// A connection under TLS.
+pub(crate) struct TlsConnection(BoxIo);
+
+impl TlsStream for TlsConnection {
+    fn channel_binding(&self) -> ChannelBinding {
+        ChannelBinding::none()
+    }
+}
+
+impl AsyncRead for TlsConnection {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(context, buffer)
+    }
+}
+
+impl AsyncWrite for TlsConnection {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.0).poll_write(context, bytes)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(context)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(context)
+    }
+}

@@ -1,0 +1,111 @@
+//! Claims: the same twice, and the page that tells them is of this list.
+
+use spdy_lab::claims::{self, Claim, ClaimResult, ClaimRunner, Verdict};
+
+fn claim(paper: &str, name: &str) -> &'static Claim {
+    let found = claims::all().find(|it| it.paper.name() == paper && it.name == name);
+    found.unwrap_or_else(|| panic!("no claim {paper}/{name}"))
+}
+
+fn bench(threads: usize) -> ClaimRunner<'static> {
+    ClaimRunner {
+        runs: 1,
+        threads: std::num::NonZeroUsize::new(threads),
+        corpus: None,
+        quick: true,
+        on_loads: &|_| (),
+    }
+}
+
+#[test]
+fn a_claim_gives_the_same_result_on_any_number_of_threads() {
+    let quick = [
+        claim("mineki", "every-rate"),
+        claim("nsdi14", "many-small"),
+        claim("nsdi14", "large-lossy"),
+        claim("belshe", "framing"),
+    ];
+    let told = |threads| {
+        let findings = quick.map(|claim| ClaimResult::of(claim, &bench(threads)));
+        serde_json::to_string(&findings).expect("it is JSON")
+    };
+    assert_eq!(told(1), told(3));
+}
+
+#[test]
+fn claims_that_need_a_corpus_fail_without_one() {
+    for claim in claims::all().filter(|claim| !claim.needs_no_corpus()) {
+        let finding = ClaimResult::of(claim, &bench(1));
+        assert_eq!(finding.verdict, Verdict::CannotBeRun, "{claim:?}");
+        assert_eq!(finding.why.as_deref(), Some("no corpus given"), "{claim:?}");
+    }
+}
+
+/// Claims whose rows take longest to make again, two thirds of all that time: the page is large, or has 197 resources in 42
+/// cells. Each of these pages has a row that is made again.
+const SLOW: [&str; 13] = [
+    "flags-https",
+    "flags-wins",
+    "flags-tls",
+    "flags-https-wins",
+    "flags-bandwidth",
+    "flags-delay",
+    "amazon",
+    "amazon-https",
+    "amazon-tls",
+    "amazon-wins",
+    "amazon-https-wins",
+    "amazon-bandwidth",
+    "amazon-https-delay",
+];
+
+/// Virtual time leaves nothing to the machine: the same build makes the same rows, figures, intervals and verdicts.
+#[test]
+fn what_needs_no_corpus_comes_out_as_the_page_tells_it() {
+    let page = include_str!("../../../../../docs/measurements/claims.md");
+    let bench = ClaimRunner {
+        runs: ClaimRunner::RUNS,
+        ..bench(2)
+    };
+    for name in SLOW {
+        assert!(claims::all().any(|claim| claim.name == name), "{name}");
+    }
+    let quick = claims::all()
+        .filter(|claim| claim.needs_no_corpus())
+        .filter(|claim| !SLOW.contains(&claim.name));
+    let rows = quick.map(|claim| claims::markdown_row(&ClaimResult::of(claim, &bench)));
+    let missing: Vec<_> = rows
+        .filter(|row| page.lines().all(|line| line != row))
+        .collect();
+    assert!(
+        missing.is_empty(),
+        "not in docs/measurements/claims.md:\n{}",
+        missing.join("\n")
+    );
+}
+
+#[test]
+fn names_are_told_apart_and_the_page_tells_every_claim_as_it_stands() {
+    let page = include_str!("../../../../../docs/measurements/claims.md");
+    let mut section = "";
+    let mut rows = std::collections::BTreeMap::new();
+    for line in page.lines() {
+        if let Some(paper) = line.strip_prefix("### ") {
+            section = paper;
+        } else if let Some(row) = line.strip_prefix("| **") {
+            let (name, row) = row.split_once("**: ").expect("a name and a sentence");
+            let before = rows.insert((section, name), row);
+            assert_eq!(before, None, "{section}/{name} stands there twice");
+        }
+    }
+    for claim in claims::all() {
+        let row = rows.remove(&(claim.paper.name(), claim.name));
+        let row = row.unwrap_or_else(|| {
+            panic!("{claim:?} is not in docs/measurements/claims.md, or twice in the list")
+        });
+        let claimed = claim.expected.describe(claim.unit);
+        let start = format!("{} | {} | {claimed} | ", claim.what, claim.conditions);
+        assert!(row.starts_with(&start), "{claim:?}: {row}");
+    }
+    assert!(rows.is_empty(), "no claims any more: {:?}", rows.keys());
+}

@@ -1,0 +1,308 @@
+//! Admission of connections: waiting for a place, admitting, and releasing the place when a connection ends.
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use spdy_clock::Instant;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::admission::idle_eviction::SlotTable;
+use crate::admission::limits::AdmissionLimits;
+use crate::admission::source_table::SourceTable;
+use crate::connection_slot::ConnectionSlot;
+use crate::limit::{ConnectionLimit, LimitHits};
+use crate::log_throttle::LogThrottle;
+
+/// How long a connection that was asked to give way has, before another is asked.
+const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How a connection's peer behaved.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Conduct {
+    /// As peers do.
+    Fair,
+    /// It went past a limit, and the connection was ended for it.
+    Abusive,
+}
+
+impl From<()> for Conduct {
+    fn from((): ()) -> Self {
+        Self::Fair
+    }
+}
+
+/// The door of one or several listeners. Clones are the same door.
+#[derive(Clone, Debug)]
+pub struct Admission {
+    limits: AdmissionLimits,
+    room: Arc<Semaphore>,
+    table: Arc<Mutex<Table>>,
+    /// That all places are taken.
+    full_log: Arc<LogThrottle>,
+    hits: LimitHits,
+    /// Where the clock of its listeners starts.
+    began: tokio::time::Instant,
+}
+
+#[derive(Debug)]
+struct Table {
+    sources: SourceTable,
+    slots: SlotTable,
+}
+
+impl Default for Admission {
+    fn default() -> Self {
+        Self::new(AdmissionLimits::default(), LimitHits::default())
+    }
+}
+
+impl Admission {
+    /// A door that counts who meets a limit in `hits`.
+    #[must_use]
+    pub fn new(limits: AdmissionLimits, hits: LimitHits) -> Self {
+        Self {
+            limits,
+            room: Arc::new(Semaphore::new(
+                limits.connections.min(Semaphore::MAX_PERMITS),
+            )),
+            table: Arc::new(Mutex::new(Table {
+                sources: SourceTable::new(limits),
+                slots: SlotTable::default(),
+            })),
+            full_log: Arc::default(),
+            hits,
+            began: tokio::time::Instant::now(),
+        }
+    }
+
+    /// The hour, as all listeners of this door have it.
+    pub(crate) fn now(&self) -> Instant {
+        Instant::ZERO + self.began.elapsed()
+    }
+
+    /// Waits until one more connection may be open.
+    pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
+        if let Ok(permit) = self.room.clone().try_acquire_owned() {
+            return permit;
+        }
+        self.hits.count(ConnectionLimit::MaxConnections);
+        if self.full_log.is_due(self.now()) {
+            let connections = self.limits.connections;
+            tracing::warn!(
+                connections,
+                "all places for connections are taken: who comes now waits"
+            );
+        }
+        let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
+        loop {
+            if self.limits.evict_idle && self.lock().slots.evict_idle() {
+                self.hits.count(ConnectionLimit::IdleEviction);
+            }
+            if let Ok(permit) = tokio::time::timeout(EVICTION_TIMEOUT, &mut permit).await {
+                return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
+            }
+        }
+    }
+
+    /// True if there is room and `address` has used less than half of its limit. Otherwise a sender that forges this
+    /// address could use up the rest and keep the real client out.
+    pub(crate) fn has_headroom(&self, now: Instant, address: IpAddr) -> bool {
+        self.room.available_permits() > 0 && self.lock().sources.has_headroom(now, address)
+    }
+
+    /// Counts a connection that met `limit` before it was admitted.
+    pub(crate) fn count(&self, limit: ConnectionLimit) {
+        self.hits.count(limit);
+    }
+
+    /// Lets a connection from `address` in at `now`; it counts as open until what is returned is dropped.
+    ///
+    /// # Errors
+    ///
+    /// The limit that it is past.
+    pub fn admit(&self, now: Instant, address: IpAddr) -> Result<AdmissionPermit, ConnectionLimit> {
+        let mut table = self.lock();
+        let admitted = table.sources.admit(now, address);
+        admitted.inspect_err(|limit| self.hits.count(*limit))?;
+        Ok(self.issue_permit(table, address, true))
+    }
+
+    /// Lets a connection from `address` in, behind which there are many: none of its limits are for it.
+    pub(crate) fn admit_trusted_proxy(&self, address: IpAddr) -> AdmissionPermit {
+        self.issue_permit(self.lock(), address, false)
+    }
+
+    fn issue_permit(
+        &self,
+        mut table: MutexGuard<'_, Table>,
+        address: IpAddr,
+        is_counted: bool,
+    ) -> AdmissionPermit {
+        let (number, seat) = table.slots.take(address);
+        AdmissionPermit {
+            admission: self.clone(),
+            address,
+            is_counted,
+            number,
+            slot: seat,
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Table> {
+        self.table.lock()
+    }
+}
+
+/// A connection that was let in.
+#[derive(Debug)]
+pub struct AdmissionPermit {
+    admission: Admission,
+    address: IpAddr,
+    /// For its address.
+    is_counted: bool,
+    number: u64,
+    slot: ConnectionSlot,
+}
+
+impl AdmissionPermit {
+    /// Its place: for the connection, to say what it does and to hear when it is wanted.
+    #[must_use]
+    pub fn slot(&self) -> ConnectionSlot {
+        self.slot.clone()
+    }
+
+    /// The connection ended, its peer having behaved so.
+    pub(crate) fn ended(self, conduct: Conduct) {
+        let now = self.admission.now();
+        self.finish_at(now, conduct);
+    }
+
+    /// As `ended`, at `now`.
+    fn finish_at(self, now: Instant, conduct: Conduct) {
+        if conduct == Conduct::Abusive && self.is_counted {
+            self.admission
+                .lock()
+                .sources
+                .record_abuse(now, self.address);
+        }
+    }
+}
+
+impl Drop for AdmissionPermit {
+    fn drop(&mut self) {
+        let mut table = self.admission.lock();
+        if self.is_counted {
+            table.sources.release(self.address);
+        }
+        table.slots.release(self.address, self.number);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn door(change: impl FnOnce(&mut AdmissionLimits)) -> Admission {
+        let mut limits = AdmissionLimits::default();
+        change(&mut limits);
+        Admission::new(limits, LimitHits::default())
+    }
+
+    fn ip(text: &str) -> IpAddr {
+        text.parse().expect("an address")
+    }
+
+    fn ms(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn one_connection_too_many_from_an_address_is_closed_and_others_are_not() {
+        let door = door(|limits| limits.per_address = 2);
+        let (one, other) = (ip("192.0.2.1"), ip("192.0.2.2"));
+        let first = door.admit(ms(0), one).expect("the first");
+        let _second = door.admit(ms(0), one).expect("the second");
+        let met = door.admit(ms(0), one).expect_err("one too many");
+        assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
+        assert_eq!(door.hits.of(met), 1);
+        door.admit(ms(0), other).expect("another address");
+        first.finish_at(ms(1), Conduct::Fair);
+        door.admit(ms(1), one).expect("one has gone");
+    }
+
+    #[test]
+    fn a_trusted_proxy_has_no_limits_per_address() {
+        let door = door(|limits| (limits.per_address, limits.abuses) = (1, 1));
+        let proxy = ip("192.0.2.1");
+        let all: Vec<_> = (0..3).map(|_| door.admit_trusted_proxy(proxy)).collect();
+        for admitted in all {
+            admitted.finish_at(ms(0), Conduct::Abusive);
+        }
+        let counted = door.admit(ms(1), proxy).expect("nothing was counted");
+        drop(door.admit_trusted_proxy(proxy));
+        let met = door.admit(ms(1), proxy).expect_err("one is open");
+        assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
+        drop(counted);
+    }
+
+    #[tokio::test]
+    async fn full_table_evicts_the_longest_idle_of_the_busiest_address() {
+        use futures_util::FutureExt;
+        let door = door(|limits| limits.connections = 5);
+        let mut held = Vec::new();
+        for (address, count) in [("192.0.2.1", 1), ("192.0.2.2", 3), ("192.0.2.3", 1)] {
+            for _ in 0..count {
+                let permit = door.room().await;
+                let admitted = door.admit(ms(0), ip(address)).expect("a place");
+                held.push((admitted, permit));
+            }
+        }
+        let seat = |n: usize| held[n].0.slot();
+        let wanted = || (0..5).filter(|n| held[*n].0.slot().wanted().now_or_never().is_some());
+        // Of the second address the first has something to do, and the second had a moment ago.
+        let _busy = seat(1).exchange();
+        drop(seat(2).exchange());
+        assert_eq!(
+            wanted().count(),
+            0,
+            "all places are taken, and nobody waits"
+        );
+        let mut first = Box::pin(door.room());
+        assert!((&mut first).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [3]);
+        let mut next = Box::pin(door.room());
+        assert!((&mut next).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [2, 3]);
+        // All of the others have as many, and the first of them has waited longest.
+        let mut last = Box::pin(door.room());
+        assert!((&mut last).now_or_never().is_none());
+        assert_eq!(wanted().collect::<Vec<_>>(), [0, 2, 3]);
+        assert_eq!(door.hits.of(ConnectionLimit::IdleEviction), 3);
+        assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 3);
+    }
+
+    #[tokio::test]
+    async fn no_connection_is_evicted_when_evict_idle_is_off() {
+        use futures_util::FutureExt;
+        let door = door(|limits| (limits.connections, limits.evict_idle) = (1, false));
+        let _permit = door.room().await;
+        let admitted = door.admit(ms(0), ip("192.0.2.1")).expect("a place");
+        assert!(door.room().now_or_never().is_none());
+        assert!(admitted.slot().wanted().now_or_never().is_none());
+    }
+
+    #[tokio::test]
+    async fn a_waiting_connection_is_counted_and_admitted_later() {
+        use futures_util::FutureExt;
+        let door = door(|limits| limits.connections = 1);
+        let first = door.room().await;
+        assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 0);
+        let mut second = Box::pin(door.room());
+        assert!((&mut second).now_or_never().is_none());
+        assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 1);
+        drop(first);
+        assert!((&mut second).now_or_never().is_some());
+    }
+}

@@ -1,0 +1,80 @@
+//! Selects the idle connection that is asked to close when all slots are taken.
+//!
+//! Among the sources with an idle connection it selects the one with the most connections, and of those the connection
+//! that is idle longest. So a few addresses cannot keep all others out by holding connections.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+
+use crate::admission::source::Source;
+use crate::connection_slot::ConnectionSlot;
+
+/// The slots that are taken, by the widest source of each, in the order in which they were taken.
+#[derive(Debug, Default)]
+pub(super) struct SlotTable {
+    taken: BTreeMap<Source, BTreeMap<u64, ConnectionSlot>>,
+    next: u64,
+    /// Counts on whenever a connection has nothing to do any more.
+    sequence: Arc<AtomicU64>,
+}
+
+impl SlotTable {
+    /// One more for a connection from `address`, and its number.
+    pub(super) fn take(&mut self, address: IpAddr) -> (u64, ConnectionSlot) {
+        let (number, seat) = (self.next, ConnectionSlot::new(self.sequence.clone()));
+        self.next += 1;
+        let seats = self.taken.entry(Source::widest(address)).or_default();
+        seats.insert(number, seat.clone());
+        (number, seat)
+    }
+
+    /// The connection that had `number` has ended.
+    pub(super) fn release(&mut self, address: IpAddr, number: u64) {
+        let source = Source::widest(address);
+        if let Some(seats) = self.taken.get_mut(&source) {
+            seats.remove(&number);
+            if seats.is_empty() {
+                self.taken.remove(&source);
+            }
+        }
+    }
+
+    /// Asks a connection that has nothing to do to end: of those who have one the source with most connections,
+    /// of its own the one that has waited longest. `false` if all have something to do.
+    pub(super) fn evict_idle(&self) -> bool {
+        // One that was asked something since it was looked at stays, and the next is looked for.
+        while let Some(seat) = self.longest_idle() {
+            if seat.try_evict() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Of the sources that have an idle connection the one with most, of its own the one idle longest.
+    fn longest_idle(&self) -> Option<&ConnectionSlot> {
+        let mut best: Option<(usize, Reverse<u64>, &ConnectionSlot)> = None;
+        for seats in self.taken.values() {
+            let held = seats.len();
+            if best.as_ref().is_some_and(|(most, ..)| *most > held) {
+                continue;
+            }
+            let idle = seats
+                .values()
+                .filter_map(|seat| Some((seat.idle_since()?, seat)));
+            if let Some((since, seat)) = idle.min_by_key(|(since, _)| *since) {
+                let candidate = (held, Reverse(since), seat);
+                if best
+                    .as_ref()
+                    .is_none_or(|best| (best.0, best.1) < (candidate.0, candidate.1))
+                {
+                    best = Some(candidate);
+                }
+            }
+        }
+        best.map(|(.., seat)| seat)
+    }
+}

@@ -1,0 +1,163 @@
+//! The client's side of HTTP/1.1: one exchange at a time on a connection.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+
+use http::{Request, Response, StatusCode};
+use http_body_util::BodyExt;
+use hyper::client::conn::http1::SendRequest;
+use hyper_util::rt::TokioIo;
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::{Body, BoxError};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+
+use crate::error::{ConnectionError, ExchangeError, Retry, error_chain};
+use crate::header_bytes::{HeaderByteCounters, HeaderBytes};
+use crate::http1::send::{
+    MIN_BUFFER_BYTES, check_size, declare_body, exchange_error, in_origin_form,
+};
+use crate::interim::expect_continue::Expectation;
+use crate::latch::Latch;
+use crate::network::BoxIo;
+use crate::options::ClientOptions;
+use crate::shims::wire_observer::{Http1HeadCounter, ObservedIo};
+use crate::tap::ConnectionTap;
+use crate::timing::write_timeout_io::with_write_timeout;
+
+/// A client's HTTP/1.1 connection: one exchange at a time.
+#[derive(Clone)]
+pub(crate) struct Http1Client {
+    /// `None` once closed here.
+    sender: Arc<Mutex<Option<SendRequest<Body>>>>,
+    watch: Http1HeadCounter,
+    counters: Arc<HeaderByteCounters>,
+    ended: Latch,
+    max_head_bytes: usize,
+    runtime: SharedRuntime,
+}
+
+impl std::fmt::Debug for Http1Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Http1Client")
+    }
+}
+
+impl Http1Client {
+    pub(crate) async fn start(
+        io: BoxIo,
+        options: &ClientOptions,
+        tap: Option<ConnectionTap>,
+        runtime: &SharedRuntime,
+    ) -> Result<Self, ConnectionError> {
+        let counters = Arc::new(HeaderByteCounters::default());
+        let watch = Http1HeadCounter::new(counters.clone(), tap);
+        let io = with_write_timeout(io, options, runtime);
+        let io = TokioIo::new(ObservedIo::new(io, watch.clone()));
+        let mut builder = hyper::client::conn::http1::Builder::new();
+        builder.max_buf_size(options.max_head_bytes.max(MIN_BUFFER_BYTES));
+        let (sender, connection) = builder
+            .handshake(io)
+            .await
+            .map_err(|error| ConnectionError::Http1(error.into()))?;
+        let ended = Latch::new();
+        let end = ended.clone();
+        runtime.spawn(Box::pin(async move {
+            if let Err(error) = connection.await {
+                tracing::debug!(error = error_chain(&error), "http/1.1 connection ended");
+            }
+            end.set();
+        }));
+        let sender = Arc::new(Mutex::new(Some(sender)));
+        Ok(Self {
+            sender,
+            watch,
+            counters,
+            ended,
+            max_head_bytes: options.max_head_bytes,
+            runtime: runtime.clone(),
+        })
+    }
+
+    fn sender(&self) -> MutexGuard<'_, Option<SendRequest<Body>>> {
+        self.sender.lock()
+    }
+
+    pub(crate) fn send(
+        &self,
+        request: Request<Body>,
+    ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        let request = match in_origin_form(request) {
+            Ok(request) => declare_body(request),
+            Err(error) => return Box::pin(async { Err(error) }),
+        };
+        let (mut request, expectation) = Expectation::of(request, &self.runtime);
+        if let Some(signal) = expectation.as_ref().map(Expectation::signal) {
+            hyper::ext::on_informational(&mut request, move |interim| {
+                signal.handle_interim(interim.status());
+            });
+        }
+        let method = request.method().clone();
+        let this = self.clone();
+        let max_head_bytes = self.max_head_bytes;
+        self.watch.begin_exchange();
+        let sent = self
+            .sender()
+            .as_mut()
+            .map(|sender| sender.try_send_request(request));
+        Box::pin(async move {
+            let closed = || ExchangeError::unsent("the connection was closed");
+            let response = sent.ok_or_else(closed)?.await.map_err(|mut error| {
+                let untouched = error.take_message().is_some();
+                exchange_error(untouched, error.error(), max_head_bytes)
+            })?;
+            // A server that did not ask for the body may take it for its next request.
+            if let Some(expectation) = &expectation
+                && !expectation.handle_final_head()
+            {
+                this.close();
+            }
+            check_size(&response, max_head_bytes)?;
+            let (head, body) = response.into_parts();
+            if head.status == StatusCode::SWITCHING_PROTOCOLS {
+                let why = "http/1.1: the server switches to a protocol that nobody asked for";
+                return Err(ExchangeError::new(Retry::Never, why));
+            }
+            // hyper ends the body of an answer to HEAD by itself; this only spares a boxed body.
+            let body = match spdy_http::response::has_no_body(&method, head.status) {
+                true => Body::empty(),
+                // hyper's own words leave out the cause.
+                false => Body::wrap(body.map_err(|error| BoxError::from(error_chain(&error)))),
+            };
+            let response = Response::from_parts(head, body);
+            Ok(match expectation {
+                Some(expectation) => expectation.until_end_of(response),
+                None => response,
+            })
+        })
+    }
+
+    pub(crate) fn ready(&self) -> BoxFuture<bool> {
+        let this = self.clone();
+        Box::pin(poll_fn(move |cx| match this.sender().as_mut() {
+            Some(sender) => sender.poll_ready(cx).map(|ready| ready.is_ok()),
+            None => std::task::Poll::Ready(false),
+        }))
+    }
+
+    pub(crate) fn is_closing(&self) -> bool {
+        self.ended.is_set() || self.sender().as_ref().is_none_or(SendRequest::is_closed)
+    }
+
+    pub(crate) fn close(&self) {
+        // hyper ends an idle connection when no sender is left, a busy one after its exchange.
+        drop(self.sender().take());
+    }
+
+    pub(crate) fn closed(&self) -> BoxFuture<()> {
+        Box::pin(self.ended.wait())
+    }
+
+    pub(crate) fn header_bytes(&self) -> HeaderBytes {
+        self.counters.read()
+    }
+}

@@ -1,0 +1,106 @@
+//! Sends requests by hyper: their form on the wire, and what a response or an error means for the exchange.
+
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header, uri};
+use http_body::Body as _;
+use hyper::ext::ReasonPhrase;
+use spdy::body::Body;
+
+use crate::error::{ExchangeError, Retry, error_chain};
+use crate::shims::hyper::head_size;
+use crate::timing::progress_timeout::is_progress_timeout;
+
+/// `HTTP/1.1 200 `, and the end of the line.
+const STATUS_LINE_OVERHEAD: usize = 15;
+/// The least buffer hyper takes, bytes.
+pub(super) const MIN_BUFFER_BYTES: usize = 8192;
+
+/// Origin form on the request line and the host in its header (RFC 9112 §3.2).
+pub(super) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError> {
+    let (mut head, body) = request.into_parts();
+    // First of all headers, as RFC 9110 §7.2 would like it.
+    let host = match head.headers.remove(header::HOST) {
+        Some(host) => host,
+        None => {
+            let host = spdy_http::request::host_header(&head).unwrap_or_default();
+            host.parse()
+                .map_err(|_| ExchangeError::new(Retry::Never, format!("{host:?} is no host")))?
+        }
+    };
+    let mut headers = HeaderMap::with_capacity(head.headers.len() + 1);
+    headers.insert(header::HOST, host);
+    headers.extend(std::mem::take(&mut head.headers));
+    head.headers = headers;
+    if head.method != Method::CONNECT {
+        let target = head
+            .uri
+            .path_and_query()
+            .map_or("/", uri::PathAndQuery::as_str);
+        let target = if target.is_empty() { "/" } else { target };
+        head.uri = target.parse::<Uri>().map_err(|error| {
+            ExchangeError::new(Retry::Never, format!("{target:?} is no target: {error}"))
+        })?;
+    }
+    head.version = Version::HTTP_11;
+    Ok(Request::from_parts(head, body))
+}
+
+/// Says that a body of unknown length follows where hyper would take it that none does, and send nothing of it (RFC 9112 §6.3).
+pub(super) fn declare_body(mut request: Request<Body>) -> Request<Body> {
+    let mostly_has_none = matches!(*request.method(), Method::GET | Method::HEAD);
+    let body = request.body();
+    if mostly_has_none && !body.is_end_stream() && has_no_length(request.headers(), body) {
+        let chunked = HeaderValue::from_static("chunked");
+        let headers = request.headers_mut();
+        headers.insert(header::TRANSFER_ENCODING, chunked);
+    }
+    request
+}
+
+/// Fails if the head of `response` is larger than may be.
+pub(super) fn check_size<B>(
+    response: &Response<B>,
+    max_head_bytes: usize,
+) -> Result<(), ExchangeError> {
+    let reason = response.extensions().get::<ReasonPhrase>();
+    let first_line = STATUS_LINE_OVERHEAD + reason.map_or(0, |reason| reason.as_bytes().len());
+    match head_size::is_too_large(first_line, response.headers(), max_head_bytes) {
+        true => Err(ExchangeError::too_large(head_size::too_large(
+            max_head_bytes,
+        ))),
+        false => Ok(()),
+    }
+}
+
+/// What a failed exchange means for its request.
+pub(super) fn exchange_error(
+    untouched: bool,
+    error: &hyper::Error,
+    max_head_bytes: usize,
+) -> ExchangeError {
+    if error.is_parse_too_large() {
+        return ExchangeError::too_large(head_size::too_large(max_head_bytes));
+    }
+    let message = format!("http/1.1: {}", error_chain(error));
+    if untouched {
+        return ExchangeError::unsent(message);
+    }
+    if is_progress_timeout(error) {
+        return ExchangeError::write_timed_out(message);
+    }
+    // A close while the answer was awaited: the race of every kept-alive connection.
+    let is_race = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+    let retry = match is_race || is_io(error) {
+        true => Retry::IfIdempotent,
+        false => Retry::Never,
+    };
+    ExchangeError::new(retry, message)
+}
+
+fn is_io(error: &hyper::Error) -> bool {
+    std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
+}
+
+/// Whether nothing says beforehand how long the body is.
+pub(super) fn has_no_length(headers: &HeaderMap, body: &Body) -> bool {
+    !headers.contains_key(header::CONTENT_LENGTH) && body.size_hint().exact().is_none()
+}

@@ -1,0 +1,9 @@
+//! The streams that carry no exchange: each side's control stream, and what else a peer may open (RFC 9114 §6.2).
+
+mod control_stream;
+mod critical_stream;
+mod qpack_streams;
+mod uni_streams;
+
+pub(crate) use control_stream::{ControlEvent, ControlState, send_control_stream};
+pub(crate) use uni_streams::read_uni_streams;

@@ -1,0 +1,95 @@
+//! Chooses the request that opens the next stream while the server grants no more: the most urgent, of equals the
+//! first.
+//!
+//! QUIC grants streams one by one (MAX_STREAMS). quinn gives each to the first task that requested one; here only the
+//! head of our own queue requests one.
+
+use std::collections::BTreeMap;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use futures_util::future::BoxFuture;
+use parking_lot::{Mutex, MutexGuard};
+use spdy_frame::priority::Priority;
+
+/// The requests of a connection that want a stream. Clones are the same.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct StreamOpenQueue(Arc<Mutex<State>>);
+
+#[derive(Debug, Default)]
+struct State {
+    next: u64,
+    waiting: BTreeMap<OpenKey, Option<Waker>>,
+}
+
+/// Level, 0 the most urgent, and the how-manieth.
+type OpenKey = (u8, u64);
+
+type OpenResult = Result<(quinn::SendStream, quinn::RecvStream), quinn::ConnectionError>;
+
+impl StreamOpenQueue {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+
+    /// Enters the queue; what is returned waits in it.
+    pub(crate) fn enqueue(&self, connection: &quinn::Connection, priority: Priority) -> StreamOpen {
+        let mut state = self.lock();
+        let place = (priority.level(), state.next);
+        state.next += 1;
+        state.waiting.insert(place, None);
+        StreamOpen {
+            openings: self.clone(),
+            place,
+            connection: connection.clone(),
+            pending: None,
+        }
+    }
+}
+
+/// A request in the queue. Dropped, it leaves it.
+pub(crate) struct StreamOpen {
+    openings: StreamOpenQueue,
+    place: OpenKey,
+    connection: quinn::Connection,
+    /// QUIC is asked, for this is the head of the queue.
+    pending: Option<BoxFuture<'static, OpenResult>>,
+}
+
+impl Future for StreamOpen {
+    type Output = OpenResult;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<OpenResult> {
+        let this = &mut *self;
+        {
+            let mut state = this.openings.lock();
+            let is_head = state.waiting.keys().next() == Some(&this.place);
+            if let Some(waker) = state.waiting.get_mut(&this.place) {
+                *waker = Some(cx.waker().clone());
+            }
+            if !is_head {
+                this.pending = None; // a more urgent one came meanwhile
+                return Poll::Pending;
+            }
+        }
+        let asking = this.pending.get_or_insert_with(|| {
+            let connection = this.connection.clone();
+            Box::pin(async move { connection.open_bi().await })
+        });
+        pin!(asking).poll(cx)
+    }
+}
+
+impl Drop for StreamOpen {
+    fn drop(&mut self) {
+        let mut state = self.openings.lock();
+        state.waiting.remove(&self.place);
+        let head = state.waiting.values_mut().next();
+        let waker = head.and_then(Option::take);
+        drop(state);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+}

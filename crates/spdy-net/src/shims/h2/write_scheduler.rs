@@ -1,0 +1,297 @@
+//! Whose turn it is to write on an HTTP/2 connection: priority among bodies, and what each of them waits for.
+//!
+//! h2 writes what it is given, stream by stream in turn. So that urgent bytes are not queued behind
+//! others, a response hands its next chunk to h2 only when no more urgent one could use the room:
+//!
+//! ```text
+//! response --chunk ready--> wants --the most urgent that could send--> h2 --> socket
+//!     ^                       |
+//!     `---- body not ready: rests; stream window closed: does not hold up the others ----'
+//! ```
+//!
+//! Urgency is RFC 9218's `u`, 0 to 7, the same scale as SPDY's. Of equals the older goes first, as
+//! RFC 9218 §10 has it for responses that are of no use in part; incremental ones share.
+//! h2 does not tell how wide a stream's window is, so that is kept here too (RFC 9113 §6.9), as `shims/h2/window_tracker.rs` sees it on the
+//! wire. By that a stream whose window the peer keeps closed is told from one that only waits until others have had theirs.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use parking_lot::{Mutex, MutexGuard};
+use spdy_clock::Instant;
+
+use crate::priority::HttpPriority;
+use crate::timing::block_reason::{BlockReason, SendProgress};
+
+/// Window of a stream before SETTINGS change it (RFC 9113 §6.9.2).
+const INITIAL_WINDOW: i64 = 65_535;
+/// Credits stored for streams that have no response yet, or whose response was sent: clients grant window for what they
+/// have read to the end. Past this limit the oldest are dropped.
+const MAX_EARLY_CREDITS: usize = 1024;
+
+/// The bodies that one side of a connection sends. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteScheduler(Arc<Mutex<State>>);
+
+#[derive(Debug)]
+struct State {
+    initial_window: i64,
+    /// WINDOW_UPDATEs for streams without a response yet.
+    early: BTreeMap<u32, i64>,
+    open: BTreeMap<u32, StreamState>,
+    progress: SendProgress,
+}
+
+#[derive(Debug)]
+struct StreamState {
+    precedence: HttpPriority,
+    /// Sum of WINDOW_UPDATEs less bytes handed to h2; with `initial_window` this is the window.
+    credit: i64,
+    /// Bytes handed to h2 that are not on the wire.
+    held: i64,
+    /// It has a chunk to hand over.
+    has_chunk: bool,
+    waker: Option<Waker>,
+}
+
+impl WriteScheduler {
+    pub(crate) fn new() -> Self {
+        let (early, open) = (BTreeMap::new(), BTreeMap::new());
+        Self(Arc::new(Mutex::new(State {
+            initial_window: INITIAL_WINDOW,
+            early,
+            open,
+            progress: SendProgress::default(),
+        })))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock()
+    }
+
+    /// A response on stream `id` is about to be written.
+    pub(crate) fn open(&self, id: u32, precedence: HttpPriority) -> ScheduledStream {
+        let mut state = self.lock();
+        let credit = state.early.remove(&id).unwrap_or(0);
+        state.open.insert(
+            id,
+            StreamState {
+                precedence,
+                credit,
+                held: 0,
+                has_chunk: false,
+                waker: None,
+            },
+        );
+        ScheduledStream {
+            scheduler: self.clone(),
+            id,
+        }
+    }
+
+    /// The peer set the window that streams begin with, bytes.
+    pub(crate) fn set_initial_window(&self, initial_window: u32) {
+        let mut state = self.lock();
+        state.initial_window = initial_window.into();
+        // A response whose window this closed blocks no other any more.
+        state.wake_all();
+    }
+
+    /// The peer opened the window of stream `id` by so many bytes.
+    pub(crate) fn add_credit(&self, id: u32, bytes: u32) {
+        let mut state = self.lock();
+        let initial = state.initial_window;
+        if let Some(open) = state.open.get_mut(&id) {
+            let was_closed = open.is_closed(initial);
+            open.credit += i64::from(bytes);
+            open.wake_if(was_closed != open.is_closed(initial));
+            return;
+        }
+        *state.early.entry(id).or_default() += i64::from(bytes);
+        if state.early.len() > MAX_EARLY_CREDITS {
+            state.early.pop_first();
+        }
+    }
+
+    /// So many bytes of the body on stream `id` are on the wire.
+    pub(crate) fn record_sent(&self, id: u32, bytes: usize, now: Instant) {
+        let mut state = self.lock();
+        state.progress.bytes += bytes as u64;
+        state.progress.at = now;
+        let initial = state.initial_window;
+        if let Some(open) = state.open.get_mut(&id) {
+            let was_closed = open.is_closed(initial);
+            open.held -= i64::try_from(bytes).unwrap_or(i64::MAX);
+            open.wake_if(was_closed != open.is_closed(initial));
+        }
+    }
+
+    /// Stream `id` ended: drops the credit that was stored for it.
+    pub(crate) fn remove(&self, id: u32) {
+        self.lock().early.remove(&id);
+    }
+}
+
+impl StreamState {
+    /// Whether the peer has had all that its window for the stream allows.
+    fn is_closed(&self, initial_window: i64) -> bool {
+        initial_window + self.credit + self.held <= 0
+    }
+
+    /// What it waits for is something else, if it `is`.
+    fn wake_if(&mut self, is: bool) {
+        if let Some(waker) = self.waker.take_if(|_| is) {
+            waker.wake();
+        }
+    }
+}
+
+impl State {
+    fn may_send(&self, id: u32) -> bool {
+        let Some(mine) = self.open.get(&id) else {
+            return true;
+        };
+        self.open.iter().all(|(other_id, other)| {
+            let closed = self.initial_window + other.credit <= 0;
+            let first = match other.precedence.urgency.cmp(&mine.precedence.urgency) {
+                std::cmp::Ordering::Less => true,
+                std::cmp::Ordering::Equal => *other_id < id && !mine.precedence.incremental,
+                std::cmp::Ordering::Greater => false,
+            };
+            *other_id == id || !other.has_chunk || closed || !first
+        })
+    }
+
+    /// Lets those that wait look again, the oldest first.
+    fn wake_all(&mut self) {
+        for open in self.open.values_mut() {
+            if let Some(waker) = open.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}
+
+/// One response's place in the order. Dropped, it blocks no other response.
+#[derive(Debug)]
+pub(crate) struct ScheduledStream {
+    scheduler: WriteScheduler,
+    id: u32,
+}
+
+impl ScheduledStream {
+    /// There is a chunk to send; ready when no more urgent response could send instead.
+    pub(crate) fn poll_ready(&self, cx: &mut Context<'_>) -> Poll<()> {
+        let mut state = self.scheduler.lock();
+        let may_send = state.may_send(self.id);
+        if let Some(mine) = state.open.get_mut(&self.id) {
+            mine.has_chunk = true;
+            mine.waker = if may_send {
+                None
+            } else {
+                Some(cx.waker().clone())
+            };
+        }
+        if may_send {
+            Poll::Ready(())
+        } else {
+            Poll::Pending
+        }
+    }
+
+    /// There is a chunk to send, and no room for it: what is waited for. Wakes when it is something else.
+    pub(crate) fn block_reason(&self, cx: &mut Context<'_>) -> BlockReason {
+        let mut state = self.scheduler.lock();
+        let (initial, outflow) = (state.initial_window, state.progress);
+        let Some(mine) = state.open.get_mut(&self.id) else {
+            return BlockReason::Connection(outflow);
+        };
+        mine.waker = Some(cx.waker().clone());
+        match mine.is_closed(initial) {
+            true => BlockReason::Window,
+            false => BlockReason::Connection(outflow),
+        }
+    }
+
+    /// There is nothing to send for now.
+    pub(crate) fn rest(&self) {
+        let mut state = self.scheduler.lock();
+        if let Some(mine) = state.open.get_mut(&self.id)
+            && mine.has_chunk
+        {
+            mine.has_chunk = false;
+            state.wake_all();
+        }
+    }
+
+    /// `bytes` were handed to h2.
+    pub(crate) fn sent(&self, bytes: usize) {
+        let mut state = self.scheduler.lock();
+        let initial = state.initial_window;
+        if let Some(mine) = state.open.get_mut(&self.id) {
+            let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+            mine.credit -= bytes;
+            mine.held += bytes;
+            if initial + mine.credit <= 0 {
+                state.wake_all();
+            }
+        }
+    }
+}
+
+impl Drop for ScheduledStream {
+    fn drop(&mut self) {
+        let mut state = self.scheduler.lock();
+        state.open.remove(&self.id);
+        state.wake_all();
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// Whether it may send.
+    pub(crate) fn ready(turn: &ScheduledStream) -> bool {
+        turn.poll_ready(&mut Context::from_waker(Waker::noop()))
+            .is_ready()
+    }
+
+    /// Of a response that is of no use in part.
+    pub(crate) fn of(urgency: u8) -> HttpPriority {
+        HttpPriority {
+            urgency,
+            incremental: false,
+        }
+    }
+
+    #[test]
+    fn the_more_urgent_goes_first_and_of_equals_the_older() {
+        let turns = WriteScheduler::new();
+        let (image, style, late) = (
+            turns.open(1, of(4)),
+            turns.open(3, of(1)),
+            turns.open(5, of(4)),
+        );
+        assert!(ready(&image), "alone it may send");
+        assert!(ready(&style));
+        assert!(!ready(&image), "a style sheet is waiting");
+        style.rest();
+        assert!(ready(&image));
+        assert!(!ready(&late), "an older image is waiting");
+        drop(image);
+        assert!(ready(&late));
+    }
+
+    #[test]
+    fn incremental_responses_share() {
+        let turns = WriteScheduler::new();
+        let share = HttpPriority {
+            urgency: 4,
+            incremental: true,
+        };
+        let (one, two) = (turns.open(1, share), turns.open(3, share));
+        assert!(ready(&one) && ready(&two));
+    }
+}

@@ -1,0 +1,60 @@
+//! Parts of the handshake that both sides share, and its result.
+
+use std::io;
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+
+use crate::protocol::Protocol;
+use crate::tls::identities::ACME_TLS_ALPN;
+
+/// Bytes that may wait unread or unsent inside one TLS connection.
+pub(super) const TLS_BUFFER_BYTES: usize = 64 * 1024;
+
+/// What a handshake came to.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct HandshakeInfo {
+    /// The protocol that ALPN chose; `None` if the peer does not know ALPN.
+    pub protocol: Option<Protocol>,
+    /// The version of TLS.
+    pub version: Option<rustls::ProtocolVersion>,
+    /// The cipher suite.
+    pub suite: Option<rustls::CipherSuite>,
+    /// An earlier session was taken up again: the handshake was an abbreviated one. (QUIC's does not tell, and
+    /// counts as a full one.)
+    pub resumed: bool,
+    /// The client wanted to see a proof of the name and nothing else (`acme-tls/1`, RFC 8737): the connection is over.
+    pub is_acme_challenge: bool,
+}
+
+pub(super) fn handshake_info(tls: &rustls::CommonState) -> HandshakeInfo {
+    HandshakeInfo {
+        protocol: tls.alpn_protocol().and_then(Protocol::from_alpn),
+        version: tls.protocol_version(),
+        suite: tls.negotiated_cipher_suite().map(|suite| suite.suite()),
+        resumed: tls.handshake_kind() == Some(rustls::HandshakeKind::Resumed),
+        is_acme_challenge: tls.alpn_protocol() == Some(ACME_TLS_ALPN),
+    }
+}
+
+/// The certificates that a server showed, its own first.
+pub type PeerCertificates = Arc<[CertificateDer<'static>]>;
+
+/// Whether a handshake failed with `error` because the server's certificate was not accepted.
+#[must_use]
+pub fn is_certificate_error(error: &io::Error) -> bool {
+    let cause = error.get_ref().and_then(|cause| cause.downcast_ref());
+    matches!(cause, Some(rustls::Error::InvalidCertificate(_)))
+}
+
+pub(super) fn alpn(protocols: &[Protocol]) -> Vec<Vec<u8>> {
+    protocols
+        .iter()
+        .map(|protocol| protocol.alpn().as_bytes().to_vec())
+        .collect()
+}
+
+pub(super) fn quic_config_error(error: &rustls::Error) -> io::Error {
+    let why = format!("TLS without what HTTP/3 wants, version 1.3: {error}");
+    io::Error::new(io::ErrorKind::InvalidInput, why)
+}

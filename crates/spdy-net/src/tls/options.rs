@@ -1,0 +1,121 @@
+//! Options of TLS for clients and servers: versions, key log, clock, session resumption.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::UnixTime;
+use rustls::time_provider::{DefaultTimeProvider, TimeProvider};
+use rustls::{KeyLog, SupportedProtocolVersion};
+
+use crate::tls::TlsVersion;
+use crate::tls::error::TlsSetupError;
+use crate::tls::key_log::KeyLogFile;
+
+/// Where TLS secrets are written for a packet analyser.
+#[derive(Clone, Debug, Default)]
+pub enum KeyLogTarget {
+    /// Nowhere, even if `SSLKEYLOGFILE` is set. A server must not take the file of `SSLKEYLOGFILE`: a variable that was set for a
+    /// client would disclose all of its clients' sessions.
+    #[default]
+    Disabled,
+    /// The file named by `SSLKEYLOGFILE`, if it is set and can be opened, as command-line clients do (curl).
+    Environment,
+    /// This file.
+    File(PathBuf),
+}
+
+impl KeyLogTarget {
+    pub(super) fn open(&self) -> Result<Option<Arc<dyn KeyLog>>, TlsSetupError> {
+        Ok(match self {
+            Self::Disabled => None,
+            Self::Environment => {
+                let path = std::env::var_os("SSLKEYLOGFILE").filter(|path| !path.is_empty());
+                match path.map(|path| KeyLogFile::open(path.as_ref())) {
+                    None => None,
+                    Some(Ok(file)) => Some(file as Arc<dyn KeyLog>),
+                    Some(Err(error)) => {
+                        tracing::warn!(%error, "no TLS key log is written");
+                        None
+                    }
+                }
+            }
+            Self::File(path) => Some(KeyLogFile::open(path)?),
+        })
+    }
+}
+
+/// Choices of both sides.
+#[derive(Clone, Debug)]
+pub struct TlsOptions {
+    /// Lowest version spoken.
+    pub min: TlsVersion,
+    /// Highest version spoken.
+    pub max: TlsVersion,
+    /// Where secrets go; nowhere by default.
+    pub key_log: KeyLogTarget,
+    /// The cryptography; aws-lc-rs by default.
+    pub provider: Arc<CryptoProvider>,
+    /// The hour that certificates and tickets are checked against; the system's clock by default.
+    pub wall_now: Option<SystemTime>,
+    /// Whether sessions may be taken up again with an abbreviated handshake.
+    pub resumption: bool,
+    /// Tickets that a server sends after each full TLS 1.3 handshake. Each is good for one connection.
+    pub tickets: usize,
+}
+
+impl Default for TlsOptions {
+    fn default() -> Self {
+        Self {
+            min: TlsVersion::Tls12,
+            max: TlsVersion::Tls13,
+            key_log: KeyLogTarget::default(),
+            provider: Arc::new(rustls::crypto::aws_lc_rs::default_provider()),
+            wall_now: None,
+            resumption: true,
+            tickets: 2,
+        }
+    }
+}
+
+impl TlsOptions {
+    pub(super) fn versions(&self) -> Result<Vec<&'static SupportedProtocolVersion>, TlsSetupError> {
+        let all = [
+            (TlsVersion::Tls13, &rustls::version::TLS13),
+            (TlsVersion::Tls12, &rustls::version::TLS12),
+        ];
+        let range = self.min..=self.max;
+        let left: Vec<_> = all
+            .into_iter()
+            .filter(|(v, _)| range.contains(v))
+            .map(|(_, v)| v)
+            .collect();
+        if left.is_empty() {
+            return Err(TlsSetupError::NoVersion {
+                min: self.min,
+                max: self.max,
+            });
+        }
+        Ok(left)
+    }
+
+    pub(crate) fn clock(&self) -> Arc<dyn TimeProvider> {
+        match self.wall_now {
+            None => Arc::new(DefaultTimeProvider),
+            Some(hour) => Arc::new(FixedTime(
+                hour.duration_since(UNIX_EPOCH).unwrap_or_default(),
+            )),
+        }
+    }
+}
+
+/// An hour that does not pass: virtual runs are shorter than certificates.
+#[derive(Debug)]
+struct FixedTime(Duration);
+
+impl TimeProvider for FixedTime {
+    fn current_time(&self) -> Option<UnixTime> {
+        Some(UnixTime::since_unix_epoch(self.0))
+    }
+}

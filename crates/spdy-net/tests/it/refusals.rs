@@ -1,0 +1,180 @@
+//! What a connection answers by itself, since it is no request: its handler is not asked, and is told.
+
+use std::sync::{Arc, Mutex};
+
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::client::{Builder, OpenOptions};
+use spdy::runtime::BoxFuture;
+use spdy_frame::version::Version;
+use spdy_net::handler::Handler;
+use spdy_net::latch::Latch;
+use spdy_net::network::BoxIo;
+use spdy_net::protocol::Protocol;
+use spdy_net::refusal::Refusal;
+use spdy_net::serve::{ServerOptions, serve_connection};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use crate::support;
+
+/// Half of what hyper lets pass at least: what is longer by little is refused by us, what is longer by more by hyper.
+const MAX_HEAD_BYTES: usize = 4096;
+
+/// Answers all, and notes what it is told.
+#[derive(Clone, Default)]
+struct RecordingHandler(Arc<Mutex<Vec<String>>>);
+
+impl RecordingHandler {
+    fn noted(&self) -> Vec<String> {
+        self.0.lock().expect("nobody panicked").clone()
+    }
+
+    fn serve(&self, protocol: Protocol) -> BoxIo {
+        let options = ServerOptions::default();
+        support::serve(&[protocol], self.clone(), None, options, Latch::new())
+    }
+
+    /// What is said over HTTP/1.1 to `asked`, all of which is there at once.
+    async fn said_to(&self, asked: &str) -> String {
+        let (mut near, far) = tokio::io::duplex(4 * asked.len());
+        near.write_all(asked.as_bytes())
+            .await
+            .expect("there is room");
+        let handler = Arc::new(self.clone());
+        tokio::spawn(async move {
+            let options = ServerOptions {
+                max_head_bytes: MAX_HEAD_BYTES,
+                ..ServerOptions::default()
+            };
+            let runtime = support::runtime();
+            let (far, http1) = (Box::new(far), &[Protocol::Http1]);
+            let stop = Latch::new();
+            serve_connection(far, handler, http1, None, &options, &runtime, &stop).await
+        });
+        let mut said = String::new();
+        near.read_to_string(&mut said).await.expect("it closes");
+        said
+    }
+}
+
+impl Handler for RecordingHandler {
+    fn answer(&self, _: Request<Body>) -> BoxFuture<Response<Body>> {
+        Box::pin(async { Response::new(Body::empty()) })
+    }
+
+    fn refused(&self, refusal: &Refusal<'_>) {
+        let Refusal {
+            protocol,
+            method,
+            uri,
+            headers,
+            body_bytes,
+            flaw,
+        } = refusal;
+        assert_eq!(headers.is_some(), method.is_some());
+        let method = method.map_or("-", http::Method::as_str);
+        let uri = uri.map_or("-".to_owned(), ToString::to_string);
+        let (status, flaw) = (flaw.status().as_u16(), flaw.name());
+        let noted = format!("{protocol}: {method} {uri}: {status}, {flaw}, {body_bytes} bytes");
+        self.0.lock().expect("nobody panicked").push(noted);
+    }
+}
+
+#[tokio::test]
+async fn http1_refusals_report_the_parsed_part_of_the_request() {
+    let long = |bytes| {
+        let long = "x".repeat(bytes);
+        format!("GET / HTTP/1.1\r\nhost: site.test\r\nlong: {long}\r\n\r\n")
+    };
+    let (long, longer) = (long(MAX_HEAD_BYTES), long(4 * MAX_HEAD_BYTES));
+    for (asked, status, want) in [
+        (
+            "GET /a HTTP/1.1\r\n\r\n",
+            "400",
+            Some("http/1.1: GET /a: 400, host, 79 bytes"),
+        ),
+        (
+            "PUT /a HTTP/1.1\r\nhost: site.test\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
+            "501",
+            Some("http/1.1: PUT /a: 501, transfer-coding, 67 bytes"),
+        ),
+        (
+            &long,
+            "431",
+            Some("http/1.1: GET /: 431, head-too-large, 0 bytes"),
+        ),
+        (
+            &longer,
+            "431",
+            Some("http/1.1: - -: 431, head-too-large, 0 bytes"),
+        ),
+        (
+            "GET /a b HTTP/1.1\r\nhost: site.test\r\n\r\n",
+            "400",
+            Some("http/1.1: - -: 400, malformed, 0 bytes"),
+        ),
+        (
+            "GET /a HTTP/1.1\r\nhost: site.test\r\nconnection: close\r\n\r\n",
+            "200",
+            None,
+        ),
+    ] {
+        let noting = RecordingHandler::default();
+        let said = noting.said_to(asked).await;
+        let told = &asked[..asked.len().min(60)];
+        assert_eq!(said.split(' ').nth(1), Some(status), "{told}: {said}");
+        assert_eq!(noting.noted(), Vec::from_iter(want), "{told}");
+    }
+}
+
+/// Nothing is said to it, and so nothing is told.
+#[tokio::test]
+async fn the_preface_of_http2_after_a_request_of_http1_ends_the_connection_alone() {
+    let noting = RecordingHandler::default();
+    let asked = "GET / HTTP/1.1\r\nhost: site.test\r\n\r\nPRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+    let said = noting.said_to(asked).await;
+    assert_eq!(said.matches("HTTP/1.1 ").count(), 1, "{said}");
+    assert_eq!(noting.noted(), [""; 0]);
+}
+
+#[tokio::test]
+async fn http2_refusals_are_reported() {
+    let noting = RecordingHandler::default();
+    let io = noting.serve(Protocol::Http2);
+    let (mut sender, connection) = h2::client::handshake(io).await.expect("a connection");
+    let reading = tokio::spawn(connection);
+    for host in ["other.test", "site.test"] {
+        let asked = Request::get("http://site.test/a").header("host", host);
+        let asked = asked.body(()).expect("a request");
+        let (answer, _) = sender.send_request(asked, true).expect("it is open");
+        answer.await.expect("an answer");
+    }
+    reading.abort();
+    assert_eq!(
+        noting.noted(),
+        ["h2: GET http://site.test/a: 400, malformed, 48 bytes"]
+    );
+}
+
+#[tokio::test]
+async fn spdy_refusals_are_reported() {
+    let noting = RecordingHandler::default();
+    let version = Version::V31;
+    let io = noting.serve(Protocol::Spdy(version));
+    let (session, connection) = Builder::new(version).handshake(io, support::runtime());
+    let running = tokio::spawn(connection.run());
+    for host in [None, Some((":host", "site.test"))] {
+        let headers = [
+            (":method", "GET"),
+            (":path", "/"),
+            (":version", "HTTP/1.1"),
+            (":scheme", "http"),
+        ];
+        let headers = headers.into_iter().chain(host).collect();
+        let opened = session.open(headers, OpenOptions::default()).await;
+        let mut stream = opened.expect("a stream");
+        stream.reply().await.expect("a reply");
+    }
+    running.abort();
+    assert_eq!(noting.noted(), ["spdy/3.1: - -: 400, malformed, 0 bytes"]);
+}

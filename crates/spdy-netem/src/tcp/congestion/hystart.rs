@@ -1,0 +1,105 @@
+//! HyStart: leaving slow start before the queue overflows (Ha and Rhee, 2011), as in Linux.
+//!
+//! Two signs end slow start, once the window has 16 segments. A *train*: acknowledgements that
+//! follow each other within 2 ms have been coming for half the least round trip, so the window fills
+//! the pipe. A *delay*: eight samples of this round are all above the least by an eighth of it
+//! (4 to 16 ms), so a queue stands.
+
+/// Segments below which nothing is detected.
+const LEAST_WINDOW: u32 = 16;
+/// Samples of a round before its delay is judged.
+const SAMPLES: u32 = 8;
+/// Largest gap within a train, microseconds.
+const TRAIN_GAP_US: u64 = 2_000;
+/// Allowance for acknowledgements that were held together, microseconds.
+const ACK_DELAY_US: u64 = 1_000;
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct HyStart {
+    found: bool,
+    round_start_us: u64,
+    last_ack_us: u64,
+    round_end: u64,
+    round_min_us: Option<u64>,
+    samples: u32,
+}
+
+impl HyStart {
+    /// Starts a round that ends when `nxt` is acknowledged.
+    fn start_round(&mut self, now_us: u64, nxt: u64) {
+        self.round_start_us = now_us;
+        self.last_ack_us = now_us;
+        self.round_end = nxt;
+        self.round_min_us = None;
+        self.samples = 0;
+    }
+
+    /// Starts over, as on a connection's first round or after a timeout.
+    pub(crate) fn reset(&mut self, now_us: u64, nxt: u64) {
+        self.found = false;
+        self.start_round(now_us, nxt);
+    }
+
+    /// Takes an acknowledgement in slow start; `true` if slow start should end here.
+    pub(crate) fn on_ack(
+        &mut self,
+        now_us: u64,
+        sample_us: u64,
+        least_us: u64,
+        cwnd: u32,
+        (una, nxt): (u64, u64),
+    ) -> bool {
+        if self.found {
+            return false;
+        }
+        if una > self.round_end {
+            self.start_round(now_us, nxt);
+        }
+        if cwnd < LEAST_WINDOW {
+            return false;
+        }
+        if now_us - self.last_ack_us <= TRAIN_GAP_US {
+            self.last_ack_us = now_us;
+            self.found |= now_us - self.round_start_us > (least_us + ACK_DELAY_US) / 2;
+        }
+        let round_min = self
+            .round_min_us
+            .map_or(sample_us, |least| least.min(sample_us));
+        self.round_min_us = Some(round_min);
+        if self.samples < SAMPLES {
+            self.samples += 1;
+        } else {
+            self.found |= round_min > least_us + (least_us >> 3).clamp(4_000, 16_000);
+        }
+        self.found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_train_of_half_a_round_trip_ends_slow_start() {
+        let mut hystart = HyStart::default();
+        hystart.reset(0, 100);
+        let ended = (1..100).find(|ms| hystart.on_ack(ms * 1_000, 40_000, 40_000, 20, (1, 100)));
+        assert_eq!(ended, Some(21), "(40 + 1) / 2 ms");
+    }
+
+    #[test]
+    fn a_standing_queue_ends_slow_start_after_eight_samples() {
+        let mut hystart = HyStart::default();
+        hystart.reset(0, 100);
+        // 5 ms apart: no train. 6 ms of queue on 40: more than an eighth.
+        let ended = (1..100).find(|n| hystart.on_ack(n * 5_000, 46_000, 40_000, 20, (1, 100)));
+        assert_eq!(ended, Some(9));
+    }
+
+    #[test]
+    fn a_small_window_is_left_alone() {
+        let mut hystart = HyStart::default();
+        hystart.reset(0, 100);
+        assert!((1..100).all(|ms| !hystart.on_ack(ms * 1_000, 90_000, 40_000, 15, (1, 100))));
+    }
+}

@@ -1,0 +1,234 @@
+//! When an acknowledgement goes: at once, or after waiting for company (RFC 1122 §4.2.3.2).
+//!
+//! Linux acknowledges the first segments at once (*quick*), so that the peer's slow start is not
+//! held up; then every second full segment at once, and a lone one after 40 ms. An endpoint that
+//! answers what it receives (*interactive*) always waits, for the answer to carry the word.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use crate::tcp::config::TcpConfig;
+
+/// Segment size that is assumed before one has come, bytes.
+const DEFAULT_MSS_BYTES: u64 = 536;
+
+#[derive(Clone, Debug)]
+pub(crate) struct DelayedAck {
+    enabled: bool,
+    least: Duration,
+    most: Duration,
+    quick_limit: u32,
+    /// Acknowledgements that still go at once.
+    quick: u32,
+    /// The peer's request and our answer take turns.
+    interactive: bool,
+    /// The present delay; zero before the first segment.
+    delay: Duration,
+    last_received: Instant,
+    /// What a full segment of the peer seems to be.
+    full_bytes: u64,
+    /// Length of the last segment that was not full.
+    last_small_bytes: u64,
+    /// Something came that was not acknowledged.
+    pub(crate) is_due: bool,
+    /// It must not wait.
+    pub(crate) is_urgent: bool,
+    /// A write of the peer seems to have ended, once or twice.
+    pushed: u8,
+    pub(crate) timer: Option<Instant>,
+}
+
+impl DelayedAck {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
+        Self {
+            enabled: config.delayed_ack,
+            least: config.delayed_ack_min,
+            most: config.delayed_ack_max,
+            quick_limit: config.quick_acks,
+            quick: 0,
+            interactive: false,
+            delay: Duration::ZERO,
+            last_received: Instant::ZERO,
+            full_bytes: DEFAULT_MSS_BYTES,
+            last_small_bytes: 0,
+            is_due: false,
+            is_urgent: false,
+            pushed: 0,
+            timer: None,
+        }
+    }
+
+    /// The handshake is over.
+    pub(crate) fn start(&mut self, now: Instant) {
+        self.last_received = now;
+    }
+
+    /// What a full segment of the peer seems to be, bytes.
+    pub(crate) fn full_bytes(&self) -> u64 {
+        self.full_bytes
+    }
+
+    /// Payload came; `rto` bounds a delay, `window_bytes` is what we last announced.
+    pub(crate) fn on_data(
+        &mut self,
+        now: Instant,
+        len_bytes: u64,
+        push: bool,
+        rto: Duration,
+        window_bytes: u64,
+    ) {
+        self.is_due = true;
+        self.measure(len_bytes, push);
+        if self.delay.is_zero() {
+            self.be_quick(window_bytes);
+            self.delay = self.least;
+        } else {
+            let gap = now - self.last_received;
+            if gap <= self.least / 2 {
+                self.delay = self.delay / 2 + self.least / 2;
+            } else if gap < self.delay {
+                self.delay = (self.delay / 2 + gap).min(rto);
+            } else if gap > rto {
+                // The peer was idle and starts slowly again.
+                self.be_quick(window_bytes);
+            }
+        }
+        self.last_received = now;
+    }
+
+    fn measure(&mut self, len_bytes: u64, push: bool) {
+        if len_bytes >= self.full_bytes {
+            self.full_bytes = len_bytes;
+            if push {
+                self.pushed = self.pushed.max(1);
+            }
+            return;
+        }
+        if len_bytes >= DEFAULT_MSS_BYTES {
+            // Two of a kind in a row: the peer's segments are smaller than we thought.
+            if std::mem::replace(&mut self.last_small_bytes, len_bytes) == len_bytes {
+                self.full_bytes = len_bytes;
+                return;
+            }
+        }
+        self.pushed = (self.pushed + 1).min(2);
+    }
+
+    /// Acknowledges the next segments at once, as many as half a window has.
+    fn be_quick(&mut self, window_bytes: u64) {
+        let half = window_bytes / (2 * self.full_bytes);
+        let half = u32::try_from(half).unwrap_or(u32::MAX).max(2);
+        self.quick = self.quick.max(half.min(self.quick_limit));
+    }
+
+    /// Something was wrong with a segment: the peer must hear of it, and of the next ones.
+    pub(crate) fn on_trouble(&mut self, window_bytes: u64) {
+        self.interactive = false;
+        self.delay = self.least;
+        self.be_quick(window_bytes);
+        self.is_due = true;
+        self.is_urgent = true;
+    }
+
+    /// The window was raised: the peer should hear of it. An odd number stays, an even one grows, so
+    /// that acknowledgements stay quick as long as the window rises; Linux does it so.
+    pub(crate) fn on_window_grown(&mut self) {
+        self.quick |= 1;
+    }
+
+    /// The peer's FIN came: an answer of ours may carry its acknowledgement.
+    pub(crate) fn on_fin(&mut self) {
+        self.is_due = true;
+        self.interactive = true;
+    }
+
+    /// Our data goes at `now`.
+    pub(crate) fn on_data_sent(&mut self, now: Instant) {
+        if now - self.last_received < self.delay {
+            self.interactive = true;
+        }
+    }
+
+    /// Decides about what is due after a segment was taken in. `unacked_bytes` came since the last
+    /// acknowledgement; `window_is_open` says that the window need not wait for the reader.
+    pub(crate) fn decide(
+        &mut self,
+        now: Instant,
+        unacked_bytes: u64,
+        window_is_open: bool,
+        has_holes: bool,
+        srtt: Option<Duration>,
+    ) {
+        if !self.is_due || self.is_urgent {
+            return;
+        }
+        let two = unacked_bytes > self.full_bytes && window_is_open;
+        let quick = self.quick > 0 && !self.interactive;
+        if !self.enabled || two || quick || has_holes {
+            self.is_urgent = true;
+        } else {
+            self.wait(now, srtt);
+        }
+    }
+
+    fn wait(&mut self, now: Instant, srtt: Option<Duration>) {
+        let mut delay = self.delay;
+        if delay > self.least {
+            let bound = if self.interactive || self.pushed > 0 {
+                self.most
+            } else {
+                500 * MS
+            };
+            let bound = srtt.map_or(bound, |srtt| srtt.max(self.least).min(bound));
+            delay = delay.min(bound);
+        }
+        delay = delay.min(self.most);
+        match self.timer {
+            // It is about to expire: what it waits for would come too late.
+            Some(at) if at <= now + delay / 4 => self.is_urgent = true,
+            Some(at) => self.timer = Some(at.min(now + delay)),
+            None => self.timer = Some(now + delay),
+        }
+    }
+
+    /// The application read `read_bytes` and left `left_bytes`: `true` if that is the time to
+    /// acknowledge.
+    pub(crate) fn on_read(&mut self, unacked_bytes: u64, left_bytes: usize) {
+        let ended = self.pushed == 2 || (self.pushed == 1 && !self.interactive);
+        if self.is_due && (unacked_bytes > self.full_bytes || (ended && left_bytes == 0)) {
+            self.is_urgent = true;
+        }
+    }
+
+    /// The delay is over.
+    pub(crate) fn on_timeout(&mut self, now: Instant, rto: Duration) -> bool {
+        if self.timer.take_if(|at| *at <= now).is_none() || !self.is_due {
+            return false;
+        }
+        if self.interactive {
+            self.interactive = false;
+            self.delay = self.least;
+        } else {
+            self.delay = (self.delay * 2).min(rto);
+        }
+        self.is_urgent = true;
+        true
+    }
+
+    /// An acknowledgement went, by itself or with data.
+    pub(crate) fn on_sent(&mut self) {
+        if self.is_due && self.quick > 0 {
+            self.quick -= 1;
+            if self.quick == 0 {
+                self.delay = self.least;
+            }
+        }
+        self.is_due = false;
+        self.is_urgent = false;
+        self.pushed = 0;
+        self.timer = None;
+    }
+}
+
+const MS: Duration = Duration::from_millis(1);

@@ -1,0 +1,251 @@
+//! The receiving half: what came, what is acknowledged, and what window is announced.
+
+use std::time::Duration;
+
+use bytes::{Buf, Bytes};
+use spdy_clock::Instant;
+
+use super::autotune::Autotune;
+use super::delayed_ack::DelayedAck;
+use super::reassembly::Reassembly;
+use crate::segment::{SackBlocks, Segment};
+use crate::tcp::config::TcpConfig;
+use crate::tcp::recovery::ack::clock_ms;
+
+/// Largest window without a scale, bytes.
+const UNSCALED_WINDOW_BYTES: u64 = 65_535;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// Next sequence number expected.
+    pub(crate) next: u64,
+    /// The same as of the last acknowledgement that went.
+    pub(crate) acked: u64,
+    /// End of the window that was announced; it never moves back.
+    edge: u64,
+    scale: Option<u8>,
+    reassembly: Reassembly,
+    pub(crate) delayed: DelayedAck,
+    autotune: Autotune,
+    /// The peer's clock, to echo; and the last echo of ours that timed a round trip.
+    pub(crate) peer_clock_ms: u64,
+    last_echo_ms: u64,
+    /// Where the peer's FIN stands, once it is known, and whether it was reached.
+    fin_at: Option<u64>,
+    pub(crate) fin_reached: bool,
+}
+
+impl Receiver {
+    pub(crate) fn new(config: &TcpConfig) -> Self {
+        Self {
+            next: 0,
+            acked: 0,
+            edge: 0,
+            scale: None,
+            reassembly: Reassembly::default(),
+            delayed: DelayedAck::new(config),
+            autotune: Autotune::new(config),
+            peer_clock_ms: 0,
+            last_echo_ms: 0,
+            fin_at: None,
+            fin_reached: false,
+        }
+    }
+
+    /// The peer's SYN came: 1 is next.
+    pub(crate) fn take_syn(&mut self, segment: &Segment) {
+        self.next = segment.seq_end();
+        self.acked = self.next;
+        self.edge = self.edge.max(self.next);
+        self.peer_clock_ms = segment.timestamps.map_or(0, |times| times.value_ms);
+    }
+
+    /// The handshake is over; `scale` was agreed.
+    pub(crate) fn start(&mut self, now: Instant, scale: Option<u8>) {
+        self.scale = scale;
+        self.delayed.start(now);
+        self.autotune.start(now);
+    }
+
+    pub(crate) fn ready_bytes(&self) -> usize {
+        self.reassembly.ready_bytes()
+    }
+
+    /// Whether anything of `segment` lies in what we take (RFC 9293 §3.10.7.4).
+    pub(crate) fn accepts(&self, segment: &Segment) -> bool {
+        segment.seq_end() >= self.acked && segment.seq <= self.edge.max(self.next)
+    }
+
+    /// Notes the peer's clock (RFC 7323 §4.3): of what begins no later than we acknowledged.
+    pub(crate) fn note_clock(&mut self, segment: &Segment) {
+        if let Some(times) = segment.timestamps.filter(|_| segment.seq <= self.acked) {
+            self.peer_clock_ms = self.peer_clock_ms.max(times.value_ms);
+        }
+    }
+
+    /// Takes payload and FIN of an acceptable segment. `rto` and `srtt` are the sending half's.
+    pub(crate) fn take(
+        &mut self,
+        now: Instant,
+        segment: Segment,
+        rto: Duration,
+        srtt: Option<Duration>,
+    ) {
+        let len = segment.payload.len() as u64;
+        if segment.flags.fin {
+            self.fin_at = Some(segment.seq + len);
+        }
+        if len > 0 {
+            self.take_payload(now, segment, rto);
+        } else if segment.flags.fin && segment.seq < self.next {
+            self.delayed.on_trouble(self.window_left()); // a FIN that came before
+        }
+        if self.fin_at == Some(self.next) && !self.fin_reached {
+            self.fin_reached = true;
+            self.next += 1;
+            self.delayed.on_fin();
+        }
+        let open = self.offered_edge() >= self.edge;
+        let holes = self.reassembly.has_holes();
+        self.delayed
+            .decide(now, self.next - self.acked, open, holes, srtt);
+    }
+
+    fn take_payload(&mut self, now: Instant, segment: Segment, rto: Duration) {
+        let (seq, len) = (segment.seq, segment.payload.len() as u64);
+        let end = seq + len;
+        let full_window = self.window_left();
+        if end <= self.next {
+            self.reassembly.note_duplicate(seq, end);
+            self.delayed.on_trouble(full_window);
+            return;
+        }
+        if end > self.edge {
+            // Beyond the window: the peer hears where it ends.
+            self.delayed.on_trouble(full_window);
+            return;
+        }
+        self.time_round_trip(now, &segment);
+        let Segment {
+            payload: mut bytes,
+            flags,
+            ..
+        } = segment;
+        if seq > self.next {
+            self.delayed.is_due = true;
+            self.reassembly.push_early(seq, bytes);
+            return;
+        }
+        if seq < self.next {
+            self.reassembly.note_duplicate(seq, self.next);
+            self.delayed.on_trouble(full_window);
+            bytes.advance((self.next - seq) as usize); // below its length
+        }
+        let had_holes = self.reassembly.has_holes();
+        self.delayed
+            .on_data(now, end - self.next, flags.psh, rto, full_window);
+        self.next = self.reassembly.push_in_order(self.next, bytes);
+        if had_holes && !self.reassembly.has_holes() {
+            self.delayed.is_urgent = true; // RFC 5681 §4.2: the hole is filled
+        }
+        let held = self.reassembly.held_bytes() as u64;
+        if self.autotune.on_data(len, held) {
+            self.delayed.on_window_grown();
+        }
+    }
+
+    /// The peer echoes our clock with data: a round trip, once for each echo.
+    fn time_round_trip(&mut self, now: Instant, segment: &Segment) {
+        let Some(times) = segment.timestamps else {
+            return;
+        };
+        let full = segment.payload.len() as u64 >= self.delayed.full_bytes();
+        if full && times.echo_ms != self.last_echo_ms && times.echo_ms > 0 {
+            self.last_echo_ms = times.echo_ms;
+            let trip_ms = clock_ms(now).saturating_sub(times.echo_ms).max(1);
+            self.autotune.sample(Duration::from_millis(trip_ms));
+        }
+    }
+
+    /// Moves up to `max` bytes out.
+    pub(crate) fn read(&mut self, now: Instant, max: usize) -> Bytes {
+        let bytes = self.reassembly.read(max);
+        if bytes.is_empty() {
+            return bytes;
+        }
+        self.autotune.on_read(now, bytes.len() as u64);
+        self.delayed
+            .on_read(self.next - self.acked, self.reassembly.ready_bytes());
+        // The window opened to twice what is left of it: the peer may be waiting for that.
+        let (left, offered) = (self.window_left(), self.offered_edge() - self.next);
+        if offered > 0 && offered >= 2 * left {
+            self.delayed.is_due = true;
+            self.delayed.is_urgent = true;
+        }
+        bytes
+    }
+
+    /// What is left of the announced window.
+    fn window_left(&self) -> u64 {
+        self.edge.saturating_sub(self.next)
+    }
+
+    /// Where the window would end if it were announced now.
+    fn offered_edge(&self) -> u64 {
+        let held = self.reassembly.held_bytes() as u64;
+        let window = self.autotune.window_bytes(held, self.delayed.full_bytes());
+        let window = match self.scale {
+            Some(scale) => window.next_multiple_of(1 << scale),
+            None => window.min(UNSCALED_WINDOW_BYTES),
+        };
+        self.edge.max(self.next + window)
+    }
+
+    /// The window for a SYN: never scaled.
+    pub(crate) fn syn_window(&mut self) -> u64 {
+        let window = self.autotune.window_bytes(0, 0).min(UNSCALED_WINDOW_BYTES);
+        self.edge = self.edge.max(self.next + window);
+        window
+    }
+
+    /// The window for a segment that goes now.
+    pub(crate) fn announce_window(&mut self) -> u64 {
+        self.edge = self.offered_edge();
+        let window = self.edge - self.next;
+        if self.scale.is_some() {
+            window
+        } else {
+            window.min(UNSCALED_WINDOW_BYTES)
+        }
+    }
+
+    /// The selective acknowledgements for a segment that goes now.
+    pub(crate) fn take_sack_blocks(&mut self, most: usize) -> SackBlocks {
+        self.reassembly.take_blocks(most)
+    }
+
+    /// An acknowledgement goes.
+    pub(crate) fn on_ack_sent(&mut self) {
+        self.acked = self.next;
+        self.delayed.on_sent();
+    }
+
+    /// The connection is gone: nothing is acknowledged any more, but what came in order can be read.
+    pub(crate) fn stop(&mut self) {
+        self.delayed.is_due = false;
+        self.delayed.is_urgent = false;
+        self.delayed.timer = None;
+    }
+
+    /// Answers a segment that is not acceptable: the peer must hear where we are.
+    pub(crate) fn refuse(&mut self, segment: &Segment) {
+        if !segment.payload.is_empty() && segment.seq < self.next {
+            let end = segment.seq + segment.payload.len() as u64;
+            self.reassembly
+                .note_duplicate(segment.seq, end.min(self.next));
+            self.delayed.on_trouble(self.window_left());
+        }
+        self.delayed.is_due = true;
+        self.delayed.is_urgent = true;
+    }
+}

@@ -1,0 +1,201 @@
+//! Finding losses and repairing them: what Linux's `tcp_fastretrans_alert` decides.
+
+use spdy_clock::Instant;
+
+use super::ack::AckSummary;
+use super::recovery_state::{Phase, Reduction};
+use crate::tcp::send::sender::Sender;
+
+impl Sender {
+    /// Judges an acknowledgement that is not plain progress.
+    pub(crate) fn judge_losses(&mut self, now: Instant, una_before: u64, news: &mut AckSummary) {
+        if self.phase == Phase::Open {
+            self.undo.first_resend_ms = None;
+        } else if self.phase == Phase::Recovery && self.una >= self.high {
+            self.duplicates = 0;
+            if !self.try_undo_recovery(now, news.echo_ms) {
+                return;
+            }
+            self.end_reduction(now);
+        }
+        match self.phase {
+            Phase::Recovery => {
+                if !news.una_advanced {
+                    self.count_duplicate(news);
+                } else if self.try_undo_partial(now, news.echo_ms, una_before) {
+                    self.hold_lost = true;
+                    return;
+                }
+                if self.try_undo_by_duplicates(now) {
+                    self.keep_open();
+                }
+                self.detect_losses(now, news);
+                if self.phase == Phase::Recovery {
+                    self.mark_first_hole(news.una_advanced);
+                    return;
+                }
+            }
+            Phase::Loss => {
+                self.on_ack_in_loss(now, news);
+                let copies = self.board.resent();
+                self.detect_losses(now, news);
+                let copy_lost = self.board.resent() < copies;
+                if self.phase != Phase::Open && !copy_lost {
+                    return;
+                }
+            }
+            Phase::Open | Phase::Disorder => {
+                if !self.sack && news.una_advanced {
+                    self.duplicates = 0;
+                }
+                self.count_duplicate(news);
+                self.try_undo_by_duplicates(now);
+                self.detect_losses(now, news);
+            }
+        }
+        let heard_enough = !self.uses_rack() && self.sacked() >= self.reordering;
+        if self.board.lost() == 0 && !heard_enough {
+            self.keep_open();
+            return;
+        }
+        self.enter_recovery(now);
+        self.mark_first_hole(true);
+    }
+
+    /// Without SACK a duplicate acknowledgement stands for one segment that arrived.
+    fn count_duplicate(&mut self, news: &AckSummary) {
+        if !self.sack && news.is_duplicate {
+            self.add_duplicate();
+        }
+    }
+
+    pub(crate) fn add_duplicate(&mut self) {
+        self.duplicates = (self.duplicates + 1).min(self.board.len().saturating_sub(1));
+    }
+
+    fn detect_losses(&mut self, now: Instant, news: &mut AckSummary) {
+        if self.uses_rack() {
+            if self.rack_detect(now) {
+                news.sets_timer = false; // the reordering timer stands
+            }
+        } else if self.sack {
+            self.mark_below_duplicates();
+        }
+    }
+
+    /// RFC 6675: lost if as many segments above it as the threshold were delivered. A segment that
+    /// was sent again is not judged twice: its second loss is the timer's.
+    fn mark_below_duplicates(&mut self) {
+        let (mut above, mut lost) = (0, Vec::new());
+        for (from_end, sent) in self.board.iter().rev().enumerate() {
+            if sent.sacked {
+                above += 1;
+            } else if above >= self.reordering && !sent.lost && !sent.resent {
+                lost.push(self.board.len() as usize - 1 - from_end);
+            }
+        }
+        for index in lost {
+            self.stats.losses_detected += u64::from(self.board.mark_lost(index));
+        }
+    }
+
+    /// Without RACK: on entry, and when an acknowledgement stops at a hole, the hole is lost.
+    fn mark_first_hole(&mut self, may_mark: bool) {
+        let head_waits = self
+            .board
+            .head()
+            .is_some_and(|head| !head.sacked && !head.lost && !head.resent);
+        if may_mark && head_waits && !self.uses_rack() {
+            self.stats.losses_detected += u64::from(self.board.mark_lost(0));
+        }
+    }
+
+    /// Begins a recovery: the window will shrink to the threshold.
+    pub(crate) fn enter_recovery(&mut self, now: Instant) {
+        self.stats.recoveries += 1;
+        self.undo.threshold = None;
+        self.begin_undo();
+        if self.phase != Phase::Recovery {
+            self.undo.threshold = Some(self.cwnd.current_threshold());
+            self.begin_reduction();
+        }
+        self.phase = Phase::Recovery;
+        self.cwnd.touch(now);
+    }
+
+    /// Sets the threshold and opens the account of the reduction.
+    pub(crate) fn begin_reduction(&mut self) {
+        self.high = self.nxt;
+        self.probe = None;
+        self.cwnd.count = 0;
+        self.reduction = Reduction {
+            prior_cwnd: self.cwnd.segments,
+            ..Reduction::default()
+        };
+        self.cwnd.threshold = self.congestion.reduced_threshold(self.cwnd.segments);
+    }
+
+    fn end_reduction(&mut self, now: Instant) {
+        if self.undo.marker.is_some() {
+            self.cwnd.segments = match self.config.prr {
+                true => self.cwnd.threshold,
+                false => self.cwnd.segments.min(self.cwnd.threshold),
+            };
+            self.cwnd.touch(now);
+        }
+    }
+
+    /// Lets the window give way in recovery, for `delivered` segments that left the network.
+    pub(crate) fn reduce_window(&mut self, delivered: u32, lost: u32, una_advanced: bool) {
+        if delivered == 0 {
+            return;
+        }
+        if self.config.prr {
+            self.reduce_in_proportion(delivered, lost, una_advanced);
+        } else {
+            self.halve_rate(delivered);
+        }
+    }
+
+    /// RFC 6937: while more is in flight than the threshold, send in proportion to what is
+    /// delivered; below it, rebuild as slow start would, but only while nothing more is lost.
+    fn reduce_in_proportion(&mut self, delivered: u32, lost: u32, una_advanced: bool) {
+        let Reduction { prior_cwnd, .. } = self.reduction;
+        self.reduction.delivered += delivered;
+        let Reduction {
+            delivered: all,
+            sent,
+            ..
+        } = self.reduction;
+        let (threshold, flying) = (self.cwnd.threshold, self.in_flight());
+        let mut more = match threshold.checked_sub(flying) {
+            None => {
+                let share =
+                    (u64::from(threshold) * u64::from(all)).div_ceil(u64::from(prior_cwnd.max(1)));
+                u32::try_from(share)
+                    .unwrap_or(u32::MAX)
+                    .saturating_sub(sent)
+            }
+            Some(room) => {
+                let bound = all.saturating_sub(sent).max(delivered);
+                (bound + u32::from(una_advanced && lost == 0)).min(room)
+            }
+        };
+        // The first retransmission goes whatever the arithmetic says.
+        more = more.max(u32::from(sent == 0));
+        self.cwnd.segments = flying + more;
+    }
+
+    /// Before PRR: one segment less for every two acknowledgements, and no burst.
+    fn halve_rate(&mut self, delivered: u32) {
+        let steps = self.cwnd.count + delivered;
+        self.cwnd.count = steps & 1;
+        let floor = self.cwnd.threshold.max(2);
+        let less = self
+            .cwnd
+            .segments
+            .saturating_sub(steps >> 1)
+            .max(floor.min(self.cwnd.segments));
+        self.cwnd.segments = less.min(self.in_flight() + 1);
+    }
+}

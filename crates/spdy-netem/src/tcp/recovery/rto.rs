@@ -1,0 +1,104 @@
+//! The retransmission timer (RFC 6298), and F-RTO's question whether it was right (RFC 5682).
+
+use spdy_clock::Instant;
+
+use super::ack::AckSummary;
+use super::recovery_state::Phase;
+use crate::tcp::config::LossDetection;
+use crate::tcp::send::sender::{Sender, TimerKind};
+
+impl Sender {
+    /// The timer expired: everything that could have come back by now counts as lost, and the
+    /// window is one segment. [`has_given_up`](Self::has_given_up) says when to stop.
+    pub(crate) fn on_rto(&mut self, now: Instant) {
+        if self.board.is_empty() {
+            return;
+        }
+        self.stats.timeouts += 1;
+        self.timeouts_in_row += 1;
+        self.enter_loss(now);
+        self.rtt.back_off();
+        self.set_timer(TimerKind::Retransmit, now + self.rtt.rto());
+    }
+
+    /// More timeouts in a row than the limit, or as many window probes and no answer.
+    pub(crate) fn has_given_up(&self) -> bool {
+        self.timeouts_in_row > self.config.data_retries || self.gave_up_probing
+    }
+
+    fn enter_loss(&mut self, now: Instant) {
+        let first = self.timeouts_in_row == 1;
+        let is_new = !self.phase.is_recovering();
+        self.duplicates = 0;
+        self.mark_timed_out(now);
+        if is_new || self.una >= self.high || (self.phase == Phase::Loss && first) {
+            self.undo.threshold = Some(self.cwnd.current_threshold());
+            self.reduction.prior_cwnd = self.cwnd.segments;
+            self.cwnd.threshold = self.congestion.reduced_threshold(self.cwnd.segments);
+            self.begin_undo();
+        }
+        self.cwnd.segments = self.in_flight() + 1;
+        self.cwnd.count = 0;
+        self.cwnd.touch(now);
+        self.probe = None;
+        self.wants_probe = false;
+        self.phase = Phase::Loss;
+        self.high = self.nxt;
+        self.hold_lost = false;
+        self.frto = self.config.frto && (is_new || !first);
+        self.congestion.on_timeout(now, self.nxt);
+    }
+
+    /// With RACK, what was sent less than a round trip ago may still arrive.
+    fn mark_timed_out(&mut self, now: Instant) {
+        let rack = self.config.loss_detection == LossDetection::Rack && self.sack;
+        for index in 0..self.board.len() as usize {
+            let sent = self.board.segment(index);
+            let may_come = rack
+                && index > 0
+                && !self
+                    .rack
+                    .time_until_lost(now, sent, Default::default())
+                    .is_zero();
+            if !may_come {
+                self.board.mark_lost(index);
+            }
+        }
+    }
+
+    /// An acknowledgement after a timeout.
+    pub(crate) fn on_ack_in_loss(&mut self, now: Instant, news: &AckSummary) {
+        let recovered = self.una >= self.high;
+        if news.una_advanced && self.try_undo_timeout(now, news.echo_ms, false) {
+            return;
+        }
+        if self.frto {
+            // Something that was never sent again was delivered: not everything was lost.
+            if news.original_delivered && self.try_undo_timeout(now, news.echo_ms, true) {
+                return;
+            }
+            if self.nxt > self.high {
+                if news.sacked > 0 || news.is_duplicate {
+                    self.frto = false;
+                }
+            } else if news.una_advanced && !recovered {
+                self.high = self.nxt;
+                if self.has_unsent() && self.window_admits_next() {
+                    self.hold_lost = true; // new data first; see what comes back
+                    return;
+                }
+                self.frto = false;
+            }
+        }
+        if recovered {
+            self.try_undo_recovery(now, news.echo_ms);
+        } else if !self.sack {
+            // A duplicate after the timer answers what the timer sent: no second recovery.
+            if self.nxt > self.high && news.is_duplicate {
+                self.add_duplicate();
+            } else if news.una_advanced {
+                self.duplicates = 0;
+            }
+        }
+    }
+}

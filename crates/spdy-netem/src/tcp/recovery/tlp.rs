@@ -1,0 +1,89 @@
+//! Tail loss probe (RFC 8985 §7): when acknowledgements stop, one more segment makes the receiver
+//! speak, long before the retransmission timer.
+//!
+//! The probe is new data if there is some, else the last segment again. It fires after two round
+//! trips, plus the receiver's possible delay if a single segment is out.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use super::recovery_state::{PendingProbe, Phase};
+use crate::tcp::send::sender::{Sender, TimerKind};
+
+/// Two ticks of Linux's clock: no timer is shorter.
+const LEAST: Duration = Duration::from_millis(2);
+
+/// What an acknowledgement says about a probe.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ProbeEvidence {
+    /// It reported the probe as a duplicate.
+    pub(crate) duplicate: bool,
+    /// It said nothing new at all: a bare duplicate acknowledgement.
+    pub(crate) is_bare_duplicate: bool,
+}
+
+impl Sender {
+    /// Arms the probe's timer in place of the retransmission timer, if a probe may be sent.
+    /// `fresh` measures the timeout from now, else from the head's sending.
+    pub(crate) fn schedule_probe(&mut self, now: Instant, fresh: bool) -> bool {
+        let may = self.config.tlp && self.sack && !self.board.is_empty();
+        if !may || self.phase != Phase::Open || self.board.sacked() > 0 {
+            return false;
+        }
+        let mut timeout = match self.rtt.srtt_us() {
+            0 => self.config.initial_rto,
+            srtt => {
+                // The one receiver's segment may be waiting for a second one.
+                let slack = if self.board.len() == 1 {
+                    self.config.min_rto
+                } else {
+                    LEAST
+                };
+                Duration::from_micros(2 * srtt) + slack
+            }
+        };
+        let rto = if fresh {
+            self.rtt.rto()
+        } else {
+            self.rto_left(now)
+        };
+        if !rto.is_zero() {
+            timeout = timeout.min(rto);
+        }
+        self.set_timer(TimerKind::LossProbe, now + timeout);
+        true
+    }
+
+    /// The probe's timer: asks for one probe, if none is out.
+    pub(crate) fn on_probe_timeout(&mut self, now: Instant) {
+        if self.probe.is_none() && !self.board.is_empty() {
+            self.wants_probe = true;
+            self.stats.loss_probes += 1;
+        }
+        self.rearm_rto(now);
+    }
+
+    /// Judges the probe by an acknowledgement up to `ack`.
+    pub(crate) fn judge_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
+        let Some(PendingProbe { end, was_repeat }) = self.probe else {
+            return;
+        };
+        if ack < end {
+            return;
+        }
+        if !was_repeat || evidence.duplicate {
+            self.probe = None;
+        } else if ack > end {
+            // More was acknowledged than was out: the probe repaired a loss that nothing else saw.
+            self.probe = None;
+            self.stats.recoveries += 1;
+            self.begin_reduction();
+            self.cwnd.segments = self.cwnd.threshold;
+            self.cwnd.touch(now);
+            self.keep_open();
+        } else if evidence.is_bare_duplicate {
+            self.probe = None;
+        }
+    }
+}

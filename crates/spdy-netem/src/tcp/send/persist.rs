@@ -1,0 +1,51 @@
+//! Asking into a closed window (RFC 9293 §3.8.6.1): the word that it opened may be lost.
+//!
+//! With nothing in flight and data that the window does not admit, a probe goes after a timeout,
+//! then after twice as long, and so on. It carries an old sequence number and no data, so that the
+//! receiver can only answer: as many in a row without an answer as data would be repeated, and the
+//! receiver is gone.
+
+use spdy_clock::Instant;
+
+use super::sender::{Sender, TimerKind};
+
+impl Sender {
+    /// Whether only the peer's window keeps the next segment back, with nothing in flight.
+    fn is_window_blocked(&self) -> bool {
+        self.board.is_empty() && self.has_unsent() && !self.window_admits_next()
+    }
+
+    /// Arms the probe's timer when sending ended for want of a window; disarms it when there is one.
+    pub(crate) fn check_persist(&mut self, now: Instant) {
+        let armed = matches!(self.timer, Some((TimerKind::Persist, _)));
+        match (self.is_window_blocked(), armed) {
+            (true, false) => {
+                self.persist_backoff = 0;
+                self.set_timer(
+                    TimerKind::Persist,
+                    now + self.rtt.rto().max(self.config.min_rto),
+                );
+            }
+            (false, true) => self.timer = None,
+            _ => {}
+        }
+    }
+
+    /// The probe's timer: asks for one probe and waits twice as long.
+    pub(crate) fn on_persist_timeout(&mut self, now: Instant) {
+        self.timer = None;
+        if !self.is_window_blocked() {
+            return;
+        }
+        if self.probes_unanswered >= self.config.data_retries {
+            self.gave_up_probing = true;
+            return;
+        }
+        self.stats.window_probes += 1;
+        self.probes_unanswered += 1;
+        self.wants_window_probe = true;
+        self.persist_backoff = (self.persist_backoff + 1).min(16);
+        let wait = self.rtt.rto().max(self.config.min_rto) * (1 << self.persist_backoff);
+        self.set_timer(TimerKind::Persist, now + wait.min(self.config.max_rto));
+    }
+}

@@ -1,0 +1,313 @@
+//! The sending half: what was written, what is out, and the timer that watches it.
+//!
+//! ```text
+//!             three segments delivered above,            acknowledged up to where
+//!   +------+  or one and a reordering window  +--------+ it began
+//!   | Open | -------------------------------> |Recovery| ------------------> Open
+//!   +------+    (Disorder: delivered out      +--------+
+//!      |         of order, not yet a loss)        |
+//!      | retransmission timer                     | retransmission timer
+//!      v                                          v
+//!   +------+  acknowledged up to where it began, or proved needless
+//!   | Loss | ------------------------------------------------------> Open
+//!   +------+
+//! ```
+//!
+//! One timer serves four ends, as in Linux: at any time it is a retransmission timer, a tail loss
+//! probe, RACK's reordering timer, or the probe of a closed window.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+
+use super::scoreboard::Scoreboard;
+use super::send_buffer::SendBuffer;
+use crate::tcp::config::TcpConfig;
+use crate::tcp::congestion::algorithm::Congestion;
+use crate::tcp::congestion::window::Cwnd;
+use crate::tcp::recovery::recovery_state::{PendingProbe, Phase, Rack, Reduction, Undo};
+use crate::tcp::recovery::rtt::RttEstimator;
+use crate::tcp::stats::TcpStats;
+
+/// Duplicate acknowledgements, or segments delivered above, that mean a loss.
+pub(crate) const DUPLICATE_THRESHOLD: u32 = 3;
+
+/// What the timer is at present.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum TimerKind {
+    Retransmit,
+    LossProbe,
+    Reorder,
+    Persist,
+}
+
+/// Where the FIN is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Fin {
+    NotYet,
+    Queued,
+    Sent,
+    Acked,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct Sender {
+    pub(crate) config: TcpConfig,
+    pub(crate) stats: TcpStats,
+    /// Payload of a full segment, with the options that every segment has taken off.
+    pub(crate) mss_bytes: usize,
+    pub(crate) sack: bool,
+    pub(crate) timestamps: bool,
+
+    pub(crate) una: u64,
+    pub(crate) nxt: u64,
+    /// The peer's window beyond `una`, and the sequence number that it came with.
+    pub(crate) window_bytes: u64,
+    pub(crate) window_seq: u64,
+    pub(crate) buffer: SendBuffer,
+    pub(crate) board: Scoreboard,
+    pub(crate) fin: Fin,
+    /// What buffer and board may hold together.
+    buffer_limit_bytes: usize,
+    /// A write was cut short; no more until a third of the buffer is free.
+    pub(crate) is_full: bool,
+
+    pub(crate) cwnd: Cwnd,
+    pub(crate) congestion: Congestion,
+    pub(crate) rtt: RttEstimator,
+    pub(crate) phase: Phase,
+    /// Recovery or Loss end when this is acknowledged.
+    pub(crate) high: u64,
+    /// One past the highest byte that was selectively acknowledged.
+    pub(crate) highest_sacked: u64,
+    /// Segments delivered above that mean a loss; more once reordering was seen.
+    pub(crate) reordering: u32,
+    /// Duplicate acknowledgements in place of selective ones, if SACK is off.
+    pub(crate) duplicates: u32,
+    pub(crate) reduction: Reduction,
+    pub(crate) undo: Undo,
+    pub(crate) rack: Rack,
+    pub(crate) probe: Option<PendingProbe>,
+    pub(crate) wants_probe: bool,
+    pub(crate) wants_window_probe: bool,
+    pub(crate) persist_backoff: u32,
+    /// Window probes since anything was acknowledged, be it for nothing new.
+    pub(crate) probes_unanswered: u32,
+    /// There were too many of those.
+    pub(crate) gave_up_probing: bool,
+    /// F-RTO runs: the first acknowledgement after a timeout lets new data go first.
+    pub(crate) frto: bool,
+    /// Lost segments wait for the next acknowledgement.
+    pub(crate) hold_lost: bool,
+    /// Timeouts since anything was acknowledged.
+    pub(crate) timeouts_in_row: u32,
+    pub(crate) timer: Option<(TimerKind, Instant)>,
+    pub(crate) last_sent: Instant,
+    /// New data went since the last burst ended.
+    pub(crate) burst_sent: bool,
+}
+
+impl Sender {
+    pub(crate) fn new(config: TcpConfig) -> Self {
+        Self {
+            config,
+            stats: TcpStats::default(),
+            mss_bytes: 0,
+            sack: false,
+            timestamps: false,
+            una: 0,
+            nxt: 0,
+            window_bytes: 0,
+            window_seq: 0,
+            buffer: SendBuffer::default(),
+            board: Scoreboard::default(),
+            fin: Fin::NotYet,
+            buffer_limit_bytes: 0,
+            is_full: false,
+            cwnd: Cwnd::new(config.initial_window_segments),
+            congestion: Congestion::new(&config),
+            rtt: RttEstimator::new(config.initial_rto, config.min_rto, config.max_rto),
+            phase: Phase::Open,
+            high: 0,
+            highest_sacked: 0,
+            reordering: DUPLICATE_THRESHOLD,
+            duplicates: 0,
+            reduction: Reduction::default(),
+            undo: Undo::default(),
+            rack: Rack::new(),
+            probe: None,
+            wants_probe: false,
+            wants_window_probe: false,
+            persist_backoff: 0,
+            probes_unanswered: 0,
+            gave_up_probing: false,
+            frto: false,
+            hold_lost: false,
+            timeouts_in_row: 0,
+            timer: None,
+            last_sent: Instant::ZERO,
+            burst_sent: false,
+        }
+    }
+
+    /// The handshake is over: data may flow from sequence number 1.
+    pub(crate) fn start(&mut self, now: Instant, mss_bytes: usize) {
+        (self.una, self.nxt) = (1, 1);
+        self.mss_bytes = mss_bytes;
+        self.last_sent = now;
+        self.cwnd.start(now);
+        self.congestion.start(now, self.nxt);
+        self.grow_buffer();
+    }
+
+    // --- what the application gives ---
+
+    fn held_bytes(&self) -> usize {
+        self.buffer.len_bytes() + usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX)
+    }
+
+    /// The buffer follows twice the window, and never shrinks.
+    pub(crate) fn grow_buffer(&mut self) {
+        let segments = self.cwnd.segments.max(self.config.initial_window_segments);
+        let want = (segments.max(self.reordering + 1) as usize)
+            .saturating_mul(2 * self.config.send_buffer_segment_bytes);
+        let most = self.config.max_send_buffer_bytes;
+        let want = want.max(self.config.min_send_buffer_bytes).min(most);
+        self.buffer_limit_bytes = self.buffer_limit_bytes.max(want);
+        if self.is_full {
+            self.is_full = !self.has_room_again();
+        }
+    }
+
+    /// As Linux: a writer that filled the buffer is woken when a third of it is free, and under a
+    /// limit on unsent bytes when they are below half of it.
+    fn has_room_again(&self) -> bool {
+        let low = self
+            .config
+            .notsent_lowat_bytes
+            .is_none_or(|most| self.buffer.len_bytes() * 2 < most);
+        low && self.held_bytes() * 3 <= self.buffer_limit_bytes * 2
+    }
+
+    pub(crate) fn capacity_bytes(&self) -> usize {
+        if self.fin != Fin::NotYet || self.is_full {
+            return 0;
+        }
+        let room = self.buffer_limit_bytes.saturating_sub(self.held_bytes());
+        match self.config.notsent_lowat_bytes {
+            Some(most) => room.min(most.saturating_sub(self.buffer.len_bytes())),
+            None => room,
+        }
+    }
+
+    pub(crate) fn write(&mut self, now: Instant, bytes: &[u8]) -> usize {
+        let taken = bytes.len().min(self.capacity_bytes());
+        if taken > 0 {
+            self.restart_after_idle(now);
+            self.buffer.write(&bytes[..taken], self.mss_bytes);
+        }
+        self.is_full |= self.capacity_bytes() == 0;
+        taken
+    }
+
+    pub(crate) fn queue_fin(&mut self) {
+        if self.fin == Fin::NotYet {
+            self.fin = Fin::Queued;
+        }
+    }
+
+    fn restart_after_idle(&mut self, now: Instant) {
+        let (idle, rto) = (now - self.last_sent, self.rtt.rto());
+        if self.config.slow_start_after_idle && self.board.is_empty() && idle > rto {
+            let cut = self
+                .cwnd
+                .restart(now, idle, rto, self.config.initial_window_segments);
+            self.stats.idle_restarts += u64::from(cut);
+        }
+    }
+
+    // --- what may go ---
+
+    pub(crate) fn has_unsent(&self) -> bool {
+        !self.buffer.is_empty() || self.fin == Fin::Queued
+    }
+
+    /// Sequence numbers that the next new segment takes, if there is one.
+    pub(crate) fn next_seq_len(&self) -> Option<u64> {
+        match self.buffer.next_len(self.mss_bytes) {
+            Some(len) => Some(len as u64),
+            None if self.fin == Fin::Queued => Some(1),
+            None => None,
+        }
+    }
+
+    /// Whether the peer's window takes the whole next segment: parts are not sent.
+    pub(crate) fn window_admits_next(&self) -> bool {
+        let end = self.una + self.window_bytes;
+        self.next_seq_len().is_some_and(|len| self.nxt + len <= end)
+    }
+
+    /// Segments delivered above the first hole, by whatever sign.
+    pub(crate) fn sacked(&self) -> u32 {
+        if self.sack {
+            self.board.sacked()
+        } else {
+            self.duplicates
+        }
+    }
+
+    /// Segments believed to be in the network.
+    pub(crate) fn in_flight(&self) -> u32 {
+        self.board.in_flight().saturating_sub(self.duplicates)
+    }
+
+    // --- the timer ---
+
+    pub(crate) fn set_timer(&mut self, kind: TimerKind, at: Instant) {
+        self.timer = Some((kind, at));
+    }
+
+    /// Time left of the retransmission timeout of the first segment.
+    pub(crate) fn rto_left(&self, now: Instant) -> Duration {
+        let head = self.board.head().map_or(now, |head| head.sent_at);
+        (head + self.rtt.rto()) - now
+    }
+
+    /// Arms the retransmission timer for what is out, or disarms it.
+    pub(crate) fn rearm_rto(&mut self, now: Instant) {
+        if self.board.is_empty() {
+            self.timer = None;
+            return;
+        }
+        // Time that a probe or the reordering timer has waited counts.
+        let left = match self.timer {
+            Some((TimerKind::Reorder | TimerKind::LossProbe, _)) => {
+                self.rto_left(now).max(Duration::from_millis(1))
+            }
+            _ => self.rtt.rto(),
+        };
+        self.set_timer(TimerKind::Retransmit, now + left);
+    }
+
+    /// The timer's hour has come.
+    pub(crate) fn handle_timeout(&mut self, now: Instant) {
+        let Some((kind, _)) = self.timer.take_if(|(_, at)| *at <= now) else {
+            return;
+        };
+        match kind {
+            TimerKind::Retransmit => self.on_rto(now),
+            TimerKind::LossProbe => self.on_probe_timeout(now),
+            TimerKind::Reorder => self.on_reorder_timeout(now),
+            TimerKind::Persist => self.on_persist_timeout(now),
+        }
+    }
+
+    /// Forgets everything: the connection is gone.
+    pub(crate) fn clear(&mut self) {
+        self.buffer.clear();
+        self.board.clear();
+        self.timer = None;
+        self.wants_probe = false;
+        self.wants_window_probe = false;
+    }
+}

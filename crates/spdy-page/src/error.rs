@@ -1,0 +1,88 @@
+//! The error of every function that reads a replica.
+
+use crate::coding::CodingError;
+
+/// Why there is no replica.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// Neither a shipped name nor a file.
+    #[error("no replica {name:?}: no file of that name, and the shipped ones are {}", shipped.join(", "))]
+    NotFound {
+        /// The requested name.
+        name: String,
+        /// Names of the shipped replicas.
+        shipped: &'static [&'static str],
+    },
+    /// The file is there and cannot be read.
+    #[error("cannot read {path:?}: {cause}")]
+    Read {
+        /// The file.
+        path: String,
+        /// What the system says.
+        cause: std::io::Error,
+    },
+    /// A device, a socket or a FIFO: it may have no end, or never begin.
+    #[error("{path:?} is neither a file nor a folder")]
+    NotAFile {
+        /// What was named.
+        path: String,
+    },
+    /// A bound of [`Limits`](crate::limits::Limits) was passed.
+    #[error("more than {limit} {what}")]
+    Limit {
+        /// What there is too much of.
+        what: &'static str,
+        /// How much is allowed.
+        limit: usize,
+    },
+    /// The outer gzip does not inflate.
+    #[error("the file does not inflate: {0}")]
+    Gzip(#[source] CodingError),
+    /// None of the forms that we read.
+    #[error(
+        "starts with {seen:?}, want a WARC, a HAR, a NetLog or a speedreport (each also gzipped)"
+    )]
+    Unrecognised {
+        /// The first bytes, as text.
+        seen: String,
+    },
+    /// A fault in a WARC's records.
+    #[error("WARC record {record}: {what}")]
+    Warc {
+        /// Number of the record, from 1.
+        record: usize,
+        /// What was wanted and what came.
+        what: String,
+    },
+    /// A fault in a replica of ours.
+    #[error("replica, record {record}: {what}")]
+    Replica {
+        /// Number of the record, from 1.
+        record: usize,
+        /// What was wanted and what came.
+        what: String,
+    },
+    /// JSON that is not what its form promises.
+    #[error("{form}: {what}")]
+    Json {
+        /// `HAR`, `speedreport` or `NetLog`.
+        form: &'static str,
+        /// What was wanted and what came.
+        what: String,
+    },
+    /// A recording without anything that could be loaded as a page.
+    #[error("no page load in it: {why}")]
+    NoPageLoad {
+        /// What is missing.
+        why: String,
+    },
+    /// A page was asked for that the recording does not have.
+    #[error("page {wanted}, want 1 to {pages}")]
+    NoSuchPage {
+        /// The page asked for, from 1.
+        wanted: usize,
+        /// Pages in the recording.
+        pages: usize,
+    },
+}

@@ -1,0 +1,48 @@
+//! Where a document's head ends.
+//!
+//! A browser that draws nothing yet asks for what is needed to draw first. It calls that phase over when its parser meets the body: the
+//! `body` tag, or the first element that no head can have.
+
+use crate::graph::builder::text_of;
+use crate::graph::html;
+use crate::replica::{Exchange, Kind};
+
+/// Bytes of the body of `exchange`, as transferred, up to behind the first tag of the document's body; `None` if it is no real document, or
+/// has none.
+#[must_use]
+pub fn body_start(exchange: &Exchange) -> Option<u64> {
+    if exchange.kind != Kind::Document {
+        return None;
+    }
+    let decoded = text_of(exchange)?;
+    let scan = html::scan(&decoded.text);
+    scan.body.map(|at| decoded.transferred_at(at))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_head_ends_with_the_body_tag_or_with_what_only_a_body_has() {
+        let start = |text: &'static str| {
+            let url = "http://a.test/".parse().unwrap();
+            let exchange = Exchange::synthetic(url, Kind::Document, "text/html", text);
+            body_start(&exchange).map(|at| &text[..at as usize])
+        };
+        let head = "<html><head><title><p></title><noscript><img></noscript><script>'<p>'</script>";
+        assert_eq!(start(head), None);
+        for (text, want) in [
+            (
+                "<title>x</title><meta><body class=a><p>",
+                "<title>x</title><meta><body class=a>",
+            ),
+            (
+                "<!-- <p> --><link rel=icon></head>\n<div>",
+                "<!-- <p> --><link rel=icon></head>\n<div>",
+            ),
+        ] {
+            assert_eq!(start(text), Some(want));
+        }
+    }
+}

@@ -1,0 +1,453 @@
+//! Builds the graph: places exchanges under those that name them, and follows the text of what is placed.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use url::Url;
+
+use crate::coding::{self, DecodedBody};
+use crate::graph::html::{self, Role, ScriptMode};
+use crate::graph::{Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger, css};
+use crate::head::Head;
+use crate::limits::DECODED_BODY_BYTES;
+use crate::replica::{Exchange, Kind, without_fragment};
+
+/// Why an exchange is requested, by indices of exchanges.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Cause {
+    Start,
+    Bytes {
+        parent: usize,
+        at_byte: u64,
+    },
+    /// In the text of `parent`, at an unknown byte: in the end spread evenly over the text.
+    Somewhere {
+        parent: usize,
+    },
+    Done {
+        parent: usize,
+    },
+}
+
+/// What is decided about one exchange.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placement {
+    pub(crate) cause: Cause,
+    pub(crate) delay: Duration,
+    pub(crate) role: Role,
+    /// The load event waits for it, as far as its role goes.
+    pub(crate) in_page: bool,
+    /// DOMContentLoaded of the page's own document waits for it.
+    pub(crate) before_dom_content_loaded: bool,
+}
+
+/// A real text, decoded.
+pub(crate) struct DecodedText {
+    pub(crate) exchange: usize,
+    pub(crate) text: String,
+    /// Where in the transfer a byte of the text is; its own text has moved to `text`.
+    pub(crate) decoded: DecodedBody,
+}
+
+/// A graph in the making.
+pub(crate) struct GraphBuilder<'a> {
+    pub(crate) exchanges: &'a [Exchange],
+    pub(crate) start: usize,
+    pub(crate) placed: Vec<Option<Placement>>,
+    /// Exchanges in the order of their placement.
+    pub(crate) order: Vec<usize>,
+    /// Exchanges by URL without fragment, in recorded order. Looked up only, never walked through.
+    by_url: HashMap<&'a str, VecDeque<usize>>,
+    /// Where each redirect leads.
+    pub(crate) location: Vec<Option<String>>,
+    /// Redirects whose target has its place under them.
+    leads_on: Vec<bool>,
+    /// Placed scripts and sheets by the recorded time of their end.
+    pub(crate) ends: BTreeSet<(Duration, usize)>,
+    /// Texts of placed documents and scripts, for what only code in them names.
+    pub(crate) texts: Vec<DecodedText>,
+    /// The last script that the page's own text names.
+    pub(crate) last_script: Option<usize>,
+    to_scan: VecDeque<usize>,
+}
+
+impl<'a> GraphBuilder<'a> {
+    pub(crate) fn new(exchanges: &'a [Exchange], start: usize) -> Self {
+        let mut by_url = HashMap::<_, VecDeque<usize>>::new();
+        for (index, exchange) in exchanges.iter().enumerate() {
+            by_url.entry(exchange.key()).or_default().push_back(index);
+        }
+        Self {
+            exchanges,
+            start,
+            placed: vec![None; exchanges.len()],
+            order: Vec::new(),
+            by_url,
+            location: exchanges.iter().map(location).collect(),
+            leads_on: vec![false; exchanges.len()],
+            ends: BTreeSet::new(),
+            texts: Vec::new(),
+            last_script: None,
+            to_scan: VecDeque::new(),
+        }
+    }
+
+    /// Places the document and the redirects that led to it, and what they name.
+    pub(crate) fn place_start(&mut self) {
+        let start = self.start;
+        let mut leads_to = HashMap::<&str, usize>::new();
+        for (index, location) in self.location.iter().enumerate() {
+            if let Some(location) = location {
+                leads_to.entry(location).or_insert(index);
+            }
+        }
+        let mut chain = vec![start];
+        let mut in_chain = vec![false; self.exchanges.len()];
+        in_chain[start] = true;
+        while let Some(&before) = chain
+            .last()
+            .and_then(|&last| leads_to.get(self.exchanges[last].key()))
+            && !std::mem::replace(&mut in_chain[before], true)
+        {
+            chain.push(before);
+        }
+        let mut cause = Cause::Start;
+        for index in chain.into_iter().rev() {
+            self.place(
+                index,
+                Placement {
+                    cause,
+                    delay: Duration::ZERO,
+                    role: Role::Frame,
+                    in_page: true,
+                    before_dom_content_loaded: true,
+                },
+            );
+            cause = Cause::Done { parent: index };
+            self.leads_on[index] = index != start;
+        }
+        self.scan_placed();
+    }
+
+    /// The first exchange of `url` that has no place yet.
+    pub(crate) fn unplaced(&mut self, url: &str) -> Option<usize> {
+        let candidates = self.by_url.get_mut(without_fragment(url))?;
+        while let Some(&first) = candidates.front() {
+            if self.placed[first].is_none() {
+                return Some(first);
+            }
+            candidates.pop_front();
+        }
+        None
+    }
+
+    /// Gives `index` its place. The caller has placed the parent before.
+    pub(crate) fn place(&mut self, index: usize, placed: Placement) {
+        debug_assert!(
+            self.placed[index].is_none(),
+            "exchange {index} is placed twice"
+        );
+        self.placed[index] = Some(placed);
+        self.order.push(index);
+        self.to_scan.push_back(index);
+        let exchange = &self.exchanges[index];
+        if matches!(exchange.kind, Kind::Script | Kind::Stylesheet)
+            && let Some(end) = exchange.finished()
+        {
+            self.ends.insert((end, index));
+        }
+    }
+
+    /// Looks into what was placed, and places what that names, until nothing new is named.
+    pub(crate) fn scan_placed(&mut self) {
+        while let Some(index) = self.to_scan.pop_front() {
+            if let Some(location) = self.location[index].take() {
+                if let Some(target) = self.unplaced(&location) {
+                    let own = self.placed[index]
+                        .unwrap_or_else(|| panic!("exchange {index} has no place"));
+                    self.leads_on[index] = true;
+                    self.place(
+                        target,
+                        Placement {
+                            cause: Cause::Done { parent: index },
+                            delay: Duration::ZERO,
+                            ..own
+                        },
+                    );
+                }
+                continue;
+            }
+            let exchange = &self.exchanges[index];
+            match exchange.kind {
+                Kind::Document => self.scan_document(index),
+                Kind::Stylesheet => self.scan_stylesheet(index),
+                Kind::Script => {
+                    if let Some(decoded) = text_of(exchange) {
+                        self.keep_text(index, decoded);
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn scan_document(&mut self, index: usize) {
+        let exchange = &self.exchanges[index];
+        let Some(decoded) = text_of(exchange) else {
+            return;
+        };
+        let scan = html::scan(&decoded.text);
+        let base = scan.base.and_then(|base| exchange.url.join(&base).ok());
+        let base = base.unwrap_or_else(|| exchange.url.clone());
+        let own = self.placed[index].unwrap_or_else(|| panic!("exchange {index} has no place"));
+        let is_page = index == self.start;
+        for reference in scan.references {
+            let Some(target) = self.named(&base, &reference.url) else {
+                continue;
+            };
+            if is_page && matches!(reference.role, Role::Script(_)) {
+                self.last_script = Some(target);
+            }
+            let before_dom_content_loaded = is_page
+                && match reference.role {
+                    Role::Script(mode) => mode != ScriptMode::Async,
+                    // Only the scripts after a sheet wait for it, and DOMContentLoaded waits for those scripts.
+                    Role::Stylesheet { blocking } => {
+                        blocking && scan.last_script.is_some_and(|last| reference.at < last)
+                    }
+                    _ => false,
+                };
+            self.place(
+                target,
+                Placement {
+                    cause: Cause::Bytes {
+                        parent: index,
+                        at_byte: decoded.transferred_at(reference.at),
+                    },
+                    delay: Duration::ZERO,
+                    role: reference.role,
+                    in_page: own.in_page && reference.role != Role::Aside,
+                    before_dom_content_loaded,
+                },
+            );
+        }
+        self.keep_text(index, decoded);
+    }
+
+    fn keep_text(&mut self, exchange: usize, mut decoded: DecodedBody) {
+        let text = String::from_utf8(std::mem::take(&mut decoded.text));
+        let text =
+            text.unwrap_or_else(|fault| String::from_utf8_lossy(fault.as_bytes()).into_owned());
+        self.texts.push(DecodedText {
+            exchange,
+            text,
+            decoded,
+        });
+    }
+
+    fn scan_stylesheet(&mut self, index: usize) {
+        let exchange = &self.exchanges[index];
+        let Some(decoded) = text_of(exchange) else {
+            return;
+        };
+        let own = self.placed[index].unwrap_or_else(|| panic!("exchange {index} has no place"));
+        for reference in css::scan(&String::from_utf8_lossy(&decoded.text)) {
+            let Some(target) = self.named(&exchange.url, &reference.url) else {
+                continue;
+            };
+            let (role, before_dom_content_loaded) = match reference.is_import {
+                true => (own.role, own.before_dom_content_loaded),
+                false => (Role::Embedded, false),
+            };
+            let cause = Cause::Done { parent: index };
+            self.place(
+                target,
+                Placement {
+                    cause,
+                    delay: Duration::ZERO,
+                    role,
+                    before_dom_content_loaded,
+                    ..own
+                },
+            );
+        }
+    }
+
+    fn named(&mut self, base: &Url, url: &str) -> Option<usize> {
+        let url = base.join(url).ok()?;
+        self.unplaced(url.as_str())
+    }
+
+    /// The tree as nodes, parents first.
+    pub(crate) fn into_graph(self, load: Option<Duration>) -> PageGraph {
+        let exchanges = &self.exchanges;
+        let places: Vec<Placement> = self
+            .placed
+            .iter()
+            .enumerate()
+            .map(|(index, placed)| {
+                placed.unwrap_or_else(|| panic!("exchange {index} has no place"))
+            })
+            .collect();
+        let causes = spread(&places, &self.order, exchanges);
+
+        let mut children = vec![Vec::new(); exchanges.len()];
+        let mut queue = VecDeque::new();
+        for &index in &self.order {
+            match causes[index] {
+                Cause::Start => queue.push_back(index),
+                Cause::Bytes { parent, .. }
+                | Cause::Done { parent }
+                | Cause::Somewhere { parent } => children[parent].push(index),
+            }
+        }
+        let mut node_of = vec![usize::MAX; exchanges.len()];
+        let mut nodes = Vec::with_capacity(exchanges.len());
+        while let Some(index) = queue.pop_front() {
+            node_of[index] = nodes.len();
+            let mut own = std::mem::take(&mut children[index]);
+            // The sort is stable: what becomes known at once keeps the order of its placement.
+            own.sort_by_key(|&child| match causes[child] {
+                Cause::Bytes { at_byte, .. } => (at_byte, Duration::ZERO),
+                _ => (u64::MAX, places[child].delay),
+            });
+            queue.extend(own);
+            nodes.push(self.node(index, &places[index], &causes, &node_of, load));
+        }
+        assert_eq!(
+            nodes.len(),
+            exchanges.len(),
+            "every exchange hangs on the start"
+        );
+        PageGraph { nodes }
+    }
+
+    fn node(
+        &self,
+        index: usize,
+        placed: &Placement,
+        causes: &[Cause],
+        node_of: &[usize],
+        load: Option<Duration>,
+    ) -> Node {
+        let exchange = &self.exchanges[index];
+        let is_redirect = self.leads_on[index];
+        let trigger = match causes[index] {
+            Cause::Start => Trigger::Start,
+            Cause::Bytes { parent, at_byte } => Trigger::Bytes {
+                parent: node_of[parent],
+                at_byte,
+            },
+            Cause::Done { parent } | Cause::Somewhere { parent } => Trigger::Done {
+                parent: node_of[parent],
+            },
+        };
+        let asked_in_time = match (exchange.started, load) {
+            (Some(started), Some(load)) => started <= load,
+            _ => true,
+        };
+        // The tag of a script is where the first of its redirects was named.
+        let mut named = index;
+        while let Cause::Done { parent } = causes[named]
+            && self.leads_on[parent]
+        {
+            named = parent;
+        }
+        let blocks_parser_at = match (causes[named], placed.role) {
+            (Cause::Bytes { at_byte, .. }, Role::Script(ScriptMode::Sync)) if !is_redirect => {
+                Some(at_byte)
+            }
+            _ => None,
+        };
+        let cost = match exchange.kind {
+            _ if is_redirect => Duration::ZERO,
+            Kind::Script => SCRIPT_COST_PER_KB,
+            Kind::Stylesheet => STYLESHEET_COST_PER_KB,
+            _ => Duration::ZERO,
+        };
+        let transferred = exchange.body.len() as u64;
+        let guessed =
+            Duration::from_nanos((cost.as_nanos() as u64).saturating_mul(transferred) / 1000);
+        let compute = match exchange.observed.compute {
+            Some(seen) if !cost.is_zero() => seen,
+            _ => guessed,
+        };
+        Node {
+            exchange: index,
+            kind: exchange.kind,
+            trigger,
+            delay: placed.delay,
+            is_redirect,
+            blocks_parser_at,
+            blocks_scripts: placed.role == Role::Stylesheet { blocking: true },
+            before_dom_content_loaded: placed.before_dom_content_loaded,
+            // What DOMContentLoaded waits for, load waits for; for what a script fetches as data, it does not.
+            before_load: placed.before_dom_content_loaded
+                || placed.in_page && asked_in_time && exchange.kind != Kind::Fetch,
+            compute,
+        }
+    }
+}
+
+/// Causes with a byte for each [`Cause::Somewhere`]: evenly over the parent, in the order of placement.
+fn spread(places: &[Placement], order: &[usize], exchanges: &[Exchange]) -> Vec<Cause> {
+    let mut causes: Vec<Cause> = places.iter().map(|placed| placed.cause).collect();
+    let mut total = vec![0u64; exchanges.len()];
+    for cause in &causes {
+        if let Cause::Somewhere { parent } = cause {
+            total[*parent] += 1;
+        }
+    }
+    let mut seen = vec![0u64; exchanges.len()];
+    for &index in order {
+        if let Cause::Somewhere { parent } = causes[index] {
+            seen[parent] += 1;
+            let length = exchanges[parent].body.len() as u64;
+            let at_byte = u128::from(length) * u128::from(seen[parent]) / u128::from(total[parent]);
+            causes[index] = Cause::Bytes {
+                parent,
+                at_byte: at_byte as u64,
+            };
+        }
+    }
+    causes
+}
+
+/// The URLs that a real document frames.
+pub(crate) fn frames_in(exchange: &Exchange) -> Vec<String> {
+    let text = Some(exchange)
+        .filter(|exchange| exchange.kind == Kind::Document)
+        .and_then(text_of);
+    let Some(text) = text else { return Vec::new() };
+    let scan = html::scan(&text.text);
+    let base = scan.base.and_then(|base| exchange.url.join(&base).ok());
+    let base = base.unwrap_or_else(|| exchange.url.clone());
+    let frames = scan
+        .references
+        .iter()
+        .filter(|reference| reference.role == Role::Frame);
+    let urls = frames.filter_map(|reference| base.join(&reference.url).ok());
+    urls.map(|url| without_fragment(url.as_str()).to_owned())
+        .collect()
+}
+
+/// The text of a body that is real and decodes.
+pub(crate) fn text_of(exchange: &Exchange) -> Option<DecodedBody> {
+    if !exchange.body_is_real || exchange.body.is_empty() {
+        return None;
+    }
+    let codings = Head::parse(&exchange.response_head)
+        .map(|head| head.content_codings())
+        .unwrap_or_default();
+    coding::decode(&exchange.body, &codings, DECODED_BODY_BYTES).ok()
+}
+
+/// Where a redirect leads, without fragment.
+pub(crate) fn location(exchange: &Exchange) -> Option<String> {
+    let head = Head::parse(&exchange.response_head)?;
+    if !matches!(head.status(), Some(301 | 302 | 303 | 307 | 308)) {
+        return None;
+    }
+    let target = exchange.url.join(head.value("location")?).ok()?;
+    Some(without_fragment(target.as_str()).to_owned())
+}

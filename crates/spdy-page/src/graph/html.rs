@@ -1,0 +1,293 @@
+//! What an HTML text names, and where: what a preload scanner would ask for as the bytes arrive.
+
+use std::borrow::Cow;
+
+use lol_html::html_content::Element;
+use lol_html::{HtmlRewriter, Settings, element};
+use spdy_rewrite::{html::entities, html::srcset};
+
+use crate::graph::css;
+
+/// How the document uses what it names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Role {
+    /// A style sheet; one for another medium blocks nothing.
+    Stylesheet {
+        blocking: bool,
+    },
+    Script(ScriptMode),
+    /// A frame: a document of its own.
+    Frame,
+    /// An image, font, media file, object, manifest or preload.
+    Embedded,
+    /// An icon or a prefetch: asked for, but load does not wait.
+    Aside,
+}
+
+/// When a script runs.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum ScriptMode {
+    /// At once: the parser waits.
+    Sync,
+    /// When it is there.
+    Async,
+    /// After parsing, before DOMContentLoaded (`defer` and modules).
+    Defer,
+}
+
+/// A URL in a document.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) struct Reference {
+    /// As written, entities decoded; relative to the base.
+    pub(crate) url: String,
+    /// Offset in the text just behind the tag (or the URL, in a style element).
+    pub(crate) at: usize,
+    pub(crate) role: Role,
+}
+
+/// A document that was looked through.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub(crate) struct Scan {
+    /// `href` of the first `base`.
+    pub(crate) base: Option<String>,
+    pub(crate) references: Vec<Reference>,
+    /// Offset of the last script that DOMContentLoaded waits for, inline ones included.
+    pub(crate) last_script: Option<usize>,
+    /// Texts of import maps.
+    pub(crate) import_maps: Vec<String>,
+    /// Texts of modules that stand in the document.
+    pub(crate) inline_modules: Vec<String>,
+    /// Offset just behind the first tag that no head can have, `body` itself above all.
+    pub(crate) body: Option<usize>,
+}
+
+/// Elements after which the parser is still in the head.
+const HEAD_ELEMENTS: [&str; 13] = [
+    "html", "head", "title", "base", "basefont", "bgsound", "link", "meta", "noframes", "noscript",
+    "script", "style", "template",
+];
+
+/// Looks through `text`, of any encoding that has ASCII in its place.
+///
+/// What is in comments or in `noscript` is not asked for by a browser that runs scripts.
+pub(crate) fn scan(text: &[u8]) -> Scan {
+    let mut scan = Scan::default();
+    let mut dark_until = 0;
+    let look = element!("*", |element| {
+        let location = element.source_location().bytes();
+        if location.start < dark_until {
+            return Ok(());
+        }
+        let tag = element.tag_name();
+        if scan.body.is_none() && !HEAD_ELEMENTS.contains(&tag.as_str()) {
+            scan.body = Some(location.end);
+        }
+        match tag.as_str() {
+            "noscript" => dark_until = end_of(text, location.end, b"</noscript"),
+            "style" => {
+                dark_until = end_of(text, location.end, b"</style");
+                scan_style(&text[location.end..dark_until], location.end, &mut scan);
+            }
+            "script" => {
+                scan_element(element, location.end, &mut scan);
+                scan_script(element, &text[location.end..], &mut scan);
+            }
+            _ => scan_element(element, location.end, &mut scan),
+        }
+        Ok(())
+    });
+    let settings = Settings::new()
+        .append_element_content_handler(look)
+        .with_strict(false);
+    let mut rewriter = HtmlRewriter::new(settings, |_: &[u8]| {});
+    // A text that cannot be read to its end was still read as far as it went.
+    if rewriter.write(text).is_ok() {
+        let _ = rewriter.end();
+    } else {
+        drop(rewriter);
+    }
+    scan
+}
+
+/// The sheet of a `style` element that starts at `from`.
+fn scan_style(sheet: &[u8], from: usize, scan: &mut Scan) {
+    let found = css::scan(&String::from_utf8_lossy(sheet)).into_iter();
+    scan.references.extend(found.map(|found| Reference {
+        url: found.url,
+        // What is no UTF-8 has grown in the conversion.
+        at: from + found.at.min(sheet.len()),
+        role: if found.is_import {
+            Role::Stylesheet { blocking: true }
+        } else {
+            Role::Embedded
+        },
+    }));
+}
+
+/// Keeps the text of an import map or of an inline module, which `text` begins with.
+fn scan_script(element: &Element<'_, '_>, text: &[u8], scan: &mut Scan) {
+    let kind = element.get_attribute("type").unwrap_or_default();
+    let texts = match &kind.trim().to_ascii_lowercase()[..] {
+        "importmap" => &mut scan.import_maps,
+        "module" if !element.has_attribute("src") => &mut scan.inline_modules,
+        _ => return,
+    };
+    let script = &text[..end_of(text, 0, b"</script")];
+    texts.push(String::from_utf8_lossy(script).into_owned());
+}
+
+fn scan_element(element: &Element<'_, '_>, at: usize, scan: &mut Scan) {
+    let attribute = |name: &str| {
+        element
+            .get_attribute(name)
+            .map(|value| decode_entities(value.trim()))
+    };
+    let mut push = |url: Option<String>, role: Role| {
+        if let Some(url) =
+            url.filter(|url| !url.is_empty() && !url.starts_with("data:") && !url.starts_with('#'))
+        {
+            scan.references.push(Reference { url, at, role });
+        }
+    };
+    match element.tag_name().as_str() {
+        "base" if scan.base.is_none() => scan.base = attribute("href"),
+        "script" => {
+            let kind = attribute("type").unwrap_or_default().to_ascii_lowercase();
+            let is_module = kind == "module";
+            if !(kind.is_empty()
+                || is_module
+                || kind.contains("javascript")
+                || kind.contains("ecmascript"))
+            {
+                return;
+            }
+            let src = attribute("src");
+            let mode = match (
+                element.has_attribute("async"),
+                is_module || element.has_attribute("defer"),
+            ) {
+                (true, _) if src.is_some() => ScriptMode::Async,
+                (_, true) if src.is_some() || is_module => ScriptMode::Defer,
+                _ => ScriptMode::Sync,
+            };
+            push(src, Role::Script(mode));
+            if mode != ScriptMode::Async {
+                scan.last_script = Some(at);
+            }
+        }
+        "link" => {
+            let rel = attribute("rel").unwrap_or_default().to_ascii_lowercase();
+            let has = |word: &str| rel.split_ascii_whitespace().any(|rel| rel == word);
+            let role = if has("stylesheet") {
+                let media = attribute("media").unwrap_or_default().to_ascii_lowercase();
+                let other_medium =
+                    ["print", "speech", "aural", "tty", "handheld"].contains(&media.as_str());
+                Role::Stylesheet {
+                    blocking: !has("alternate")
+                        && !other_medium
+                        && !element.has_attribute("disabled"),
+                }
+            } else if has("preload") || has("modulepreload") || has("manifest") {
+                Role::Embedded
+            } else if rel.contains("icon") || has("prefetch") {
+                Role::Aside
+            } else {
+                return;
+            };
+            push(attribute("href"), role);
+        }
+        "img" | "source" | "video" | "audio" | "track" | "embed" | "input" => {
+            push(attribute("src"), Role::Embedded);
+            push(attribute("poster"), Role::Embedded);
+            let set = attribute("srcset").unwrap_or_default();
+            for url in srcset::urls(&set) {
+                push(Some(set[url].to_owned()), Role::Embedded);
+            }
+        }
+        "iframe" | "frame" => push(attribute("src"), Role::Frame),
+        "object" => push(attribute("data"), Role::Embedded),
+        "image" | "use" => {
+            push(attribute("href"), Role::Embedded);
+            push(attribute("xlink:href"), Role::Embedded);
+        }
+        _ => push(attribute("background"), Role::Embedded),
+    }
+    if let Some(style) = attribute("style") {
+        let found = css::scan(&style).into_iter();
+        scan.references.extend(found.map(|found| Reference {
+            url: found.url,
+            at,
+            role: Role::Embedded,
+        }));
+    }
+}
+
+/// Where the raw text that starts at `from` ends: at `mark` in any case, or with the text.
+fn end_of(text: &[u8], from: usize, mark: &[u8]) -> usize {
+    let rest = text.get(from..).unwrap_or_default();
+    rest.windows(mark.len())
+        .position(|window| window.eq_ignore_ascii_case(mark))
+        .map_or(text.len(), |at| from + at)
+}
+
+/// What a browser reads in an attribute; as it is written where that takes a name of the many we do not know.
+fn decode_entities(value: &str) -> String {
+    entities::decode(value).map_or_else(|| value.to_owned(), Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_document_names_is_found_in_order_with_its_role() {
+        let text = br#"<!doctype html><base href="/b/"><link rel="stylesheet" href=a.css><LINK REL='alternate stylesheet' href=p.css>
+            <!-- <img src=no.png> --><noscript><img src=no2.png></noscript>
+            <script src="s.js?a=1&amp;b=2"></script><script async src=t.js></script><script defer src=u.js></script>
+            <script type=text/template src=no.js></script><style>@import "i.css"; p { background: url(bg.png) }</style>
+            <img src=x.png srcset="y.png 1x, z.png 2x,w.png"><iframe src=f.html></iframe><div style="background:url('d.png')">
+            <video poster=v.jpg><source src=v.mp4></video><link rel="shortcut icon" href=/favicon.ico><script>inline()</script>"#;
+        let scan = scan(text);
+        let (blocking, other) = (
+            Role::Stylesheet { blocking: true },
+            Role::Stylesheet { blocking: false },
+        );
+        let script = Role::Script;
+        let want = [
+            ("a.css", blocking),
+            ("p.css", other),
+            ("s.js?a=1&b=2", script(ScriptMode::Sync)),
+            ("t.js", script(ScriptMode::Async)),
+            ("u.js", script(ScriptMode::Defer)),
+            ("i.css", blocking),
+            ("bg.png", Role::Embedded),
+            ("x.png", Role::Embedded),
+            ("y.png", Role::Embedded),
+            ("z.png", Role::Embedded),
+            ("w.png", Role::Embedded),
+            ("f.html", Role::Frame),
+            ("d.png", Role::Embedded),
+            ("v.jpg", Role::Embedded),
+            ("v.mp4", Role::Embedded),
+            ("/favicon.ico", Role::Aside),
+        ];
+        let found: Vec<_> = scan
+            .references
+            .iter()
+            .map(|found| (found.url.as_str(), found.role))
+            .collect();
+        assert_eq!(found, want);
+        assert_eq!(scan.base.as_deref(), Some("/b/"));
+        assert!(scan.references.is_sorted_by_key(|found| found.at));
+        assert!(text[..scan.references[0].at].ends_with(b"href=a.css>"));
+        assert!(text[..scan.last_script.unwrap()].ends_with(b"<script>"));
+    }
+
+    #[test]
+    fn nonsense_ends() {
+        scan(b"<<<img src=<script src=\xff\xfe<style>@import url(");
+        scan(&b"<div>".repeat(20_000));
+        scan(&b"<svg><style>".repeat(20_000));
+        scan(&[b"<img src='", &b"&".repeat(1 << 20)[..], b"'>"].concat());
+    }
+}

@@ -1,0 +1,15 @@
+//! The dependencies between resources: which one makes which one known.
+
+pub mod body_start;
+pub(crate) mod builder;
+pub(crate) mod css;
+pub mod es_modules;
+pub(crate) mod from_replica;
+pub(crate) mod html;
+pub(crate) mod inference;
+mod page_graph;
+pub mod references;
+
+pub use page_graph::{
+    MAX_DELAY, Node, PageGraph, SCRIPT_COST_PER_KB, STYLESHEET_COST_PER_KB, Trigger,
+};

@@ -1,0 +1,11 @@
+//! Readers of foreign recordings, and the HAR export. Each returns a [`Replica`](crate::replica::Replica) and notes on what was lost.
+
+pub(crate) mod assemble;
+pub mod devtools;
+pub mod har;
+pub(crate) mod mahimahi;
+pub mod netlog;
+pub mod notes;
+pub mod result;
+pub(crate) mod speedreport;
+pub mod warc;

@@ -1,0 +1,229 @@
+//! What was exchanged: a page, and every request and response that its load took.
+//!
+//! A replica keeps what a load put on the wire and nothing that a player would have to
+//! invent: literal heads, bodies as they were transferred (content-encoding kept), the
+//! address behind each host, and when what was asked. URLs are never rewritten.
+//!
+//! ```text
+//! Replica ── exchanges[start] ── the page's own document
+//!    │
+//!    └────── exchanges[i]
+//!              request_head   "GET / HTTP/1.1\r\n … \r\n\r\n"
+//!              response_head  "HTTP/1.1 200 OK\r\n … \r\n\r\n"
+//!              body           as transferred, without chunk framing
+//!              initiator      what made the page ask
+//! ```
+//!
+//! `archive.rs` defines the file that stores it, `graph/` which exchange needs which.
+
+use std::collections::HashSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use bytes::Bytes;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use url::Url;
+
+use crate::head;
+use crate::replica::observation::{Failure, Observation};
+
+/// What a resource is to the page: it decides priority and what it blocks.
+#[derive(Clone, Copy, Debug, Deserialize, Eq, Hash, Ord, PartialEq, PartialOrd, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Kind {
+    /// HTML: the page itself, or a frame in it.
+    Document,
+    /// CSS.
+    Stylesheet,
+    /// JavaScript.
+    Script,
+    /// A web font.
+    Font,
+    /// An image of any format.
+    Image,
+    /// Audio or video.
+    Media,
+    /// What a script asked for as data (XMLHttpRequest, fetch, beacons).
+    Fetch,
+    /// None of these, or not known.
+    Other,
+}
+
+/// How an exchange came to be asked for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Initiator {
+    /// The page itself.
+    Navigation,
+    /// Named in the text of another exchange.
+    Resource {
+        /// Index of that exchange in [`Replica::exchanges`].
+        index: usize,
+        /// Offset in its body as transferred at which the name was complete, if known.
+        at_byte: Option<u64>,
+    },
+    /// A redirect from another exchange.
+    Redirect {
+        /// Index of the redirecting exchange in [`Replica::exchanges`].
+        index: usize,
+    },
+    /// Not recorded. `graph/` finds out, or guesses.
+    Unknown,
+}
+
+/// One request and its response, bytes as they were.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Exchange {
+    /// What was asked for, scheme and host included; never rewritten.
+    pub url: Url,
+    /// The method of the request.
+    pub method: http::Method,
+    /// The address that answered, if recorded.
+    pub address: Option<IpAddr>,
+    /// Literal head, request line to blank line, both included.
+    pub request_head: Bytes,
+    /// Literal head, status line to blank line, both included.
+    pub response_head: Bytes,
+    /// Body with transfer-coding removed and content-encoding kept.
+    pub body: Bytes,
+    /// False if `body` is filler of the recorded size and kind.
+    pub body_is_real: bool,
+    /// What it is to the page.
+    pub kind: Kind,
+    /// What made the page ask.
+    pub initiator: Initiator,
+    /// From the start of the page load until the page wanted it, as recorded.
+    pub started: Option<Duration>,
+    /// From there to the request sent (waiting for a connection, name, connect, TLS), as recorded.
+    pub queued: Option<Duration>,
+    /// From the request sent to the first byte of the response, as recorded.
+    pub wait: Option<Duration>,
+    /// From the first to the last byte of the response, as recorded.
+    pub receive: Option<Duration>,
+    /// What else a recorder in a live browser saw of it.
+    pub observed: Observation,
+}
+
+impl Exchange {
+    /// A GET that is answered 200 with `body`, with heads as short as HTTP/1.1 allows.
+    ///
+    /// For content that was not recorded: a directory that is served, a test.
+    pub fn synthetic(url: Url, kind: Kind, content_type: &str, body: impl Into<Bytes>) -> Self {
+        let body = body.into();
+        let host = head::authority(&url);
+        let request_head = head::synthesize(
+            &format!("GET {} HTTP/1.1", head::target(&url)),
+            [("Host", host.as_str())],
+        );
+        let length = body.len().to_string();
+        let fields = [
+            ("Content-Type", content_type),
+            ("Content-Length", length.as_str()),
+        ];
+        Self {
+            response_head: head::synthesize("HTTP/1.1 200 OK", fields),
+            url,
+            method: http::Method::GET,
+            address: None,
+            request_head,
+            body,
+            body_is_real: true,
+            kind,
+            initiator: Initiator::Unknown,
+            started: None,
+            queued: None,
+            wait: None,
+            receive: None,
+            observed: Observation::default(),
+        }
+    }
+
+    /// Recorded first byte of the response, from the start of the page load.
+    ///
+    /// `None` if its start was not recorded; what else is missing counts as nothing.
+    pub fn first_byte(&self) -> Option<Duration> {
+        let parts = [
+            self.started?,
+            self.queued.unwrap_or_default(),
+            self.wait.unwrap_or_default(),
+        ];
+        Some(
+            parts
+                .into_iter()
+                .fold(Duration::ZERO, Duration::saturating_add),
+        )
+    }
+
+    /// The status of the response; `None` if its head is no HTTP response.
+    pub fn status(&self) -> Option<u16> {
+        head::Head::parse(&self.response_head).and_then(|head| head.status())
+    }
+
+    /// Recorded end of the exchange, from the start of the page load.
+    ///
+    /// `None` if its start was not recorded; what else is missing counts as nothing.
+    pub fn finished(&self) -> Option<Duration> {
+        Some(
+            self.first_byte()?
+                .saturating_add(self.receive.unwrap_or_default()),
+        )
+    }
+
+    /// The URL as requests compare it: without its fragment.
+    pub(crate) fn key(&self) -> &str {
+        without_fragment(self.url.as_str())
+    }
+}
+
+/// `url` up to its `#`.
+pub(crate) fn without_fragment(url: &str) -> &str {
+    url.split_once('#').map_or(url, |(before, _)| before)
+}
+
+/// A page and everything it fetched.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Replica {
+    /// A short name for tables: the shipped name, the file's stem, or the page's host.
+    pub name: String,
+    /// Where it came from and under which licence, for people.
+    pub source: String,
+    /// The index of the page's own document, after redirects.
+    ///
+    /// A redirect that led to it is an exchange of its own, and the load begins there:
+    /// see [`Trigger::Start`](crate::graph::Trigger::Start).
+    pub start: usize,
+    /// Everything that was asked for, in the order in which it was.
+    pub exchanges: Vec<Exchange>,
+    /// When the page load began, if recorded.
+    pub recorded: Option<Timestamp>,
+    /// From the start of the load to DOMContentLoaded, as recorded.
+    pub dom_content_loaded: Option<Duration>,
+    /// From the start of the load to the load event, as recorded.
+    pub load: Option<Duration>,
+    /// Requests of the recorded load that got no answer, in the order in which they were made.
+    pub failures: Vec<Failure>,
+}
+
+impl Replica {
+    /// The page's own document.
+    ///
+    /// # Panics
+    ///
+    /// If [`start`](Self::start) is no index of an exchange; readers never give such a replica.
+    pub fn document(&self) -> &Exchange {
+        let count = self.exchanges.len();
+        self.exchanges
+            .get(self.start)
+            .unwrap_or_else(|| panic!("start {} of {count} exchanges", self.start))
+    }
+
+    /// Hosts (with ports, where they are not the scheme's own), in the order of their first exchange.
+    pub fn hosts(&self) -> Vec<String> {
+        let mut seen = HashSet::new();
+        let hosts = self
+            .exchanges
+            .iter()
+            .map(|exchange| head::authority(&exchange.url));
+        hosts.filter(|host| seen.insert(host.clone())).collect()
+    }
+}

@@ -1,0 +1,4 @@
+//! What the tests of this crate share.
+
+pub(crate) mod netlog_writer;
+pub(crate) mod soundness;

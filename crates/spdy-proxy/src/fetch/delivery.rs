@@ -1,0 +1,256 @@
+//! The end of an exchange: the origin's body goes to the client that waits, to the requests that share it, and to the cache.
+
+use std::sync::Arc;
+
+use http::{HeaderMap, Response, StatusCode, response};
+use spdy::body::Body;
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::lookup::Failure;
+use spdy_cache::stored::Stored;
+
+use crate::body::body_memory::MemoryReservation;
+use crate::body::shared_body::{self, SharedBody, SharedBodyWriter};
+use crate::cache::shared_response::{SharedBodySource, SharedResponse};
+use crate::fetch::fetch_state::FetchState;
+use crate::fetch::finished_page;
+use crate::fetch::pump::{PageProgress, Pump};
+use crate::fetch::range_fill::credit::RangeFill;
+use crate::request::status_class::{is_origin_error, is_overloaded};
+use crate::response::from_stored::from_shared_body;
+use crate::response::respond;
+use crate::rewrite::response_rewriter::{ResponseRewriter, RewritePlan};
+use crate::telemetry::counters::Outcome;
+
+/// The outcome of an exchange, for the client if one waits.
+pub(crate) enum ExchangeOutcome {
+    /// A response without the origin's body: an error, a redirect, or a stored response.
+    Response(Box<Response<Body>>),
+    /// A response in place of the origin's, which has this status and is not served.
+    Rejected(Box<Response<Body>>, StatusCode),
+    /// The origin's response, with a body that has not been read yet.
+    Delivery(Box<Delivery>),
+}
+
+impl ExchangeOutcome {
+    /// A response without the origin's body.
+    pub(crate) fn response(response: Response<Body>) -> Self {
+        Self::Response(Box::new(response))
+    }
+}
+
+/// The result of a fetch that no client waits for.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum PrefetchResult {
+    /// It is stored, and fresh for a while: the next request needs no origin.
+    Stored,
+    /// It may not be stored, or it is stale already.
+    None,
+    /// The origin failed.
+    Failed,
+}
+
+/// An origin's response that is not read yet.
+pub(crate) struct Delivery {
+    fetch: FetchState,
+    origin: OriginResponse,
+    client: ClientHead,
+    /// Present if the response is shared with requests that wait for it.
+    shared: Option<Arc<Stored>>,
+    /// Whether it is then stored.
+    is_stored: bool,
+    plan: RewritePlan,
+    writer: SharedBodyWriter,
+    recorded: SharedBody,
+    /// The body for the client. A body that is neither stored nor read is not fetched.
+    own: Body,
+    range_fill: Option<RangeFill>,
+}
+
+/// A response as the origin sent it.
+pub(crate) struct OriginResponse {
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Body,
+    /// No redirect led to it.
+    pub(crate) is_redirect_free: bool,
+}
+
+/// A response as the client gets it, without the body.
+pub(crate) struct ClientHead {
+    pub(crate) head: response::Parts,
+    /// Whether the body may have a content coding.
+    pub(crate) may_encode: bool,
+    pub(crate) status: CacheStatus,
+}
+
+impl Delivery {
+    /// Delivers the response of `origin`, rewritten by `plan`. If it is `stored`, requests share it, and if it `is_stored`, it goes to the
+    /// cache.
+    pub(crate) fn new(
+        fetch: FetchState,
+        origin: OriginResponse,
+        client: ClientHead,
+        stored: Option<(Arc<Stored>, MemoryReservation)>,
+        is_stored: bool,
+        plan: RewritePlan,
+    ) -> Self {
+        let (shared, reservation) = stored.unzip();
+        if let RewritePlan::SkipPage(why) = &plan {
+            let stored = shared.as_deref().filter(|_| is_stored);
+            let (context, wanted) = (&fetch.context, &fetch.wanted);
+            finished_page::record_skipped(context, wanted, *why, stored, client.head.status);
+        }
+        let announced = http_body::Body::size_hint(&origin.body).exact();
+        let announced = announced.filter(|_| plan.passes());
+        let (writer, recorded) = match reservation {
+            Some(reservation) => {
+                let most = fetch.context.cache.limits.max_object_bytes;
+                shared_body::kept(most, reservation, announced)
+            }
+            None => shared_body::streamed(announced),
+        };
+        // Before the body begins.
+        let own = recorded.read().unwrap_or_default();
+        Self {
+            fetch,
+            origin,
+            client,
+            shared,
+            is_stored,
+            plan,
+            writer,
+            recorded,
+            own,
+            range_fill: None,
+        }
+    }
+
+    /// What the client reads counts for the credit of `fill`.
+    pub(crate) fn with_range_fill(mut self, fill: Option<RangeFill>) -> Self {
+        self.range_fill = fill;
+        self
+    }
+
+    /// Starts to move the body. Gives the response for the client that waits.
+    pub(crate) fn deliver_to_client(mut self) -> Response<Body> {
+        let response = self.stream_shared();
+        self.share(FailureSharing::Share);
+        let own = std::mem::take(&mut self.own);
+        let response = response.unwrap_or_else(|| {
+            let mut head = Response::new(()).into_parts().0;
+            head.status = self.client.head.status;
+            head.headers = std::mem::take(&mut self.client.head.headers);
+            let (wanted, client) = (&self.fetch.wanted, &self.client);
+            respond::streaming(wanted, head, own, client.may_encode, &client.status)
+        });
+        let outcome = match self.is_stored {
+            true => Outcome::MISS,
+            false => Outcome::UNCACHEABLE,
+        };
+        let fill = self.range_fill.take();
+        self.start_pump();
+        let response = respond::with_outcome(response, outcome);
+        match fill {
+            Some(fill) => response.map(|body| fill.refund_on_read(body)),
+            None => response,
+        }
+    }
+
+    /// Starts to move the body. No client waits.
+    pub(crate) fn deliver_to_cache(mut self) -> PrefetchResult {
+        // The failure of a prefetch does not show what a client's own request would get.
+        self.share(FailureSharing::Withhold);
+        let now = self.fetch.context.clock.wall_now();
+        let result = match &self.shared {
+            Some(shared) if shared.ttl(now) > 0 => PrefetchResult::Stored,
+            _ if is_origin_error(self.client.head.status) => PrefetchResult::Failed,
+            _ => PrefetchResult::None,
+        };
+        // A client that does not want the response is no reader.
+        drop(std::mem::take(&mut self.own));
+        self.start_pump();
+        result
+    }
+
+    /// The client's response while the shared one arrives.
+    fn stream_shared(&self) -> Option<Response<Body>> {
+        let (fetch, stored) = (&self.fetch, self.shared.as_ref()?);
+        let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
+        let (own, recorded) = (Some(&self.client.head.headers), &self.recorded);
+        let (wanted, now) = (&fetch.wanted, fetch.context.clock.wall_now());
+        from_shared_body(
+            policy,
+            wanted,
+            stored,
+            own,
+            recorded,
+            now,
+            &self.client.status,
+        )
+    }
+
+    /// Shares the response with the requests that wait for it, or lets them make their own.
+    fn share(&mut self, failure: FailureSharing) {
+        let (fetch, code) = (&mut self.fetch, self.client.head.status);
+        match (&self.shared, fetch.leader.as_mut()) {
+            (Some(shared), Some(leader)) => leader.share(Arc::new(SharedResponse {
+                stored: shared.clone(),
+                source: SharedBodySource::Incoming(self.recorded.clone()),
+            })),
+            // The other leaders may succeed, and the followers would all contact an overloaded origin.
+            (None, Some(leader)) if is_origin_error(code) && leader.has_other_leaders() => {
+                fetch.leader = None;
+            }
+            (None, Some(_)) if is_overloaded(code) => {
+                let leader = fetch.leader.take();
+                if let (Some(leader), FailureSharing::Share) = (leader, failure) {
+                    leader.fail(Failure::Status(code));
+                }
+            }
+            _ => fetch.stop_coalescing(),
+        }
+    }
+
+    fn start_pump(self) {
+        let Self {
+            mut fetch,
+            origin,
+            client,
+            shared,
+            is_stored,
+            plan,
+            writer,
+            recorded,
+            ..
+        } = self;
+        let (context, wanted) = (fetch.context.clone(), fetch.wanted.clone());
+        let seen = Arc::new(fetch.observations());
+        let rewriter = ResponseRewriter::new(plan, &wanted, &origin.headers, Some(seen.clone()));
+        let span = rewriter.kind().and_then(|_| {
+            let within = wanted.span_context.as_ref();
+            context.telemetry.rewrite_span(within)
+        });
+        let pump = Pump {
+            page: PageProgress::new(context.observer.begin(&wanted), span),
+            context,
+            shared,
+            is_stored,
+            status: client.head.status,
+            leader: fetch.leader.take(),
+            rewriter,
+            seen,
+            is_redirect_free: origin.is_redirect_free,
+            writer,
+            since: fetch.since,
+            wanted,
+        };
+        pump.start(origin.body);
+        drop(recorded);
+    }
+}
+
+/// Whether requests that wait get the failure of an overloaded origin.
+#[derive(Clone, Copy)]
+enum FailureSharing {
+    Share,
+    Withhold,
+}

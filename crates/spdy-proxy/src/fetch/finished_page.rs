@@ -1,0 +1,115 @@
+//! Records the results of a page that has passed to its end: in its site's policies, in counters and in reports.
+
+use std::time::Duration;
+
+use http::StatusCode;
+use spdy_cache::stored::Stored;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
+use spdy_rewrite::referrer::ReferrerScope;
+
+use crate::cache::public_response::is_public;
+use crate::fetch::context::FetchContext;
+use crate::request::proxy_request::ProxyRequest;
+use crate::sites::page_policies::PagePolicy;
+use crate::telemetry::counters::CounterFamily;
+use crate::telemetry::page_reports;
+
+/// A page that passed to its end, and the result of rewriting it.
+pub(crate) struct FinishedPage<'a> {
+    pub(crate) report: PageReport,
+    pub(crate) status: StatusCode,
+    /// The resources that it names, up to a limit.
+    pub(crate) references: &'a [Reference],
+    /// It is stored, so that other requests may use it.
+    pub(crate) is_shared: bool,
+    /// The stored page, if it is public.
+    pub(crate) public: Option<&'a Stored>,
+    /// Targets of what was prefetched for it: fetched, or loaded from the disk or the shared tier.
+    pub(crate) prefetched: &'a [String],
+    /// What rewriting took.
+    pub(crate) rewriting: Duration,
+    /// It went as it came: this is what would have become of it.
+    pub(crate) is_dry_run: bool,
+}
+
+/// Records a page that was read to its end, and its result.
+pub(crate) fn record(context: &FetchContext, wanted: &ProxyRequest, done: FinishedPage<'_>) {
+    let Some(url) = wanted.url() else {
+        return;
+    };
+    let (mut report, named, is_shared) = (done.report, done.references, done.is_shared);
+    // An error page does not show what the next answer to the same request contains.
+    let is_page = done.status == StatusCode::OK;
+    let own = wanted.client_url().filter(|_| !wanted.is_alias());
+    if let (None, Some(seen)) = (report.left, own) {
+        let guarded = std::mem::take(&mut report.guarded);
+        let pages = &wanted.site.pages;
+        match is_page {
+            true => pages.record_page(&seen, guarded, report.tells),
+            false => {
+                let is_quiet = report.tells == ReferrerScope::SameSite;
+                pages.record_head(
+                    || Some(seen),
+                    PagePolicy {
+                        csp_guard: guarded,
+                        hides_referrer: is_quiet,
+                    },
+                );
+            }
+        }
+    }
+    let counters = &context.telemetry.counters;
+    let (became, moved, named_so) = match done.is_dry_run {
+        true => ("tried", "would-move", "would-name"),
+        false => ("rewritten", "moved", "named"),
+    };
+    counters.count(
+        CounterFamily::Pages,
+        report.left.map_or(became, PageSkipReason::name),
+    );
+    let by_path = report.moved - report.named;
+    counters.add(CounterFamily::References, moved, by_path as u64);
+    if report.named > 0 {
+        counters.add(CounterFamily::References, named_so, report.named as u64);
+    }
+    for (reason, count) in &report.left_because {
+        counters.add(CounterFamily::References, reason, *count as u64);
+    }
+    tracing::debug!(%url, moved = report.moved, left = report.unchanged_count(), "a page came by");
+    if let (Some(stored), true) = (done.public, is_page && !wanted.is_alias()) {
+        let along = if done.is_dry_run { &[] } else { named };
+        context.observer.page_finished(wanted, stored, along);
+    }
+    let page = page_reports::RewrittenPage {
+        url: url.as_str(),
+        at: context.clock.wall_now(),
+        is_everyones: is_shared,
+        rewriting: done.rewriting,
+        named,
+        fetched_ahead: done.prefetched,
+        is_dry_run: done.is_dry_run,
+    };
+    context.pages.reports.record(&page, report);
+}
+
+/// A page is passed on as it is.
+pub(crate) fn record_skipped(
+    context: &FetchContext,
+    wanted: &ProxyRequest,
+    why: PageSkipReason,
+    stored: Option<&Stored>,
+    status: StatusCode,
+) {
+    let done = FinishedPage {
+        report: PageReport::skipped(why),
+        status,
+        references: &[],
+        is_shared: stored.is_some(),
+        public: stored.filter(|stored| is_public(stored)),
+        prefetched: &[],
+        rewriting: Duration::ZERO,
+        is_dry_run: false,
+    };
+    record(context, wanted, done);
+}

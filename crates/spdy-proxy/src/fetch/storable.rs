@@ -1,0 +1,134 @@
+//! Decides what is stored or shared of a response, and removes what it replaces.
+
+use http::{Method, StatusCode, response};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy_cache::cache_control::RequestControl;
+use spdy_cache::cache_deception;
+use spdy_cache::cache_status::CacheStatus;
+use spdy_cache::freshness::Times;
+use spdy_cache::storable::{Uncacheable, is_explicitly_shared, may_share};
+use spdy_cache::stored::Stored;
+
+use crate::body::body_memory::MemoryReservation;
+use crate::body::shared_body;
+use crate::fetch::fetch_state::FetchState;
+use crate::request::forgeable_headers::{has_credentials, has_proxy_identity};
+use crate::request::status_class::{is_origin_error, is_request_error};
+use crate::response::redirect_chain::RedirectChain;
+use crate::telemetry::counters::CounterFamily;
+
+/// What may be stored of the response with this head.
+pub(crate) fn check_storable(
+    fetch: &FetchState,
+    head: &response::Parts,
+    times: Times,
+    followed: &RedirectChain,
+) -> Result<Stored, Uncacheable> {
+    let stored = check_storable_or_shareable(fetch, head, times, followed)?;
+    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
+    match stored.is_reusable(policy) {
+        true => Ok(stored),
+        false => Err(Uncacheable::NeverReusable),
+    }
+}
+
+/// The same, or a response that may be shared with the requests that wait for it, but is useless for later ones.
+pub(crate) fn check_shareable(
+    fetch: &FetchState,
+    head: &response::Parts,
+    times: Times,
+    followed: &RedirectChain,
+) -> Result<Stored, Uncacheable> {
+    match fetch.leader {
+        Some(_) => check_storable_or_shareable(fetch, head, times, followed),
+        None => check_storable(fetch, head, times, followed),
+    }
+}
+
+/// Whether the response with this head may be stored or shared.
+fn check_storable_or_shareable(
+    fetch: &FetchState,
+    head: &response::Parts,
+    times: Times,
+    followed: &RedirectChain,
+) -> Result<Stored, Uncacheable> {
+    let asked = &fetch.wanted.ask;
+    if fetch.wanted.has_content {
+        return Err(Uncacheable::Content);
+    }
+    // A frame's script chose what was posted, and all clients that get the stored response would get its result (RFC 9110 §9.3.3).
+    if asked.method == Method::POST && fetch.wanted.moved.is_some() {
+        return Err(Uncacheable::Method);
+    }
+    if let Some(why) = followed.refused() {
+        return Err(why);
+    }
+    // The cause may be a field that no key contains. Other clients send other values, and would get the same response.
+    if is_request_error(head.status) {
+        return Err(Uncacheable::Status);
+    }
+    if cache_deception::is_mismatched(asked.uri.path(), head.status, &head.headers) {
+        return Err(Uncacheable::TypeMismatch);
+    }
+    let policy = fetch.context.cache.policy(fetch.wanted.origin_kind());
+    let stored = may_share(policy, asked, head, times)?;
+    // The origin knows the user, as with `Authorization`.
+    if has_proxy_identity(&asked.headers) && !is_explicitly_shared(stored.control()) {
+        return Err(Uncacheable::Authorization);
+    }
+    Ok(stored)
+}
+
+/// Removes the stored response if a response with this status, which is not stored in its place, shows that it is outdated (RFC 9111
+/// §4.3.3). A status that is about the origin, this one request or its client does not show that.
+pub(crate) fn forget_replaced(fetch: &mut FetchState, status: StatusCode) {
+    let is_no_whole = matches!(
+        status,
+        StatusCode::NOT_MODIFIED | StatusCode::PARTIAL_CONTENT
+    );
+    let asked = &fetch.wanted.ask;
+    let is_by_name =
+        has_credentials(&asked.headers) || RequestControl::parse(&asked.headers).no_store;
+    if asked.method == Method::GET
+        && !(is_no_whole || is_by_name || is_request_error(status) || is_origin_error(status))
+        && let Some(known) = fetch.known.take()
+    {
+        fetch.context.cache.remove(&fetch.wanted.key, &known.object);
+    }
+}
+
+/// Counts that the response is passed on and not stored.
+pub(crate) fn uncacheable_status(
+    fetch: &FetchState,
+    status: CacheStatus,
+    why: Uncacheable,
+) -> CacheStatus {
+    fetch
+        .context
+        .telemetry
+        .counters
+        .count(CounterFamily::Uncacheable, why.token());
+    status.detail(why.token())
+}
+
+/// Reserves memory for `body` while it arrives, as far as its length is known. Gives whether there is room for all of it. If not, other
+/// requests may share it as long as its beginning is there.
+pub(crate) fn reserve_memory(
+    fetch: &FetchState,
+    body: &Body,
+) -> Result<(MemoryReservation, bool), Uncacheable> {
+    let announced = body.size_hint().exact().unwrap_or_default();
+    let more = match usize::try_from(announced) {
+        Ok(len) if len <= fetch.context.cache.limits.max_object_bytes => {
+            len.saturating_sub(shared_body::STREAM_WINDOW_BYTES)
+        }
+        _ => return Err(Uncacheable::BodyTooLarge),
+    };
+    if let Some(claim) = fetch.context.cache.limits.body_memory.reserve(more) {
+        return Ok((claim, true));
+    }
+    let nothing = fetch.context.cache.limits.body_memory.reserve(0);
+    let nothing = nothing.map(|claim| (claim, false));
+    nothing.ok_or(Uncacheable::BodyMemory)
+}

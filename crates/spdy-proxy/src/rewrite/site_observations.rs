@@ -1,0 +1,84 @@
+//! What was observed of a site that decides how its pages are rewritten: results of style sheets, guarded hosts, and whether all references
+//! to a host are rewritten.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use spdy_rewrite::kind::{Kind, Kinds};
+use spdy_rewrite::reference::integrity::IntegrityState;
+use spdy_rewrite::reference::site_facts::SiteFacts;
+use url::Url;
+
+use crate::request::proxy_request::ProxyRequest;
+use crate::rewrite::rewrite_facts::RewriteFacts;
+use crate::rewrite::stylesheet_index::StylesheetIndex;
+use crate::sites::site_table::Site;
+use crate::telemetry::page_reports::PageReports;
+
+/// What was seen of one site, for a page of it.
+#[derive(Debug)]
+pub(crate) struct SiteObservations {
+    stylesheets: Arc<StylesheetIndex>,
+    reports: Arc<PageReports>,
+    site: Arc<Site>,
+    /// The page, as reports know it.
+    page: Option<String>,
+    /// The facts that were looked up so far.
+    made_by: Mutex<RewriteFacts>,
+}
+
+impl SiteObservations {
+    /// For the request `wanted` of the site.
+    pub(crate) fn new(
+        stylesheets: Arc<StylesheetIndex>,
+        reports: Arc<PageReports>,
+        wanted: &ProxyRequest,
+    ) -> Self {
+        Self {
+            stylesheets,
+            reports,
+            site: wanted.site.clone(),
+            page: wanted.url().map(String::from),
+            made_by: Mutex::default(),
+        }
+    }
+
+    /// What is known of the sheet at `url`, which the page pins by `metadata`, and whether it is not served under the site's name.
+    pub(crate) fn known(&self, url: &Url, metadata: &str) -> (IntegrityState, bool) {
+        let rules = &self.site.rules;
+        let is_guarded = self.guarded_kinds(url).has(Kind::Style);
+        let state = self.stylesheets.integrity_state(rules, url, metadata);
+        (state, is_guarded)
+    }
+
+    /// The facts that the page was rewritten with so far.
+    pub(crate) fn facts(&self) -> RewriteFacts {
+        let made_by = self.made_by.lock();
+        made_by.clone()
+    }
+}
+
+impl SiteFacts for SiteObservations {
+    fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
+        let (known, is_guarded) = self.known(url, metadata);
+        let mut made_by = self.made_by.lock();
+        made_by.pin(url, metadata, &known, is_guarded);
+        known
+    }
+
+    fn guarded_kinds(&self, url: &Url) -> Kinds {
+        self.site.pages.guarded_kinds(&self.site.rules, url)
+    }
+
+    fn all_rewritten(&self, url: &Url) -> Option<bool> {
+        let origin = url.origin().ascii_serialization();
+        let of_page = |page: &String| self.reports.host_counts(page, &origin);
+        let count = self.page.as_ref().and_then(of_page);
+        let all_moved = count.map(|count| count.moved > 0 && count.left == 0);
+        if all_moved != Some(true) {
+            let mut made_by = self.made_by.lock();
+            made_by.add_preconnect(origin);
+        }
+        all_moved
+    }
+}

@@ -1,0 +1,438 @@
+//! What goes with the pages that one client requests: pushes, early hints and `Link`; and what is learned from its requests.
+//!
+//! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
+//! would be answered with it (`public`).
+
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use http::{
+    HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header, request,
+};
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body;
+use spdy_cache::lookup;
+use spdy_net::handler::{Pusher, RequestInfo};
+use spdy_net::interim::early_hints::EarlyHints;
+use spdy_net::protocol::Protocol;
+use spdy_rewrite::reference::integrity::strip_unrewritten_mark;
+use spdy_server::learned_resources::ResourceLoad;
+use spdy_server::push_plan::{
+    Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, early_link_value,
+    link_value, plan,
+};
+use spdy_server::session_history::{SessionHistory, UrlDigest};
+use spdy_server::site_pusher::is_normal;
+
+use crate::cache::public_response::{self, PublicPage};
+use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};
+use crate::prefetch::subresource_request::LoadHints;
+use crate::proxy::Proxy;
+use crate::request::client_origin::{client_origin_text, request_authority};
+use crate::request::forgeable_headers::has_credentials;
+use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
+use crate::sites::site_table::Site;
+use crate::telemetry::counters::CounterFamily;
+use crate::telemetry::page_reports::PushedAndHinted;
+
+/// What a browser uses the response for (W3C Fetch Metadata).
+const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
+/// How a browser makes the request.
+const SEC_FETCH_MODE: HeaderName = HeaderName::from_static("sec-fetch-mode");
+
+/// Pushes and hints for one client's connection.
+#[derive(Clone)]
+pub(super) struct PushAndHints {
+    proxy: Arc<Proxy>,
+    /// What the client has received.
+    session_history: Arc<Mutex<SessionHistory>>,
+}
+
+/// A GET that is being answered, as far as it is about pages.
+pub(super) struct TrackedRequest {
+    /// Recorded when the request is answered.
+    digest: UrlDigest,
+    page: Option<PageRequest>,
+}
+
+/// A requested page, and what its response adds.
+struct PageRequest {
+    url: String,
+    from: Option<IpAddr>,
+    is_new: bool,
+    /// The origin may know the client.
+    has_credentials: bool,
+    /// The variant of the public page that the request selects; `None` if the page is not known to be public.
+    public: Option<Vec<u8>>,
+    /// Hints that go into the head of the answer.
+    links: Vec<Hint>,
+    /// Targets that the client receives hints for.
+    hinted: Vec<String>,
+}
+
+impl PushAndHints {
+    pub(super) fn new(proxy: Arc<Proxy>) -> Self {
+        let history = SessionHistory::new(proxy.push_config.digest_key());
+        Self {
+            proxy,
+            session_history: Arc::new(Mutex::new(history)),
+        }
+    }
+
+    /// Learns from a request of a client at `from`. If it is for a page, pushes or hints its resources before the response starts.
+    ///
+    /// The response to a request with content depends on the content, so such a request is not about the page at its URL.
+    pub(super) fn start_page(
+        &self,
+        asked: &request::Parts,
+        body: &Body,
+        from: Option<IpAddr>,
+    ) -> Option<TrackedRequest> {
+        if asked.method != Method::GET || !http_body::Body::is_end_stream(body) {
+            return None;
+        }
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        let cannot_push = arrival.is_some_and(|arrival| arrival.protocol == Protocol::Http1);
+        if cannot_push && !asked.headers.contains_key(header::REFERER) && !is_navigation(asked) {
+            return None; // nothing to learn from it, and nothing to push or hint
+        }
+        let site = self.proxy.origins.site_for(asked)?;
+        let target = asked.uri.path_and_query()?.as_str();
+        // By the host name that the client used: its pushes and hints must have that name.
+        let home = client_origin_text(&site, arrival.copied(), request_authority(asked)?)?;
+        let text = [&*home, target].concat();
+        self.record_subresource(&home, asked, from, target, &text);
+        let digest = self.memory().digest(&text);
+        let is_page = is_navigation(asked)
+            && strip_unrewritten_mark(target).is_none()
+            && !is_rewriting_disabled(&asked.headers);
+        let page = is_page.then(|| self.page(&site, asked, from, &home, text, digest));
+        let page = page.flatten();
+        Some(TrackedRequest { digest, page })
+    }
+
+    /// Records that `asked` is answered with `response`, and adds the hints of its page.
+    pub(super) fn finish_page(&self, asked: TrackedRequest, response: &mut Response<Body>) {
+        let status = response.status();
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            self.memory().record(asked.digest);
+        }
+        let Some(page) = asked.page else {
+            return;
+        };
+        if response.extensions_mut().remove::<PublicPage>().is_none() {
+            // The origin no longer gives this variant to all clients.
+            if let Some(variant) = &page.public
+                && !page.has_credentials
+                && is_about_page(status)
+            {
+                self.proxy
+                    .prefetcher
+                    .resources
+                    .forget_page(&page.url, variant);
+            }
+            return;
+        }
+        if page.is_new && status == StatusCode::OK {
+            let now = self.proxy.clock.now();
+            let companions = &self.proxy.prefetcher.resources;
+            companions.record_view(now, page.from, &page.url, &page.hinted);
+        }
+        for hint in &page.links {
+            if let Ok(link) = HeaderValue::try_from(link_value(hint)) {
+                response.headers_mut().append(header::LINK, link);
+            }
+        }
+    }
+
+    /// The page at `text` that a client at `from` requests, with what can be pushed or hinted now.
+    fn page(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        home: &str,
+        text: String,
+        digest: UrlDigest,
+    ) -> Option<PageRequest> {
+        let url: Uri = text.parse().ok()?;
+        let mut page = PageRequest {
+            from,
+            is_new: !self.memory().has(digest),
+            has_credentials: has_credentials(&asked.headers),
+            public: self.public_variant(site, asked, &text),
+            links: Vec::new(),
+            hinted: Vec::new(),
+            url: text,
+        };
+        let Some(variant) = &page.public else {
+            return Some(page);
+        };
+        let now = self.proxy.clock.now();
+        let companions = &self.proxy.prefetcher.resources;
+        let candidates = companions.candidates(now, home, &page.url, variant);
+        let wishes = candidates
+            .into_iter()
+            .filter_map(|it| self.preload_for(site, asked, it));
+        let arrival: Option<&RequestInfo> = asked.extensions.get();
+        let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
+        let budget = Budget::default();
+        let Plan { pushes, mut hints } = plan(
+            &url,
+            priority,
+            &budget,
+            Hints::Remaining,
+            wishes,
+            |uri, wish| {
+                let memory = self.memory();
+                if memory.has(memory.digest(&uri.to_string())) {
+                    return CandidateState::AlreadyReceived;
+                }
+                drop(memory);
+                let load = LoadHints::from_page(wish.kind, wish.by_cors);
+                self.proxy.prefetcher.push_candidate_state(
+                    &self.proxy.cache,
+                    site,
+                    asked,
+                    uri,
+                    load,
+                )
+            },
+        );
+        let mut pushed = Vec::new();
+        let refused = self.push(site, asked, &page, pushes, &mut pushed);
+        hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
+        hints.truncate(budget.hints);
+        let hinted: Vec<_> = hints.iter().map(|hint| hint.url.clone()).collect();
+        let is_told;
+        (is_told, page.links) = self.hint(asked, hints);
+        if is_told {
+            page.hinted = hinted;
+        }
+        let target = &page.url[home.len()..];
+        let reported = [site.rules.site_origin(), target].concat();
+        self.proxy
+            .pages
+            .reports
+            .record_delivery(&reported, || PushedAndHinted {
+                pushed,
+                hinted: page.hinted.clone(),
+            });
+        Some(page)
+    }
+
+    /// The variant of the page at `url` that this request selects, if it is stored, and known to be public before the origin has
+    /// answered.
+    fn public_variant(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        url: &str,
+    ) -> Option<Vec<u8>> {
+        if !self.proxy.prefetcher.resources.has_page(url) {
+            return None; // true of most pages: there is nothing to push or hint
+        }
+        let authority = request_authority(asked)?;
+        let mut copy = Request::new(()).into_parts().0;
+        (copy.uri, copy.version) = (asked.uri.clone(), asked.version);
+        copy.headers.clone_from(&asked.headers);
+        if let Some(arrival) = asked.extensions.get::<RequestInfo>() {
+            copy.extensions.insert(*arrival);
+        }
+        let wanted = ProxyRequest::read(site.clone(), authority.to_owned(), copy).ok()?;
+        if wanted.is_websocket {
+            return None;
+        }
+        let variants = self.proxy.cache.memory.lookup(&wanted.key)?;
+        let policy = self.proxy.cache.policy(wanted.origin_kind());
+        let found = lookup::lookup(policy, &wanted.ask, &variants, self.proxy.clock.wall_now());
+        let page = public_response::public_page(&found, &variants)?;
+        let variant = page.variant_of(&wanted.ask.headers);
+        let companions = &self.proxy.prefetcher.resources;
+        companions.has_variant(url, &variant).then_some(variant)
+    }
+
+    /// The push candidate for `candidate`; `None` if it may not be pushed or hinted. A resource that no public text names must be in the
+    /// cache for all clients, and have the kind that clients state.
+    fn preload_for(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        candidate: Candidate,
+    ) -> Option<PushCandidate> {
+        let Candidate {
+            resource: mut wish,
+            is_referenced: is_named,
+        } = candidate;
+        if is_named {
+            return Some(wish);
+        }
+        let uri = wish.url.parse().ok()?;
+        let load = LoadHints::from_page(wish.kind, wish.by_cors);
+        let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
+        let kind = prefetcher.public_resource_kind(cache, site, asked, &uri, load)?;
+        let is_so = wish.kind.is_none_or(|said| said == kind);
+        wish.kind = Some(kind);
+        is_so.then_some(wish)
+    }
+
+    /// Records the page after which `text` is requested, which is `target` of `home`.
+    fn record_subresource(
+        &self,
+        home: &str,
+        asked: &request::Parts,
+        from: Option<IpAddr>,
+        target: &str,
+        text: &str,
+    ) {
+        let referer = asked.headers.get(header::REFERER);
+        let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
+        let is_own = |page: &&str| target_at(home, page).is_some();
+        let Some(page) = referer.filter(|page| is_own(page) && *page != text) else {
+            return;
+        };
+        let loaded = ResourceLoad::of(target, &asked.method, &asked.headers);
+        if let Some(loaded) = loaded.filter(|_| is_normal(text)) {
+            let now = self.proxy.clock.now();
+            let companions = &self.proxy.prefetcher.resources;
+            let request = SubresourceRequest {
+                loaded: &loaded,
+                has_credentials: has_credentials(&asked.headers),
+            };
+            companions.record_request(now, from, home, page, &request);
+        }
+    }
+
+    /// Pushes what the client accepts, and adds the URLs to `pushed`. Gives the rest.
+    fn push(
+        &self,
+        site: &Arc<Site>,
+        asked: &request::Parts,
+        page: &PageRequest,
+        pushes: Vec<PlannedPush>,
+        pushed: &mut Vec<String>,
+    ) -> Vec<PlannedPush> {
+        let pusher = Pusher::of(&asked.extensions).filter(|_| self.proxy.push_config.push);
+        let Some(pusher) = pusher else {
+            return pushes;
+        };
+        let mut pushes = pushes.into_iter();
+        let mut rest = Vec::new();
+        for planned in pushes.by_ref() {
+            let (prefetcher, cache) = (&self.proxy.prefetcher, &self.proxy.cache);
+            let Some(response) = prefetcher.push_response(cache, site, asked, &planned) else {
+                continue;
+            };
+            let mut request = Request::new(());
+            *request.uri_mut() = planned.uri.clone();
+            let sending = match pusher.push(&request, planned.priority, response) {
+                Ok(sending) => sending,
+                Err(error) => {
+                    // The client's limit of open streams is reached, or it accepts no push: the others would fail, too.
+                    tracing::debug!(%error, uri = %planned.uri, "not pushed");
+                    rest.push(planned);
+                    break;
+                }
+            };
+            self.proxy
+                .telemetry
+                .counters
+                .count(CounterFamily::Preloads, "pushed");
+            let url = planned.uri.to_string();
+            {
+                let mut memory = self.memory();
+                let digest = memory.digest(&url);
+                memory.record(digest);
+            }
+            pushed.push(url);
+            let (prefetcher, page, from) = (prefetcher.clone(), page.url.clone(), page.from);
+            let target = planned.uri.path_and_query().map(ToString::to_string);
+            self.proxy.clock.runtime.spawn(Box::pin(async move {
+                if sending.await
+                    && let Some(target) = target
+                {
+                    let resources = &prefetcher.resources;
+                    resources.record_accepted_push(from, &page, &target);
+                }
+            }));
+        }
+        rest.extend(pushes);
+        rest
+    }
+
+    /// Sends `hints` at once if possible. Gives whether the client gets hints, and those that go into the response.
+    fn hint(&self, asked: &request::Parts, hints: Vec<Hint>) -> (bool, Vec<Hint>) {
+        let early = EarlyHints::of(&asked.extensions)
+            .filter(|_| self.proxy.push_config.early_hints && supports_early_hints(asked));
+        let Some(early) = early.filter(|_| !hints.is_empty()) else {
+            let arrival: Option<&RequestInfo> = asked.extensions.get();
+            let is_spdy = matches!(
+                arrival,
+                Some(RequestInfo {
+                    protocol: Protocol::Spdy(_),
+                    ..
+                })
+            );
+            // Over HTTP/1.1, a browser finds them in the page as fast.
+            return (is_spdy, if is_spdy { hints } else { Vec::new() });
+        };
+        let mut fields = HeaderMap::new();
+        for link in hints.iter().filter_map(early_link_value) {
+            if let Ok(link) = HeaderValue::try_from(link) {
+                fields.append(header::LINK, link);
+            }
+        }
+        if fields.is_empty() {
+            return (false, Vec::new());
+        }
+        let count = fields.len() as u64;
+        match early.send(fields) {
+            true => {
+                self.proxy
+                    .telemetry
+                    .counters
+                    .add(CounterFamily::Preloads, "hinted", count);
+                (true, Vec::new())
+            }
+            false => (true, hints),
+        }
+    }
+
+    fn memory(&self) -> MutexGuard<'_, SessionHistory> {
+        self.session_history.lock()
+    }
+}
+
+/// Whether a response with this status is about the page. A 206 and a 304 are about what the client has of it; other errors are about
+/// the request, or about the origin.
+fn is_about_page(status: StatusCode) -> bool {
+    let is_refusal = matches!(
+        status,
+        StatusCode::UNAUTHORIZED
+            | StatusCode::FORBIDDEN
+            | StatusCode::NOT_FOUND
+            | StatusCode::GONE
+            | StatusCode::UNAVAILABLE_FOR_LEGAL_REASONS
+    );
+    let is_answer = status.is_success() && status != StatusCode::PARTIAL_CONTENT;
+    let is_elsewhere = status.is_redirection() && status != StatusCode::NOT_MODIFIED;
+    is_answer || is_elsewhere || is_refusal
+}
+
+/// Whether a user views the response: modern browsers state it, and those of SPDY's time accept HTML first.
+fn is_navigation(asked: &request::Parts) -> bool {
+    match asked.headers.get(SEC_FETCH_DEST) {
+        Some(destination) => destination == "document",
+        None => {
+            let accepted = asked.headers.get(header::ACCEPT);
+            accepted.is_some_and(|accepted| accepted.as_bytes().starts_with(b"text/html"))
+        }
+    }
+}
+
+/// Whether the client is known to support a 103: browsers that announce a navigation by Fetch Metadata do. With a 103, some browsers of
+/// 2016 fail the page.
+fn supports_early_hints(asked: &request::Parts) -> bool {
+    let says = |name, word| asked.headers.get(name).is_some_and(|said| said == word);
+    says(SEC_FETCH_DEST, "document") && says(SEC_FETCH_MODE, "navigate")
+}

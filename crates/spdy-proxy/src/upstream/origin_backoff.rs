@@ -1,0 +1,123 @@
+//! Remembers which origins fail, and contacts a failing origin less: after some failures in a row it is not contacted for a while, and then by
+//! one request.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use spdy_client::error::Error;
+use spdy_client::origin::Origin;
+use spdy_clock::Instant;
+
+use crate::upstream::error::is_write_stalled;
+
+/// The number of origins with remembered failures.
+const MAX_HEALTH_ENTRIES: usize = 1024;
+
+/// The recent results of an origin.
+#[derive(Clone, Copy, Debug, Default)]
+struct Health {
+    failures: u32,
+    backoff_until: Option<Instant>,
+    /// When it answered last.
+    answered: Option<Instant>,
+}
+
+/// The recent results of all origins.
+#[derive(Debug)]
+pub(crate) struct OriginBackoff {
+    entries: Mutex<BTreeMap<Origin, Health>>,
+    /// Failures in a row before an origin is not contacted; 0: it always is.
+    failures: u32,
+    /// How long it is not contacted.
+    duration: Duration,
+}
+
+impl OriginBackoff {
+    pub(crate) fn new(failures: u32, duration: Duration) -> Self {
+        Self {
+            entries: Mutex::default(),
+            failures,
+            duration,
+        }
+    }
+
+    /// Whether a request to `origin` fails at once. When the backoff ends, one request is let through as a probe.
+    pub(crate) fn rejects(&self, origin: &Origin, now: Instant) -> bool {
+        let mut all = self.entries.lock();
+        let Some(health) = all.get_mut(origin) else {
+            return false;
+        };
+        match health.backoff_until {
+            Some(until) if until > now => true,
+            Some(_) => {
+                // One is let through to see; the others wait for what it finds.
+                health.backoff_until = Some(now + self.duration);
+                false
+            }
+            None => false,
+        }
+    }
+
+    /// Whether `origin` is in backoff, for a request that is not its probe.
+    pub(crate) fn is_backing_off(&self, origin: &Origin, now: Instant) -> bool {
+        let until = self
+            .entries
+            .lock()
+            .get(origin)
+            .and_then(|it| it.backoff_until);
+        until.is_some_and(|until| until > now)
+    }
+
+    /// Records the result of a request to `origin`, which was sent at `asked`.
+    pub(crate) fn record_result(
+        &self,
+        origin: Origin,
+        asked: Instant,
+        error: Option<&Error>,
+        now: Instant,
+    ) {
+        // A body that does not come is another error, and its client's fault.
+        let counts = error.is_some_and(|error| match error {
+            // Our own address rules deny it.
+            error if error.is_denied() => false,
+            Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
+            // Counts only if the origin took nothing of a request. An answer that breaks off or cannot be read may concern one resource,
+            // and requests for that would close the site. Or the client broke off.
+            error => is_write_stalled(error),
+        });
+        if !(counts || error.is_none()) {
+            return;
+        }
+        let mut all = self.entries.lock();
+        if all.len() >= MAX_HEALTH_ENTRIES && !all.contains_key(&origin) {
+            all.retain(|_, health| health.failures > 0);
+            if all.len() >= MAX_HEALTH_ENTRIES {
+                return;
+            }
+        }
+        let health = all.entry(origin).or_default();
+        if error.is_none() {
+            *health = Health {
+                answered: Some(now),
+                ..Health::default()
+            };
+            return;
+        }
+        // An origin that answered other requests meanwhile is slow for this resource only, and requests for that would close the site.
+        let is_slow = error.is_some_and(|error| match error {
+            Error::TimedOut { .. } => !error.is_unreachable(),
+            error => is_write_stalled(error),
+        });
+        if is_slow && health.answered.is_some_and(|answered| answered > asked) {
+            return;
+        }
+        health.failures = health.failures.saturating_add(1);
+        if let (1, Some(why)) = (health.failures, error) {
+            tracing::warn!(%why, "an origin fails");
+        }
+        if self.failures > 0 && health.failures >= self.failures {
+            health.backoff_until = Some(now + self.duration);
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! What is stored and for how long: memory, disk, the shared tier, and one fetch for many requests.
+
+mod body_sharing;
+mod cache_groups;
+mod coalescing;
+mod disk;
+mod negative_cache;
+mod ranges;
+mod restart;
+mod shared_tier;
+mod storage;

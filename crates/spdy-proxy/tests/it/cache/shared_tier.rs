@@ -1,0 +1,242 @@
+//! Two accelerators with a shared tier: which operations it gets and when, and the effect of purges. The tier is a table here; the real one
+//! is in spdy-valkey.
+
+use std::sync::{Arc, Mutex, OnceLock, Weak};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method};
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::policy::Policy;
+use spdy_cache::shared_tier::{PurgeTarget, PurgeVersion, SharedTier, TierFuture};
+use spdy_cache::stored::Stored;
+use spdy_proxy::cache::disk::store::DiskStore;
+use spdy_proxy::cache::purge::PurgeRequest;
+use spdy_proxy::proxy::Proxy;
+
+use crate::support::{Origin, accelerator, accelerator_of, answer, ask, get};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=600");
+
+/// An answer, and what was known of purges where its fetch began.
+type Kept = (Key, Arc<Stored>, Body, PurgeVersion);
+
+/// What all have.
+#[derive(Debug, Default)]
+struct Table {
+    kept: Mutex<Vec<Kept>>,
+    /// The operations that it got, by name.
+    asked: Mutex<Vec<&'static str>>,
+    purges: Mutex<Vec<PurgeTarget>>,
+    all: Mutex<Vec<Weak<Proxy>>>,
+}
+
+/// One's door to it.
+#[derive(Debug)]
+struct Door {
+    table: Arc<Table>,
+    me: OnceLock<Weak<Proxy>>,
+}
+
+impl Table {
+    fn asked(&self) -> Vec<&'static str> {
+        std::mem::take(&mut self.asked.lock().unwrap())
+    }
+
+    fn drop_all(&self, is_meant: impl Fn(&Key, &HeaderMap) -> bool) {
+        let mut kept = self.kept.lock().unwrap();
+        kept.retain(|(key, stored, ..)| !is_meant(key, stored.headers()));
+    }
+}
+
+impl SharedTier for Door {
+    fn lookup<'a>(
+        &'a self,
+        key: &'a Key,
+        asked: &'a HeaderMap,
+        _policy: &'a Policy,
+    ) -> TierFuture<'a, Option<(Stored, Body)>> {
+        self.table.asked.lock().unwrap().push("find");
+        let kept = self.table.kept.lock().unwrap();
+        let found = kept
+            .iter()
+            .rev()
+            .find(|(of, stored, ..)| of == key && stored.matches(asked));
+        let found = found.map(|(_, stored, body, _)| (Stored::clone(stored), body.clone()));
+        Box::pin(std::future::ready(found))
+    }
+
+    fn purge_version(&self) -> PurgeVersion {
+        PurgeVersion(self.table.purges.lock().unwrap().len() as u128)
+    }
+
+    fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
+        self.table.asked.lock().unwrap().push("keep");
+        let mut kept = self.table.kept.lock().unwrap();
+        kept.push((key.clone(), stored.clone(), body.clone(), since));
+    }
+
+    fn remove(&self, url: &[u8]) {
+        self.table.asked.lock().unwrap().push("forget");
+        self.table.drop_all(|key, _| key.url() == url);
+    }
+
+    fn purge(&self, meant: PurgeTarget, soft: bool) {
+        self.table.asked.lock().unwrap().push("purge");
+        self.table
+            .drop_all(|key, headers| meant.matches(key, headers));
+        self.table.purges.lock().unwrap().push(meant.clone());
+        let me = self.me.get().expect("it is set");
+        for other in self.table.all.lock().unwrap().iter() {
+            if let (false, Some(other)) = (other.ptr_eq(me), other.upgrade()) {
+                other.cache.apply_remote_purge(&meant, soft);
+            }
+        }
+    }
+
+    fn flush_purges(&self) -> TierFuture<'_, bool> {
+        Box::pin(std::future::ready(true))
+    }
+}
+
+fn sharing(origin: &Origin, table: &Arc<Table>) -> Arc<Proxy> {
+    through(accelerator(origin, ""), table)
+}
+
+fn through(proxy: Arc<Proxy>, table: &Arc<Table>) -> Arc<Proxy> {
+    let me = Arc::downgrade(&proxy);
+    table.all.lock().unwrap().push(me.clone());
+    proxy.cache.set_shared_tier(Arc::new(Door {
+        table: table.clone(),
+        me: me.into(),
+    }));
+    proxy
+}
+
+fn echo() -> Origin {
+    Origin::start(|request: http::Request<Bytes>| {
+        let path = request.uri().path().to_owned();
+        std::future::ready(answer(
+            &[FRESH, ("cache-tag", "t"), ("etag", "\"1\"")],
+            path,
+        ))
+    })
+}
+
+fn purge(wish: &str) -> PurgeRequest {
+    serde_json::from_str(wish).expect("a wish")
+}
+
+#[tokio::test]
+async fn shared_tier_hit_is_promoted_and_local_hit_is_local() {
+    let (origin, table) = (echo(), Arc::<Table>::default());
+    let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
+    assert_eq!(get(&one, "/a", &[]).await.text(), "/a");
+    assert_eq!(table.asked(), ["find", "keep"]);
+    let lifted = get(&other, "/a", &[]).await;
+    assert_eq!(lifted.text(), "/a");
+    assert!(
+        lifted.field("cache-status").starts_with("spdy; hit"),
+        "{lifted:?}"
+    );
+    assert_eq!(table.asked(), ["find"], "what is lifted is there already");
+    for proxy in [&one, &other] {
+        assert_eq!(get(proxy, "/a", &[]).await.text(), "/a");
+    }
+    assert_eq!(table.asked(), [""; 0], "memory has it");
+    assert_eq!(origin.times("/a"), 1);
+}
+
+#[tokio::test]
+async fn different_rules_do_not_share_entries() {
+    let (origin, table) = (echo(), Arc::<Table>::default());
+    let one = sharing(&origin, &table);
+    let text = format!(
+        "[[site]]\nnames = ['www.site.test']\norigin = 'http://{}'\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test'\nkinds = ['image']\n",
+        origin.address
+    );
+    let staging = through(accelerator_of(&text), &table);
+    for (times, target) in [(1, "/a"), (3, "/a?spdy=off")] {
+        get(&one, target, &[]).await;
+        assert_eq!(origin.times("/a"), times);
+        get(&sharing(&origin, &table), target, &[]).await;
+        assert_eq!(origin.times("/a"), times, "of the same configuration");
+        get(&staging, target, &[]).await;
+        assert_eq!(origin.times("/a"), times + 1, "of another");
+    }
+}
+
+#[tokio::test]
+async fn stale_entry_is_replaced_by_fresh_shared_one() {
+    let (origin, table) = (echo(), Arc::<Table>::default());
+    let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
+    get(&one, "/a", &[]).await;
+    get(&other, "/a", &[]).await;
+    // Both have it stale now, and the tier has nothing.
+    let wish = purge(r#"{"url": "http://www.site.test/a", "soft": true}"#);
+    one.purge(&wish).expect("a good wish");
+    table.asked();
+    get(&one, "/a", &[]).await;
+    assert_eq!(table.asked(), ["find", "keep"]);
+    assert_eq!(origin.times("/a"), 2, "validated");
+    let taken = get(&other, "/a", &[]).await;
+    assert!(
+        taken.field("cache-status").starts_with("spdy; hit"),
+        "{taken:?}"
+    );
+    assert_eq!(origin.times("/a"), 2, "one has asked already");
+    assert_eq!(table.asked(), ["find"]);
+}
+
+#[tokio::test]
+async fn remote_purge_removes_memory_and_disk_entries() {
+    let (origin, table) = (echo(), Arc::<Table>::default());
+    let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
+    let folder = tempfile::tempdir().expect("a folder");
+    other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
+    let held = || async {
+        let disk = other.cache.disk().expect("it has one");
+        disk.flush_removals().await;
+        (other.cache.usage().2, disk.usage().0)
+    };
+    for (wish, times) in [
+        (r#"{"url": "http://www.site.test/a"}"#, 1),
+        (r#"{"prefix": "http://www.site.test/"}"#, 2),
+        (r#"{"tag": "t", "site": "www.site.test"}"#, 3),
+        (r#"{"site": "www.site.test"}"#, 4),
+    ] {
+        get(&one, "/a", &[]).await;
+        get(&other, "/a", &[]).await;
+        assert_eq!(origin.times("/a"), times, "{wish}");
+        assert_eq!(
+            held().await,
+            (1, 1),
+            "{wish}: what is lifted is on the disk, too"
+        );
+        let since = table.kept.lock().unwrap().last().map(|(.., since)| *since);
+        assert_eq!(since, Some(PurgeVersion(times as u128 - 1)), "{wish}");
+        one.purge(&purge(wish)).expect("a good wish");
+        assert_eq!(held().await, (0, 0), "{wish}");
+    }
+}
+
+#[tokio::test]
+async fn client_invalidation_removes_shared_entry_without_broadcast() {
+    let (origin, table) = (echo(), Arc::<Table>::default());
+    let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
+    get(&one, "/a", &[]).await;
+    get(&other, "/b", &[]).await;
+    table.asked();
+    ask(&one, Method::POST, "/a", &[], "x").await;
+    let asked = table.asked();
+    assert!(
+        asked.contains(&"forget") && !asked.contains(&"purge"),
+        "{asked:?}"
+    );
+    let before = origin.times("/a");
+    get(&other, "/a", &[]).await;
+    assert_eq!(origin.times("/a"), before + 1);
+    assert_eq!(get(&one, "/b", &[]).await.text(), "/b");
+    assert_eq!(origin.times("/b"), 1);
+}

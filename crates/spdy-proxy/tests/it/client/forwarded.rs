@@ -1,0 +1,138 @@
+//! Behind another proxy: which proxies are trusted for the client's address, and what the origin and the client receive. In virtual time.
+
+use tokio::io::AsyncReadExt as _;
+
+use crate::support::wire::{Between, head, write};
+
+const TOLD: &str = "X-Forwarded-For: 198.51.100.1, 203.0.113.7\r\nX-Forwarded-Proto: https\r\n";
+
+/// What the origin and the client have of a redirect to the origin's own name, as one text in lower case, with `listen` in the configuration.
+async fn told(listen: &str) -> String {
+    let listen = format!("[listen]\ntls = []\nplain = ['0.0.0.0:8080']\n{listen}\n");
+    let mut between = Between::start(&listen);
+    let (mut client, _) = between.client();
+    let request = format!("GET /a HTTP/1.1\r\nHost: www.site.test\r\n{TOLD}\r\n");
+    write(&mut client, &request).await;
+    let mut origin = between.asked().await;
+    let asked = head(&mut origin).await;
+    let there = "Location: http://origin.test:8000/b\r\nContent-Length: 0";
+    write(
+        &mut origin,
+        &format!("HTTP/1.1 302 Found\r\n{there}\r\n\r\n"),
+    )
+    .await;
+    let (answer, _) = between.wait(head(&mut client)).await;
+    [asked, answer].concat().to_ascii_lowercase()
+}
+
+/// A site that wants https redirected for ever.
+#[tokio::test]
+async fn trusted_proxy_sets_client_and_scheme() {
+    let told = told("trusted = ['192.0.2.0/24']").await;
+    for line in [
+        "x-forwarded-proto: https",
+        "x-forwarded-for: 203.0.113.7",
+        "location: https://www.site.test/b",
+    ] {
+        assert!(told.contains(&format!("\r\n{line}\r\n")), "{line}: {told}");
+    }
+}
+
+#[tokio::test]
+async fn untrusted_forwarded_headers_are_ignored() {
+    for listen in ["", "trusted = ['203.0.113.7', '10.0.0.0/8']"] {
+        let told = told(listen).await;
+        for line in [
+            "x-forwarded-proto: http",
+            "x-forwarded-for: 192.0.2.1",
+            "location: http://www.site.test/b",
+        ] {
+            assert!(told.contains(&format!("\r\n{line}\r\n")), "{line}: {told}");
+        }
+    }
+}
+
+/// The head that the origin receives of a request with `fields` and `listen` in the configuration, in lower case.
+async fn origin_head(listen: &str, request_line: &str, fields: &str) -> String {
+    let listen = format!("[listen]\ntls = []\nplain = ['0.0.0.0:8080']\n{listen}\n");
+    let mut between = Between::start(&listen);
+    let (mut client, _) = between.client();
+    let request = format!("{request_line}\r\nHost: www.site.test\r\n{fields}\r\n");
+    write(&mut client, &request).await;
+    let mut origin = between.asked().await;
+    head(&mut origin).await.to_ascii_lowercase()
+}
+
+/// Fields by which a client claims another address, host or target, and what none of them may bring to the origin.
+const FORGED: &str = "Proxy: http://forged.test\r\nTrue-Client-IP: 6.6.6.6\r\nCF-Connecting-IP: 6.6.6.6\r\n\
+    X-Client-IP: 6.6.6.6\r\nX-Cluster-Client-IP: 6.6.6.6\r\nX-HTTP-Host-Override: forged.test\r\n\
+    X-Real-IP: 6.6.6.6\r\nX-ProxyUser-Ip: 6.6.6.6\r\nFastly-Client-IP: 6.6.6.6\r\nFly-Client-IP: 6.6.6.6\r\n\
+    X-Forwarded-Server: forged.test\r\nX-Host: forged.test\r\nForwarded: for=6.6.6.6\r\n\
+    X-Original-URL: /forged\r\nX-Rewrite-URL: /forged\r\nTrue_Client_IP: 6.6.6.6\r\n\
+    X.Real.IP: 6.6.6.6\r\nX!Forwarded!For: 6.6.6.6\r\nIncap-Client-IP: 6.6.6.6\r\n\
+    X-Original-Forwarded-For: 6.6.6.6\r\nRemote.User: forged\r\nX-Auth~Request-User: forged\r\n";
+
+#[tokio::test]
+async fn forged_headers_do_not_reach_the_origin() {
+    for listen in ["", "trusted = ['192.0.2.0/24']"] {
+        for line in ["GET /a HTTP/1.1", "POST /a HTTP/1.1\r\nContent-Length: 0"] {
+            let head = origin_head(listen, line, FORGED).await;
+            assert!(
+                !head.contains("6.6.6.6") && !head.contains("forged"),
+                "{listen} {line}: {head}"
+            );
+        }
+    }
+}
+
+#[tokio::test]
+async fn trusted_proxy_may_use_its_own_client_ip_header() {
+    let fields = "X-Forwarded-For: 203.0.113.7\r\nCF-Connecting-IP: 203.0.113.7\r\nClient-Cert: :AA==:\r\n\
+         Remote-User: alice\r\nX-SSL-Client-Verify: SUCCESS\r\nX-Forwarded-User: alice\r\n";
+    for (listen, want) in [("", false), ("trusted = ['192.0.2.0/24']", true)] {
+        let asked = origin_head(listen, "GET /a HTTP/1.1", fields).await;
+        for field in [
+            "cf-connecting-ip: 203.0.113.7",
+            "client-cert: :aa==:",
+            "remote-user: alice",
+            "x-ssl-client-verify: success",
+            "x-forwarded-user: alice",
+        ] {
+            assert_eq!(asked.contains(field), want, "{field}, {listen:?}: {asked}");
+        }
+    }
+}
+
+/// The answer may be for that user: an authenticating proxy stands in front, and the only cache directive is `max-age`.
+#[tokio::test]
+async fn response_to_proxy_identified_user_is_stored_only_if_public() {
+    let trusted = "[listen]\ntls = []\nplain = ['0.0.0.0:8080']\ntrusted = ['192.0.2.0/24']\n";
+    let alice = "X-Forwarded-For: 203.0.113.7\r\nRemote-User: alice\r\n";
+    let nobody = "X-Forwarded-For: 203.0.113.7\r\n";
+    for (fields, control, is_stored) in [
+        (alice, "max-age=60", false),
+        (alice, "public, max-age=60", true),
+        (nobody, "max-age=60", true),
+    ] {
+        let mut between = Between::start(trusted);
+        let (mut client, _) = between.client();
+        let request =
+            |fields: &str| format!("GET /me HTTP/1.1\r\nHost: www.site.test\r\n{fields}\r\n");
+        write(&mut client, &request(fields)).await;
+        let mut origin = between.asked().await;
+        head(&mut origin).await;
+        let answer = format!(
+            "HTTP/1.1 200 OK\r\nCache-Control: {control}\r\nContent-Length: 5\r\n\r\nalice"
+        );
+        write(&mut origin, &answer).await;
+        between.wait(head(&mut client)).await;
+        client.read_exact(&mut [0; 5]).await.expect("the body");
+        write(&mut client, &request(nobody)).await;
+        let is_hit = tokio::select! {
+            biased;
+            (answer, _) = between.wait(head(&mut client)) => answer.contains("hit"),
+            _ = head(&mut origin) => false,
+        };
+        assert_eq!(is_hit, is_stored, "{fields} {control}");
+    }
+}

@@ -1,0 +1,337 @@
+//! What clients and origins may cost: one past each limit, the answer and the counter for it, and that other requests are served.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use http::{Method, Request, StatusCode};
+use spdy::body::Body;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::telemetry::counters::CounterFamily;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tokio::sync::{Semaphore, mpsc};
+
+use crate::support::{
+    Answer, Origin, accelerator, accelerator_of, answer, ask, get, until, until_some,
+};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+
+fn limits(proxy: &Proxy) -> Vec<(&'static str, u64)> {
+    proxy.telemetry.counters.read(CounterFamily::Limits)
+}
+
+/// It was refused because a limit was reached, which is no fault of the client or the origin.
+fn assert_full(got: &Answer) {
+    assert_eq!(got.status, StatusCode::SERVICE_UNAVAILABLE, "{got:?}");
+    let why = got.field("proxy-status");
+    assert_eq!(why, "spdy; error=connection_limit_reached");
+    assert_eq!(got.field("retry-after"), "1");
+    assert_eq!(got.text(), "too many wait for the origin; try again soon\n");
+}
+
+/// The first answer that is not refused for a limit: a finished request frees its place slightly later.
+async fn patiently<F: Future<Output = Answer>>(ask: impl Fn() -> F) -> Answer {
+    until_some("there is room", async || {
+        let got = ask().await;
+        let is_full = got.field("proxy-status") == "spdy; error=connection_limit_reached";
+        (!is_full).then_some(got)
+    })
+    .await
+}
+
+/// Posts what comes out of `pieces`, to be answered when that has ended.
+fn post(proxy: &Arc<Proxy>, pieces: mpsc::Receiver<Bytes>) -> tokio::task::JoinHandle<StatusCode> {
+    let pieces = futures_util::stream::unfold(pieces, |mut pieces| async {
+        let piece = pieces.recv().await?;
+        Some((Ok::<_, std::io::Error>(piece), pieces))
+    });
+    let request = Request::post("/upload").header("host", "www.site.test");
+    let request = request.body(Body::from_stream(pieces)).expect("a request");
+    let proxy = proxy.clone();
+    tokio::spawn(async move { proxy.answer(request, None).await.status() })
+}
+
+#[tokio::test]
+async fn uploads_use_a_limited_number_of_connections() {
+    let origin = Origin::start(|_| std::future::ready(answer(&[], "hello")));
+    let proxy = accelerator(
+        &origin,
+        "[upstream]\nconnections = 2\nuploads = 1\nqueue_timeout_s = 0\n",
+    );
+    let long = || Bytes::from(vec![b'x'; 20_000]);
+    let (first, pieces) = mpsc::channel(4);
+    first.send(long()).await.expect("it is read");
+    let first_answer = post(&proxy, pieces);
+    until("the upload is begun", || origin.asked() == ["POST /upload"]).await;
+
+    let (second, pieces) = mpsc::channel(4);
+    second.send(long()).await.expect("there is room");
+    let refused = post(&proxy, pieces).await.expect("no panic");
+    assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
+    assert_eq!(limits(&proxy), [("uploads", 1)]);
+    assert_eq!(
+        proxy.telemetry.counters.read(CounterFamily::Origins),
+        [],
+        "it did nothing wrong"
+    );
+
+    // What is short, and what has no body, goes on.
+    let short = patiently(|| ask(&proxy, Method::POST, "/short", &[], "short")).await;
+    assert_eq!((short.status, short.text()), (StatusCode::OK, "hello"));
+    let without = patiently(|| get(&proxy, "/a", &[])).await;
+    assert_eq!(without.text(), "hello");
+
+    drop(first);
+    assert_eq!(first_answer.await.expect("no panic"), StatusCode::OK);
+    // The seat is free again.
+    let long = "x".repeat(20_000).leak();
+    let third = patiently(|| ask(&proxy, Method::POST, "/third", &[], long)).await;
+    assert_eq!(third.status, StatusCode::OK);
+}
+
+#[tokio::test]
+async fn busy_connections_give_503_without_backoff() {
+    let (origin, gate) = Origin::start_held(|_| answer(&[], "hello"));
+    let proxy = accelerator(
+        &origin,
+        "[upstream]\nconnections = 1\nqueue_timeout_s = 0\nfailures = 1\n",
+    );
+    let asking = |target: &'static str| {
+        let proxy = proxy.clone();
+        tokio::spawn(async move { get(&proxy, target, &[]).await })
+    };
+    let first = asking("/1");
+    until("the first is asked for", || origin.asked() == ["GET /1"]).await;
+    for count in [1, 2] {
+        assert_full(&get(&proxy, "/2", &[]).await);
+        assert_eq!(limits(&proxy), [("queue", count)]);
+    }
+    gate.add_permits(1000);
+    assert_eq!(first.await.expect("no panic").text(), "hello");
+    // One failure would have been enough for it to be left alone.
+    let last = patiently(|| get(&proxy, "/3", &[])).await;
+    assert_eq!(last.text(), "hello");
+}
+
+#[tokio::test]
+async fn body_past_fetch_timeout_is_streamed_unstored() {
+    let gate = Arc::new(Semaphore::new(0));
+    let held = gate.clone();
+    let origin = Origin::start(move |_| {
+        let held = held.clone();
+        let rest = futures_util::stream::once(async move {
+            held.acquire().await.expect("it is open").forget();
+            Ok::<_, std::io::Error>(Bytes::from("and the rest"))
+        });
+        let begun = futures_util::stream::iter([Ok(Bytes::from("the beginning "))]);
+        let mut response = answer(&[FRESH], "");
+        *response.body_mut() = Body::from_stream(begun.chain(Box::pin(rest)));
+        std::future::ready(response)
+    });
+    for (patience, asked, counts) in [(0, 2, 2), (600, 1, 0)] {
+        let before = origin.times("/a");
+        let proxy = accelerator(&origin, &format!("[cache]\nfetch_timeout_s = {patience}\n"));
+        for round in 1..=2 {
+            let going = {
+                let proxy = proxy.clone();
+                tokio::spawn(async move { get(&proxy, "/a", &[]).await })
+            };
+            // The rest comes when its time is over, or at once.
+            let met = || limits(&proxy).first().map_or(0, |(_, count)| *count);
+            until("the limit is met", || met() == round || patience > 0).await;
+            gate.add_permits(1);
+            assert_eq!(
+                going.await.expect("no panic").text(),
+                "the beginning and the rest"
+            );
+        }
+        assert_eq!(origin.times("/a") - before, asked, "after {patience} s");
+        let met = limits(&proxy).first().map_or(0, |(_, count)| *count);
+        assert_eq!(met, counts, "after {patience} s");
+    }
+}
+
+#[tokio::test]
+async fn unread_body_past_fetch_timeout_is_aborted() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let origin = listener.local_addr().expect("it is bound");
+    let proxy = accelerator_of(&format!(
+        "[cache]\nfetch_timeout_s = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+    ));
+    let request = Request::get("/a").header("host", "www.site.test");
+    let request = request.body(Body::empty()).expect("a request");
+    let asking = tokio::spawn(async move { drop(proxy.answer(request, None).await) });
+    let (mut io, _) = listener.accept().await.expect("somebody asks");
+    let mut heard = [0; 4096];
+    let heard_of = io.read(&mut heard).await.expect("a request");
+    assert!(heard[..heard_of].starts_with(b"GET /a "));
+    let half = b"HTTP/1.1 200 OK\r\ncache-control: max-age=60\r\ncontent-length: 100\r\n\r\nhalf";
+    io.write_all(half).await.expect("it listens");
+    asking.await.expect("no panic");
+    // Else it would wait for the rest for as long as any body may be silent.
+    let left = io.read(&mut heard).await;
+    assert!(matches!(left, Ok(0) | Err(_)), "{left:?}");
+}
+
+#[tokio::test]
+async fn rate_limited_client_gets_429_but_still_gets_hits() {
+    let origin = Origin::start(|_| std::future::ready(answer(&[FRESH], "hello")));
+    let proxy = accelerator(&origin, "[cache]\nmisses_per_second = 1\n");
+    let mut asked = 0;
+    // Five at once; of so many more one comes within the second.
+    let refused = loop {
+        let got = get(&proxy, &format!("/{asked}"), &[]).await;
+        if got.status != StatusCode::OK {
+            break got;
+        }
+        asked += 1;
+        assert!(asked < 1000, "nobody counts");
+    };
+    assert!(asked >= 5, "{asked}");
+    assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);
+    assert_eq!(refused.field("retry-after"), "1");
+    assert_eq!(limits(&proxy), [("misses_per_second", 1)]);
+    assert_eq!(origin.asked().len(), asked);
+    for _ in 0..100 {
+        assert_eq!(get(&proxy, "/0", &[]).await.text(), "hello");
+    }
+}
+
+#[tokio::test]
+async fn get_with_empty_body_has_no_content() {
+    let origin = Origin::start(|_| std::future::ready(answer(&[FRESH], "hello")));
+    let proxy = accelerator(&origin, "");
+    let ask = |pieces: &'static [&'static str]| {
+        let pieces = futures_util::stream::iter(pieces)
+            .map(|piece| Ok::<_, std::io::Error>(Bytes::from(*piece)));
+        let request = Request::get("/a").header("host", "www.site.test");
+        let request = request.body(Body::from_stream(pieces)).expect("a request");
+        proxy.answer(request, None)
+    };
+    for pieces in [&[][..], &[""], &["", ""]] {
+        assert_eq!(ask(pieces).await.status(), StatusCode::OK);
+    }
+    assert_eq!(origin.times("/a"), 1);
+    assert_eq!(ask(&["", "x"]).await.status(), StatusCode::OK);
+    assert_eq!(origin.times("/a"), 2, "what comes of content is its own");
+}
+
+/// An origin that hangs up without an answer on the second request of its first connection.
+async fn hangs_up_once() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((mut io, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            while io.read(&mut request).await.is_ok_and(|len| len > 0) {
+                if count.fetch_add(1, Ordering::SeqCst) == 1 {
+                    break;
+                }
+                let _ = io
+                    .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\nok")
+                    .await;
+            }
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn idempotent_request_is_retried_after_connection_close() {
+    for (method, status, times) in [
+        (Method::PUT, StatusCode::OK, 3),
+        (Method::DELETE, StatusCode::OK, 3),
+        (Method::POST, StatusCode::BAD_GATEWAY, 2),
+    ] {
+        let (origin, asked) = hangs_up_once().await;
+        let proxy = accelerator_of(&format!(
+            "[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+        ));
+        assert_eq!(get(&proxy, "/", &[]).await.text(), "ok");
+        let got = ask(&proxy, method.clone(), "/form", &[], "a=b").await;
+        assert_eq!(got.status, status, "{method}");
+        assert_eq!(asked.load(Ordering::SeqCst), times, "{method}");
+    }
+}
+
+/// An origin that reads each request and hangs up, and its number of requests.
+async fn hangs_up_always() -> (SocketAddr, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("it is bound");
+    let asked = Arc::new(AtomicUsize::new(0));
+    let count = asked.clone();
+    tokio::spawn(async move {
+        while let Ok((mut io, _)) = listener.accept().await {
+            let mut request = [0; 4096];
+            if io.read(&mut request).await.is_ok_and(|len| len > 0) {
+                count.fetch_add(1, Ordering::SeqCst);
+            }
+        }
+    });
+    (address, asked)
+}
+
+#[tokio::test]
+async fn origin_failing_one_resource_is_used_for_others() {
+    let (origin, asked) = hangs_up_always().await;
+    let proxy = accelerator_of(&format!(
+        "[upstream]\nfailures = 2\nretries = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+    ));
+    for times in 1..=4 {
+        let got = get(&proxy, "/", &[]).await;
+        assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+        assert_eq!(asked.load(Ordering::SeqCst), times);
+    }
+}
+
+#[tokio::test]
+async fn client_upload_abort_does_not_count_against_origin() {
+    let origin = Origin::start(|_| std::future::ready(answer(&[], "hello")));
+    let proxy = accelerator(&origin, "[upstream]\nfailures = 1\n");
+    let (upload, pieces) = mpsc::channel(4);
+    let long = Bytes::from(vec![b'x'; 20_000]);
+    upload.send(long).await.expect("it is read");
+    let pieces = futures_util::stream::unfold(pieces, |mut pieces| async {
+        let piece = pieces
+            .recv()
+            .await
+            .ok_or_else(|| std::io::Error::other("gone"));
+        Some((piece, pieces))
+    });
+    let request = Request::post("/upload").header("host", "www.site.test");
+    let request = request.body(Body::from_stream(Box::pin(pieces)));
+    let (request, asking) = (request.expect("a request"), proxy.clone());
+    let going = tokio::spawn(async move { asking.answer(request, None).await.status() });
+    until("the upload is begun", || origin.asked() == ["POST /upload"]).await;
+    drop(upload);
+    assert_eq!(going.await.expect("no panic"), StatusCode::BAD_REQUEST);
+    assert_eq!(get(&proxy, "/", &[]).await.text(), "hello");
+}
+
+#[tokio::test]
+async fn retry_budget_limits_retries() {
+    let (origin, asked) = hangs_up_always().await;
+    let proxy = accelerator_of(&format!(
+        "[upstream]\nfailures = 0\nretries = 1\nretry_percent = 20\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+    ));
+    let begun = std::time::Instant::now();
+    for _ in 0..100 {
+        let got = get(&proxy, "/", &[]).await;
+        assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    }
+    let again = asked.load(Ordering::SeqCst) - 100;
+    // Ten, and a fifth of a hundred, and one for each second that this took.
+    let seconds = usize::try_from(begun.elapsed().as_secs()).expect("not long");
+    assert!(
+        (29..=30 + seconds).contains(&again),
+        "{again} in {seconds} s"
+    );
+    let withheld = u64::try_from(100 - again).expect("it is positive");
+    assert_eq!(limits(&proxy), [("retry_percent", withheld)]);
+}

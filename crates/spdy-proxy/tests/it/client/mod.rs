@@ -1,0 +1,8 @@
+//! Clients: their limits, addresses, slow readers and WebSockets.
+
+mod forwarded;
+mod limits;
+mod slow_readers;
+mod slow_readers_over_http1;
+mod slow_readers_over_http2;
+mod websocket;

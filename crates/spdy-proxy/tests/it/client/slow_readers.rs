@@ -1,0 +1,242 @@
+//! Slow readers of many large resources: what is held for them is within the configured limits, each gets every byte, and others are served
+//! at the same time. In virtual time.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::Request;
+use http_body_util::BodyExt;
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_net::network::{BoxIo, Network, SharedNetwork};
+use spdy_net::wall_clock::WallClock;
+use spdy_proxy::cache::purge::PurgeRequest;
+use spdy_proxy::config::Config;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::sites::site_table::Sites;
+use spdy_proxy::telemetry::counters::CounterFamily;
+use spdy_proxy::upstream::client::Upstream;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+use tokio::task::JoinSet;
+
+use crate::support::stopped::Stopped;
+use crate::support::{self, get};
+
+/// Bytes of each thing.
+const LEN: usize = 1 << 20;
+const MEMORY_MIB: usize = 8;
+const IN_FLIGHT_MIB: usize = 4;
+/// What one answer may hold beside: 64 KiB of its own, 64 KiB in the pipe from its origin, and a piece in each task that passes it on.
+const OF_EACH: usize = 256 * 1024;
+/// Between two pieces that a slow reader takes.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// The bytes of one thing, of which none is like the next.
+fn thing(number: usize) -> Vec<u8> {
+    (0..LEN)
+        .map(|at| (number * 7 + at * 31 + at / 256) as u8)
+        .collect()
+}
+
+/// An origin of things, `/number`; counts what it has sent of them.
+#[derive(Clone, Default)]
+struct Things {
+    sent: Arc<AtomicUsize>,
+    asked: Arc<Mutex<Vec<usize>>>,
+}
+
+impl Things {
+    async fn answer(self, mut io: DuplexStream) -> io::Result<()> {
+        let mut head = Vec::new();
+        while !head.ends_with(b"\r\n\r\n") {
+            head.push(io.read_u8().await?);
+        }
+        let head = String::from_utf8(head).expect("ASCII");
+        let target = head.split(' ').nth(1).expect("a target");
+        let number = target.trim_start_matches('/').parse().expect("a number");
+        self.asked.lock().unwrap().push(number);
+        let fields = "Content-Type: application/octet-stream\r\nCache-Control: max-age=600";
+        let head = format!(
+            "HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: {LEN}\r\n{fields}\r\n\r\n"
+        );
+        io.write_all(head.as_bytes()).await?;
+        for piece in thing(number).chunks(16 * 1024) {
+            io.write_all(piece).await?;
+            self.sent.fetch_add(piece.len(), Ordering::Relaxed);
+        }
+        io.shutdown().await
+    }
+
+    fn times(&self, number: usize) -> usize {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().filter(|asked| **asked == number).count()
+    }
+}
+
+impl Network for Things {
+    fn resolve(&self, _: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        Box::pin(std::future::ready(Ok(vec![Ipv4Addr::LOCALHOST.into()])))
+    }
+
+    fn connect(&self, _: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        let (near, far) = tokio::io::duplex(64 * 1024);
+        // An aborted reader is an expected failure.
+        let origin = self.clone();
+        tokio::spawn(async move { drop(origin.answer(far).await) });
+        Box::pin(std::future::ready(Ok(Box::new(near) as BoxIo)))
+    }
+}
+
+/// An accelerator before `origin`, with little memory.
+fn accelerator(origin: &Things) -> Arc<Proxy> {
+    let text = format!(
+        "[cache]\nmemory_mib = {MEMORY_MIB}\nin_flight_mib = {IN_FLIGHT_MIB}\nobject_mib = 2\nmisses_per_second = 0\n\
+         [upstream]\nconnections = 200\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
+    );
+    let config = Config::parse(&text).expect("a good one");
+    let sites = Sites::compile(&config, &support::keys()).expect("good sites");
+    let network: SharedNetwork = Arc::new(origin.clone());
+    let runtime = SharedRuntime::new(Stopped::start());
+    let guarded = network.clone();
+    let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, &runtime);
+    let (cache, learn) = (&config.cache, &config.learn);
+    Proxy::new(sites, upstream, cache, learn, runtime, WallClock::System)
+}
+
+/// What is held is within its limits, by the accelerator's own counts.
+fn assert_within_limits(proxy: &Proxy) {
+    let (_, kept, _) = proxy.cache.usage();
+    assert!(kept <= (MEMORY_MIB << 20) as u64, "{kept} bytes are kept");
+    let in_flight = proxy.cache.body_memory().bytes();
+    assert!(in_flight <= IN_FLIGHT_MIB << 20, "{in_flight} bytes come");
+}
+
+/// Reads a resource piece by piece, with a pause after each, and returns `Cache-Status`. Calls `taken` for each piece.
+async fn slowly(proxy: Arc<Proxy>, number: usize, taken: impl Fn(usize)) -> String {
+    let request = Request::get(format!("/{number}")).header("host", "www.site.test");
+    let request = request.body(Body::empty()).expect("a request");
+    let (head, mut body) = proxy.answer(request, None).await.into_parts();
+    let mut got = Vec::with_capacity(LEN);
+    while let Some(frame) = body.frame().await {
+        let piece = frame.expect("it is whole").into_data().expect("it is data");
+        got.extend_from_slice(&piece);
+        taken(piece.len());
+        assert_within_limits(&proxy);
+        tokio::time::sleep(PAUSE).await;
+    }
+    assert!(got == thing(number), "/{number} is another");
+    let status = head
+        .headers
+        .get("cache-status")
+        .expect("every answer has one");
+    status.to_str().expect("ASCII").to_owned()
+}
+
+/// All of a thing at once.
+async fn at_once(proxy: &Arc<Proxy>, number: usize) {
+    let got = get(proxy, &format!("/{number}"), &[]).await;
+    assert!(
+        got.body.as_deref() == Ok(&thing(number)[..]),
+        "/{number} is another"
+    );
+    assert_within_limits(proxy);
+}
+
+#[tokio::test(start_paused = true)]
+async fn hundred_slow_readers_stay_within_limits() {
+    const READERS: usize = 100;
+    let origin = Things::default();
+    let proxy = accelerator(&origin);
+    let taken = Arc::<AtomicUsize>::default();
+    let most = Arc::<AtomicUsize>::default();
+    let mut readers = JoinSet::new();
+    for number in 0..READERS {
+        let (sent, taken, most) = (origin.sent.clone(), taken.clone(), most.clone());
+        readers.spawn(slowly(proxy.clone(), number, move |len| {
+            let taken = taken.fetch_add(len, Ordering::Relaxed) + len;
+            let between = sent.load(Ordering::Relaxed) - taken;
+            most.fetch_max(between, Ordering::Relaxed);
+        }));
+    }
+    // All of them have begun.
+    tokio::time::sleep(3 * PAUSE).await;
+    for number in [READERS, READERS + 1] {
+        at_once(&proxy, number).await;
+    }
+    let mut unkept = 0;
+    while let Some(status) = readers.join_next().await {
+        let status = status.expect("no panic");
+        unkept += usize::from(status.contains("detail=in-flight"));
+    }
+    let most = most.load(Ordering::Relaxed);
+    let bound = ((MEMORY_MIB + IN_FLIGHT_MIB) << 20) + READERS * OF_EACH;
+    assert!(
+        most <= bound,
+        "{most} bytes were between origin and readers, at most {bound}"
+    );
+    assert!(most < READERS * LEN / 2, "of all that there is");
+    assert!(
+        unkept > READERS / 2,
+        "{unkept} were told that it is not kept"
+    );
+    let limits = proxy.telemetry.counters.read(CounterFamily::Limits);
+    assert!(
+        limits[0].0 == "in_flight_mib" && limits[0].1 >= unkept as u64,
+        "{limits:?}"
+    );
+
+    // When no reader holds anything, responses are stored as usual.
+    assert_eq!(proxy.cache.body_memory().bytes(), 0);
+    for _ in 0..2 {
+        at_once(&proxy, READERS + 2).await;
+    }
+    assert_eq!(origin.times(READERS + 2), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn bodies_held_by_slow_readers_count_after_eviction() {
+    const READERS: usize = 6;
+    let origin = Things::default();
+    let proxy = accelerator(&origin);
+    for number in 0..READERS {
+        at_once(&proxy, number).await;
+    }
+    let mut readers = JoinSet::new();
+    for number in 0..READERS {
+        readers.spawn(slowly(proxy.clone(), number, |_| {}));
+    }
+    tokio::time::sleep(3 * PAUSE).await;
+    let all = PurgeRequest {
+        site: Some("www.site.test".to_owned()),
+        ..PurgeRequest::default()
+    };
+    proxy.purge(&all).expect("it is a site");
+    let (_, held, objects) = proxy.cache.usage();
+    assert_eq!(objects, 0);
+    assert!(held >= (READERS * LEN) as u64, "{held} bytes are read yet");
+    // There is room for one more thing beside those that are gone, and yet read.
+    for _ in 0..2 {
+        for number in 10..13 {
+            at_once(&proxy, number).await;
+        }
+    }
+    let asked: usize = (10..13).map(|number| origin.times(number)).sum();
+    assert!(asked > 3, "all three were kept");
+    while let Some(status) = readers.join_next().await {
+        let status = status.expect("no panic");
+        assert!(status.contains("hit"), "{status}");
+    }
+    let (_, held, _) = proxy.cache.usage();
+    assert!(held < (2 * LEN) as u64, "{held} bytes, and nobody reads");
+    for _ in 0..2 {
+        for number in 20..23 {
+            at_once(&proxy, number).await;
+        }
+    }
+    let asked: Vec<usize> = (20..23).map(|number| origin.times(number)).collect();
+    assert_eq!(asked, [1, 1, 1]);
+}

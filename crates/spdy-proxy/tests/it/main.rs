@@ -1,0 +1,8 @@
+//! The accelerator between clients and origins that the tests write.
+
+mod cache;
+mod client;
+mod origin;
+mod prefetch;
+mod rewrite;
+mod support;

@@ -1,0 +1,7 @@
+//! Origins that are slow, pause or stall.
+
+mod expect_continue;
+mod framing;
+mod pausing_origin;
+mod slow_origin;
+mod stalled_uploads;

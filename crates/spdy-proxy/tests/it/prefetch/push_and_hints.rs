@@ -1,0 +1,317 @@
+//! What is sent with a page that was stored before: pushed over SPDY, or hinted by 103 or `Link` to clients that accept no pushes. In
+//! virtual time.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response, StatusCode, response};
+use spdy::body::Body;
+use spdy::client::{Push, PushLimits};
+use spdy_frame::priority::Priority;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_net::connection::{ClientOptions, Connection};
+use spdy_net::interim::interim_responses::InterimResponses;
+use spdy_net::network::BoxIo;
+use spdy_net::options::SpdyClientOptions;
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
+use tokio::sync::Semaphore;
+
+use crate::support::wire::Between;
+
+const SPDY: Protocol = Protocol::Spdy(Version::V31);
+const PAGE: &str =
+    "<!DOCTYPE html><link rel=stylesheet href=/a.css><script src=/b.js></script><img src=/c.png>";
+const SHEET: &str = "p { color: red }";
+const SCRIPT: &str = "document.title = 'a'";
+/// `max-age` of the page.
+const LIFETIME: Duration = Duration::from_secs(10);
+const ALL: [&str; 4] = ["/", "/a.css", "/b.js", "/c.png"];
+
+/// Page, sheet and script; the script's `Cache-Control` is `script`. The page is fresh for [`LIFETIME`]. Its revalidation waits for `gate`.
+async fn origin(
+    asked: Request<Body>,
+    script: &'static str,
+    gate: Arc<Semaphore>,
+) -> Response<Body> {
+    let (kind, control, body) = match asked.uri().path() {
+        "/" => ("text/html", "max-age=10", PAGE),
+        "/a.css" => ("text/css", "max-age=86400", SHEET),
+        "/b.js" => ("text/javascript", script, SCRIPT),
+        _ => ("image/png", "max-age=86400", "not quite"),
+    };
+    let answer = Response::builder()
+        .header("content-type", kind)
+        .header("cache-control", control)
+        .header("etag", "\"1\"");
+    if asked.headers().contains_key("if-none-match") {
+        gate.acquire().await.expect("it is open").forget();
+        let answer = answer.status(StatusCode::NOT_MODIFIED).body(Body::empty());
+        return answer.expect("an answer");
+    }
+    let body = Body::full(Bytes::from_static(body.as_bytes()));
+    answer.body(body).expect("an answer")
+}
+
+/// A client that takes pushes where they can be taken.
+fn taking() -> ClientOptions {
+    ClientOptions {
+        spdy: SpdyClientOptions {
+            pushes: Some(PushLimits::default()),
+            ..SpdyClientOptions::default()
+        },
+        ..ClientOptions::default()
+    }
+}
+
+async fn connected(between: &Between, protocol: Protocol, options: &ClientOptions) -> Connection {
+    let (io, _) = between.client_by(protocol, ServerOptions::default());
+    let io: BoxIo = Box::new(io);
+    let connection = Connection::start(io, protocol, 0, options, &between.runtime).await;
+    connection.expect("a connection")
+}
+
+fn asking(target: &str) -> Request<Body> {
+    let accept = match target {
+        "/" => "text/html",
+        _ => "*/*",
+    };
+    let request = Request::get(format!("http://www.site.test{target}"));
+    let request = request.header("accept", accept).body(Body::empty());
+    request.expect("a request")
+}
+
+/// The navigation of a browser with Fetch Metadata.
+fn navigating() -> Request<Body> {
+    let mut request = asking("/");
+    for (name, word) in [
+        ("sec-fetch-dest", "document"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-site", "none"),
+    ] {
+        let headers = request.headers_mut();
+        headers.insert(name, http::HeaderValue::from_static(word));
+    }
+    request
+}
+
+async fn text(body: Body) -> Bytes {
+    body.collect_up_to(1 << 20).await.expect("it is whole")
+}
+
+/// What comes for `target`.
+async fn get(between: &Between, client: &Connection, target: &str) -> (response::Parts, Bytes) {
+    let answer = async {
+        let answer = client.send(asking(target), Priority::new(1)).await;
+        let (head, body) = answer.expect("an answer").into_parts();
+        (head, text(body).await)
+    };
+    between.wait(answer).await.0
+}
+
+fn is_kept(head: &response::Parts) -> bool {
+    let told = head.headers.get("cache-status");
+    told.is_some_and(|told| told.as_bytes().windows(5).any(|word| word == b"; hit"))
+}
+
+/// An accelerator from which a client already got the page and all that it names. The script has the `Cache-Control` `script`. Later
+/// requests for the page reach the origin when `gate` lets them.
+async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Between {
+    let mut between = Between::start(&format!("{more}---[site.rewrite]\n"));
+    let held = gate.clone();
+    between.answer_by(move |asked| origin(asked, script, held.clone()));
+    let first = connected(&between, SPDY, &taking()).await;
+    for target in ALL {
+        let (head, _) = get(&between, &first, target).await;
+        assert_eq!(head.status, StatusCode::OK);
+        assert!(!head.headers.contains_key("link"), "nothing was known");
+    }
+    assert!(first.take_pushes().is_empty(), "nothing was known");
+    // A response is stored slightly after its reader has it.
+    while !is_kept(&get(&between, &first, "/a.css").await.0) {}
+    // From here on the page is stale, and the origin is contacted for it.
+    between.clock.advance(LIFETIME * 2).await;
+    between
+}
+
+/// The same, all of it there to be had at once.
+async fn open(more: &str, script: &'static str) -> Between {
+    visited(more, script, &Arc::new(Semaphore::new(1000))).await
+}
+
+const GOOD: &str = "max-age=86400";
+
+/// What was pushed, in order: URL, and the stream of its page.
+fn told(pushes: &[Push]) -> Vec<(String, StreamId)> {
+    let one = |push: &Push| (push.request().uri.to_string(), push.associated_to());
+    pushes.iter().map(one).collect()
+}
+
+fn links(headers: &HeaderMap) -> Vec<&str> {
+    let links = headers.get_all("link").iter();
+    links.map(|link| link.to_str().expect("ASCII")).collect()
+}
+
+const EARLY: [&str; 2] = [
+    "</a.css>; rel=preload; as=style",
+    "</b.js>; rel=preload; as=script",
+];
+const LATE: [&str; 2] = [
+    "</a.css>; rel=\"subresource preload\"; as=style",
+    "</b.js>; rel=\"subresource preload\"; as=script",
+];
+
+#[tokio::test]
+async fn spdy_pushes_render_critical_resources() {
+    for version in [Version::V2, Version::V3, Version::V31] {
+        let between = open("", GOOD).await;
+        let client = connected(&between, Protocol::Spdy(version), &taking()).await;
+        let (page, text_of_page) = get(&between, &client, "/").await;
+        assert_eq!(&text_of_page[..], PAGE.as_bytes());
+        assert_eq!(links(&page.headers), [""; 0], "it has them");
+        let stream = *page.extensions.get::<StreamId>().expect("its stream");
+        let pushes = client.take_pushes();
+        let want = ["a.css", "b.js"].map(|name| (format!("http://www.site.test/{name}"), stream));
+        assert_eq!(told(&pushes), want, "{version:?}");
+        for (push, body) in pushes.into_iter().zip([SHEET, SCRIPT]) {
+            let pushed = between.wait(push.response()).await.0.expect("it comes");
+            assert_eq!(pushed.status(), StatusCode::OK);
+            assert_eq!(&text(pushed.into_body()).await[..], body.as_bytes());
+        }
+    }
+}
+
+#[tokio::test]
+async fn resource_received_in_this_session_is_not_pushed() {
+    let between = open("", GOOD).await;
+    let client = connected(&between, SPDY, &taking()).await;
+    get(&between, &client, "/a.css").await;
+    get(&between, &client, "/").await;
+    let pushes = client.take_pushes();
+    let [(url, _)] = &told(&pushes)[..] else {
+        panic!("want the script alone: {pushes:?}");
+    };
+    assert_eq!(url, "http://www.site.test/b.js");
+    get(&between, &client, "/").await;
+    assert!(client.take_pushes().is_empty(), "it was pushed before");
+}
+
+#[tokio::test]
+async fn spdy_client_without_push_gets_link_headers() {
+    let between = open("", GOOD).await;
+    let client = connected(&between, SPDY, &ClientOptions::default()).await;
+    assert_eq!(links(&get(&between, &client, "/").await.0.headers), LATE);
+    let again = get(&between, &client, "/b.js").await;
+    assert_eq!(&again.1[..], SCRIPT.as_bytes());
+
+    let between = open("[learn]\npush = false\n", GOOD).await;
+    let client = connected(&between, SPDY, &taking()).await;
+    assert_eq!(links(&get(&between, &client, "/").await.0.headers), LATE);
+    assert!(client.take_pushes().is_empty(), "it is switched off");
+}
+
+#[tokio::test]
+async fn uncacheable_resource_is_hinted_beside_pushes() {
+    let between = open("", "no-store").await;
+    let client = connected(&between, SPDY, &taking()).await;
+    let (page, _) = get(&between, &client, "/").await;
+    assert_eq!(told(&client.take_pushes()).len(), 1);
+    assert_eq!(links(&page.headers), LATE[1..]);
+}
+
+/// The page is being revalidated at the origin, without an answer yet.
+#[tokio::test]
+async fn http2_gets_103_before_the_response() {
+    let gate = Arc::new(Semaphore::new(0));
+    let between = visited("", GOOD, &gate).await;
+    let client = connected(&between, Protocol::Http2, &taking()).await;
+    let (heads, mut heard) = InterimResponses::channel();
+    let mut request = navigating();
+    request.extensions_mut().insert(heads);
+    let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
+    let hints = between.wait(heard.recv()).await.0.expect("it is told");
+    assert_eq!(hints.status, StatusCode::EARLY_HINTS);
+    assert_eq!(links(&hints.headers), EARLY);
+    assert!(!answering.is_finished(), "the origin has not answered");
+    gate.add_permits(1);
+    let page = between.wait(answering).await.0.expect("no panic");
+    let page = page.expect("an answer");
+    assert_eq!(
+        (page.status(), links(page.headers())),
+        (StatusCode::OK, vec![])
+    );
+    assert_eq!(&text(page.into_body()).await[..], PAGE.as_bytes());
+}
+
+#[tokio::test]
+async fn no_hints_over_http1_or_if_disabled_over_http2() {
+    let between = open("[learn]\nearly_hints = false\n", GOOD).await;
+    for protocol in [Protocol::Http2, Protocol::Http1] {
+        let client = connected(&between, protocol, &taking()).await;
+        let (heads, mut heard) = InterimResponses::channel();
+        let mut request = navigating();
+        request.extensions_mut().insert(heads);
+        let page = between
+            .wait(client.send(request, Priority::HIGHEST))
+            .await
+            .0;
+        let page = page.expect("an answer");
+        assert_eq!(links(page.headers()), [""; 0], "{protocol}");
+        assert!(heard.try_recv().is_err(), "{protocol}");
+        assert_eq!(&text(page.into_body()).await[..], PAGE.as_bytes());
+    }
+}
+
+/// Browsers of 2016 fail to load some pages whose response follows a 103, and do not announce what they accept.
+#[tokio::test]
+async fn only_navigation_requests_get_103() {
+    let between = open("", GOOD).await;
+    let all = ["sec-fetch-dest", "sec-fetch-mode"];
+    for lacks in [&all[..], &all[..1], &all[1..]] {
+        let client = connected(&between, Protocol::Http2, &taking()).await;
+        let (heads, mut heard) = InterimResponses::channel();
+        let mut request = navigating();
+        for name in lacks {
+            request.headers_mut().remove(*name);
+        }
+        request.extensions_mut().insert(heads);
+        let page = between
+            .wait(client.send(request, Priority::HIGHEST))
+            .await
+            .0;
+        assert_eq!(links(page.expect("an answer").headers()), [""; 0]);
+        assert!(heard.try_recv().is_err(), "without {lacks:?}");
+    }
+}
+
+/// Current browsers accept none over HTTP/2; a client that does gets the same.
+#[tokio::test]
+async fn http2_pushes_only_if_enabled_and_accepted() {
+    let between = open("", GOOD).await;
+    let pushing = ServerOptions {
+        http2_push: true,
+        ..ServerOptions::default()
+    };
+    let (io, _) = between.client_by(Protocol::Http2, pushing);
+    let (mut client, connection) = h2::client::handshake(io).await.expect("a connection");
+    tokio::spawn(connection);
+    let (head, _) = asking("/").into_parts();
+    let request = Request::from_parts(head, ());
+    let (mut answer, _) = client.send_request(request, true).expect("it is open");
+    let mut promises = answer.push_promises();
+    let page = between.wait(answer).await.0.expect("an answer");
+    assert_eq!(links(page.headers()), [""; 0], "it has them");
+    for (target, body) in [("/a.css", SHEET), ("/b.js", SCRIPT)] {
+        let promised = between.wait(promises.push_promise()).await.0;
+        let (request, pushed) = promised
+            .expect("one more")
+            .expect("it is good")
+            .into_parts();
+        assert_eq!(request.uri().path(), target);
+        let mut pushed = between.wait(pushed).await.0.expect("it comes").into_body();
+        let data = between.wait(pushed.data()).await.0.expect("a body");
+        assert_eq!(&data.expect("it is whole")[..], body.as_bytes());
+    }
+}

@@ -1,0 +1,691 @@
+//! Hosts with a name of their own: requests by such a name, and what of their responses is stored.
+
+use std::sync::Arc;
+
+use http::{Method, Request, StatusCode};
+use spdy::body::Body;
+use spdy_proxy::proxy::Proxy;
+
+use crate::support::{self, Answer, Origin, accelerator_of, answer, answered, get, until};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+
+/// An accelerator whose site gives an alias to `widgets.test` with documents, and one to `pictures.test` without.
+struct Named {
+    proxy: Arc<Proxy>,
+    widgets: Origin,
+    own: Origin,
+    /// Labels, with zone and port.
+    names: [String; 2],
+    /// That of a host that leads to a private address.
+    rebound: String,
+    /// That of widgets.test for another site.
+    of_second: String,
+}
+
+impl Named {
+    fn start(page: &'static str) -> Self {
+        let widgets = widgets();
+        let port = widgets.address.port();
+        let own = Origin::start(move |request: Request<bytes::Bytes>| {
+            let text = page.replace("{widgets}", &format!("http://widgets.test:{port}"));
+            std::future::ready(match request.uri().path() {
+                "/" => answer(&[HTML, FRESH], text),
+                _ => answer(&[FRESH], "own"),
+            })
+        });
+        let text = format!(
+            "secret_file = 's'\n[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\n\
+             resolve = {{ 'widgets.test' = '127.0.0.1', 'pictures.test' = '127.0.0.1', 'rebound.test' = '10.0.0.1' }}\n\
+             [[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{}'\n\
+             [site.rewrite]\nnames_under = 'x.assets.test'\n\
+             [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\n\
+             kinds = ['image', 'style', 'script', 'document']\n\
+             [[site.rewrite.hosts]]\nhost = 'pictures.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n\
+             [[site.rewrite.hosts]]\nhost = 'rebound.test'\nmode = 'name'\nkinds = ['image']\n\
+             [[site]]\nnames = ['www.second.test']\norigin = 'http://{}'\n\
+             [site.rewrite]\nnames_under = 'x.assets.test'\n\
+             [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n",
+            own.address, own.address
+        );
+        let config = spdy_proxy::config::Config::parse(&text).expect("a good one");
+        let sites = spdy_proxy::sites::site_table::Sites::compile(&config, &support::keys())
+            .expect("good sites");
+        let name = |site: &str, url: &str| {
+            let site = sites.find(site).expect("the site");
+            let url = url::Url::parse(url).expect("a URL");
+            let named = site.rules.alias_of(&url).expect("a name");
+            let origin = named.origin().strip_prefix("https://");
+            origin.expect("the site's scheme").to_owned()
+        };
+        let site = "www.site.test";
+        let widgets_url = format!("http://widgets.test:{port}/");
+        Self {
+            names: [
+                name(site, &widgets_url),
+                name(site, &format!("http://pictures.test:{port}/")),
+            ],
+            rebound: name(site, "https://rebound.test/"),
+            of_second: name("www.second.test", &widgets_url),
+            proxy: accelerator_of(&text),
+            widgets,
+            own,
+        }
+    }
+
+    async fn ask(
+        &self,
+        method: Method,
+        host: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+    ) -> Answer {
+        self.send(method, host, target, fields, Body::empty()).await
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        host: &str,
+        target: &str,
+        fields: &[(&str, &str)],
+        body: Body,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(target);
+        request = request.header("host", host);
+        for (name, value) in fields {
+            request = request.header(*name, *value);
+        }
+        let request = request.body(body).expect("a request");
+        answered(&self.proxy, request, 1).await
+    }
+
+    /// Requests `widgets.test` by its alias.
+    async fn get(&self, target: &str, fields: &[(&str, &str)]) -> Answer {
+        self.ask(Method::GET, &self.names[0], target, fields).await
+    }
+}
+
+fn widgets() -> Origin {
+    Origin::start(|request: Request<bytes::Bytes>| {
+        let path = request.uri().path().to_owned();
+        let method = request.method().clone();
+        let host = request.headers()["host"].to_str().unwrap().to_owned();
+        std::future::ready(match path.as_str() {
+            "/frame.html" => answer(
+                &[
+                    HTML,
+                    FRESH,
+                    ("set-cookie", "third=party"),
+                    ("link", "</x.css>; rel=preload"),
+                ],
+                format!("<!doctype html><img src='http://{host}/a.png'><script src=b.js></script>"),
+            ),
+            "/a.png" => answer(
+                &[
+                    ("content-type", "image/png"),
+                    FRESH,
+                    ("set-cookie", "third=party"),
+                ],
+                "a picture",
+            ),
+            "/a.css" => answer(
+                &[("content-type", "text/css"), FRESH],
+                format!("@import 'http://{host}/b.css';"),
+            ),
+            "/b.js" => answer(&[("content-type", "text/javascript"), FRESH], "run()"),
+            "/open.js" => answer(
+                &[
+                    ("content-type", "text/javascript"),
+                    FRESH,
+                    ("access-control-allow-origin", "https://www.site.test:8443"),
+                ],
+                "read()",
+            ),
+            "/form" if method == Method::POST => {
+                let got = request.body().clone();
+                answer(&[("content-type", "application/json")], got)
+            }
+            "/located" => answer(
+                &[
+                    ("content-type", "application/json"),
+                    ("content-location", "/located"),
+                    FRESH,
+                ],
+                request.body().clone(),
+            ),
+            "/form" => answer(&[("content-type", "application/json"), FRESH], "{}"),
+            "/old.png" => {
+                let mut response = answer(&[("location", "/a.png")], "");
+                *response.status_mut() = StatusCode::FOUND;
+                response
+            }
+            "/out.png" => {
+                let to = "http://169.254.169.254/latest";
+                let mut response = answer(&[("location", to)], "");
+                *response.status_mut() = StatusCode::FOUND;
+                response
+            }
+            "/collect" => answer(&[("content-type", "application/octet-stream")], "done"),
+            "/odd.css" => answer(&[("content-type", "text/plain")], "a{}"),
+            "/fixed.css" => answer(
+                &[
+                    ("content-type", "text/css"),
+                    ("cache-control", "no-transform"),
+                ],
+                "@import '/b.css';",
+            ),
+            "/data" => {
+                let wanted = request.headers()["accept"].clone();
+                answer(
+                    &[("content-type", "application/json"), FRESH],
+                    wanted.as_bytes().to_vec(),
+                )
+            }
+            "/.well-known/acme-challenge/a" => answer(&[("content-type", "image/png")], "proof"),
+            _ => answer(&[HTML], "no"),
+        })
+    })
+}
+
+#[tokio::test]
+async fn page_uses_alias_and_alias_serves_the_host() {
+    let named = Named::start(
+        "<!doctype html><img src='{widgets}/a.png'><iframe src='{widgets}/frame.html'></iframe>",
+    );
+    let page = get(&named.proxy, "/", &[]).await;
+    let name = &named.names[0];
+    assert_eq!(
+        page.text(),
+        format!(
+            "<!doctype html><img src=\"https://{name}/a.png\"><iframe src=\"https://{name}/frame.html\"></iframe>"
+        )
+    );
+    until("the picture is fetched ahead", || {
+        named.widgets.times("/a.png") == 1
+    })
+    .await;
+    let picture = named
+        .get(
+            "/a.png",
+            &[
+                ("cookie", "of=reader"),
+                ("sec-fetch-dest", "image"),
+                ("sec-fetch-mode", "no-cors"),
+                ("sec-fetch-site", "cross-site"),
+            ],
+        )
+        .await;
+    assert_eq!(picture.text(), "a picture");
+    assert!(picture.headers.get("set-cookie").is_none());
+    assert_eq!(named.widgets.times("/a.png"), 1, "it was kept");
+    let told = named.widgets.fields("/a.png");
+    assert!(
+        told.get("cookie").is_none() && told.get("x-forwarded-for").is_none(),
+        "{told:?}"
+    );
+    assert_eq!(
+        named.widgets.times("/frame.html"),
+        0,
+        "a frame begins when it is seen"
+    );
+}
+
+#[tokio::test]
+async fn withheld_alias_leaves_reference_at_host() {
+    let named = Named::start("<!doctype html><iframe src='{widgets}/frame.html'></iframe>");
+    let port = named.widgets.address.port();
+    let own =
+        format!("<!doctype html><iframe src='http://widgets.test:{port}/frame.html'></iframe>");
+    let name = &named.names[0];
+    let here = format!("<!doctype html><iframe src=\"https://{name}/frame.html\"></iframe>");
+    let label = name.split(':').next().expect("a name").to_owned();
+    for (withheld, page) in [
+        ([label].into(), &own),
+        (std::collections::BTreeSet::new(), &here),
+    ] {
+        assert!(named.proxy.origins.withhold_aliases(&withheld));
+        assert!(
+            !named.proxy.origins.withhold_aliases(&withheld),
+            "it is so already"
+        );
+        assert_eq!(get(&named.proxy, "/", &[]).await.text(), *page);
+        let frame = named.get("/frame.html", &[]).await;
+        assert_eq!(frame.status, StatusCode::OK, "pages of before name it");
+    }
+    assert_eq!(named.own.times("/"), 2, "each is kept apart");
+}
+
+#[tokio::test]
+async fn alias_frame_is_rewritten_without_zone_headers() {
+    let named = Named::start("");
+    let fields = [
+        ("sec-fetch-dest", "iframe"),
+        ("sec-fetch-mode", "navigate"),
+        ("sec-fetch-site", "cross-site"),
+    ];
+    let frame = named.get("/frame.html", &fields).await;
+    let name = &named.names[0];
+    assert_eq!(
+        frame.text(),
+        format!("<!doctype html><img src=\"https://{name}/a.png\"><script src=b.js></script>")
+    );
+    for absent in [
+        "set-cookie",
+        "link",
+        "x-content-type-options",
+        "content-security-policy",
+    ] {
+        assert_eq!(frame.field(absent), "", "{absent}");
+    }
+    until("what it names is fetched ahead", || {
+        named.widgets.times("/a.png") == 1 && named.widgets.times("/b.js") == 1
+    })
+    .await;
+    let fields = [
+        ("sec-fetch-dest", "script"),
+        ("sec-fetch-mode", "no-cors"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    assert_eq!(named.get("/b.js", &fields).await.text(), "run()");
+    assert_eq!(named.widgets.times("/b.js"), 1, "it was kept");
+}
+
+#[tokio::test]
+async fn alias_response_is_stored_per_request_origin() {
+    let named = Named::start("");
+    for origin in [
+        "https://www.site.test:8443",
+        "https://site.test:8443",
+        "null",
+    ] {
+        for _ in 0..2 {
+            let script = named.get("/open.js", &[("origin", origin)]).await;
+            assert_eq!(script.text(), "read()");
+            assert_eq!(
+                script.field("access-control-allow-origin"),
+                "https://www.site.test:8443"
+            );
+        }
+        assert_eq!(named.widgets.fields("/open.js")["origin"], origin);
+    }
+    assert_eq!(named.widgets.times("/open.js"), 3);
+    let refused = named
+        .get("/open.js", &[("origin", "https://evil.test")])
+        .await;
+    assert_eq!(refused.status, StatusCode::NOT_FOUND);
+    assert_eq!(named.widgets.times("/open.js"), 3);
+}
+
+#[tokio::test]
+async fn post_to_alias_invalidates_that_url() {
+    let named = Named::start("");
+    let name = &named.names[0];
+    let origin = format!("https://{name}");
+    let own = [("origin", origin.as_str()), ("sec-fetch-dest", "empty")];
+    named.get("/form", &[]).await;
+    named.get("/form", &[]).await;
+    assert_eq!(named.widgets.times("/form"), 1);
+    let body = Body::full("{\"posted\":true}");
+    let posted = named.send(Method::POST, name, "/form", &own, body).await;
+    assert_eq!(posted.text(), "{\"posted\":true}");
+    named.get("/form", &[]).await;
+    assert_eq!(named.widgets.times("/form"), 2);
+    let elsewhere = named
+        .ask(Method::POST, &named.names[1], "/form", &own)
+        .await;
+    assert_eq!(elsewhere.status, StatusCode::METHOD_NOT_ALLOWED);
+}
+
+/// The site's own answer to a POST may be stored (RFC 9110 §9.3.3). The answer of another host to a frame is private to it.
+#[tokio::test]
+async fn alias_post_response_is_not_stored() {
+    let named = Named::start("");
+    let name = &named.names[0];
+    let origin = format!("https://{name}");
+    let own = [("origin", origin.as_str()), ("sec-fetch-dest", "empty")];
+    let body = Body::full("posted");
+    let posted = named.send(Method::POST, name, "/located", &own, body).await;
+    assert_eq!(posted.text(), "posted");
+    assert_eq!(named.get("/located", &own).await.text(), "");
+    assert_eq!(named.widgets.times("/located"), 1);
+}
+
+#[tokio::test]
+async fn alias_accepts_paths_invalid_as_proxied_url() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let long = format!("/a.png?{}", "a".repeat(8 * 1024));
+    for target in [&*long, "/a.png?a\\b"] {
+        let refused = named.get(target, &[]).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+        let sent = named.get(target, &[("sec-fetch-dest", "image")]).await;
+        assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+        let there = format!("http://widgets.test:{port}{target}");
+        assert_eq!(sent.field("location"), there);
+    }
+    let path = named.get("/a\\b.png", &[("sec-fetch-dest", "image")]).await;
+    assert_eq!(path.status, StatusCode::NOT_FOUND);
+}
+
+#[tokio::test]
+async fn unrewritten_mark_returns_original_stylesheet() {
+    let named = Named::start("");
+    let (name, port) = (&named.names[0], named.widgets.address.port());
+    let sheet = |origin: &str| format!("@import '{origin}/b.css';");
+    for _ in 0..2 {
+        let rewritten = named.get("/a.css", &[]).await;
+        assert_eq!(rewritten.text(), sheet(&format!("https://{name}")));
+        let marked = named.get("/a.css?spdy=off", &[]).await;
+        assert_eq!(marked.text(), sheet(&format!("http://widgets.test:{port}")));
+    }
+    assert_eq!(named.widgets.times("/a.css"), 2, "each is kept");
+    assert_eq!(named.widgets.times("/a.css?spdy=off"), 0);
+}
+
+#[tokio::test]
+async fn alias_redirects_are_passed_to_the_browser() {
+    let named = Named::start("");
+    let image = [
+        ("sec-fetch-dest", "image"),
+        ("sec-fetch-mode", "no-cors"),
+        ("sec-fetch-site", "cross-site"),
+    ];
+    let old = named.get("/old.png", &image).await;
+    let name = &named.names[0];
+    assert_eq!(old.status, StatusCode::FOUND);
+    assert_eq!(old.field("location"), format!("https://{name}/a.png"));
+    assert_eq!(named.widgets.times("/a.png"), 0);
+    let out = named.get("/out.png", &image).await;
+    assert_eq!(out.field("location"), "http://169.254.169.254/latest");
+    let nobody = named.get("/out.png", &[]).await;
+    assert_eq!(nobody.status, StatusCode::NOT_FOUND, "an open redirect");
+}
+
+#[tokio::test]
+async fn alias_serves_no_site_page_and_unknown_names_fail() {
+    let named = Named::start("");
+    let [widgets, pictures] = &named.names;
+    let status = async |host: &str, target: &str, fields: &[(&str, &str)]| {
+        named.ask(Method::GET, host, target, fields).await.status
+    };
+    assert_eq!(
+        status(&widgets.to_uppercase(), "/a.png", &[]).await,
+        StatusCode::OK
+    );
+    let unknown = "aaaaaaaaaaaaaaaa.x.assets.test:8443";
+    assert_eq!(
+        status(unknown, "/", &[]).await,
+        StatusCode::MISDIRECTED_REQUEST
+    );
+    assert_eq!(
+        status("x.assets.test", "/", &[]).await,
+        StatusCode::MISDIRECTED_REQUEST
+    );
+    let port = named.widgets.address.port();
+    let moved = &format!("/.spdy/1/-/p/widgets.test~{port}/a.png");
+    assert_eq!(status(widgets, moved, &[]).await, StatusCode::NOT_FOUND);
+    assert_eq!(
+        status("www.site.test", moved, &[]).await,
+        StatusCode::NOT_FOUND
+    );
+    let page = [
+        ("sec-fetch-dest", "document"),
+        ("sec-fetch-mode", "navigate"),
+    ];
+    for name in [widgets, pictures] {
+        assert_eq!(
+            status(name, "/frame.html", &page).await,
+            StatusCode::NOT_FOUND
+        );
+    }
+    let frame = [("sec-fetch-dest", "iframe"), ("sec-fetch-mode", "navigate")];
+    assert_eq!(
+        status(pictures, "/frame.html", &frame).await,
+        StatusCode::NOT_FOUND
+    );
+    assert_eq!(
+        status(pictures, "/frame.html", &[]).await,
+        StatusCode::NOT_FOUND,
+        "by its type"
+    );
+    assert!(named.own.asked().is_empty(), "{:?}", named.own.asked());
+}
+
+/// Browsers keep pages and sheets of before a host had a name.
+#[tokio::test]
+async fn former_proxied_url_redirects_to_aliased_host() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let target = format!("/.spdy/1/-/p/widgets.test~{port}/a.png?b");
+    for destination in ["image", "script", "empty", "iframe", "document"] {
+        let fields = [
+            ("sec-fetch-dest", destination),
+            ("sec-fetch-site", "same-origin"),
+        ];
+        let got = named.ask(Method::GET, "www.site.test", &target, &fields);
+        let got = got.await;
+        match destination {
+            "iframe" | "document" => assert_eq!(got.status, StatusCode::NOT_FOUND),
+            _ => {
+                assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT, "{destination}");
+                let there = format!("http://widgets.test:{port}/a.png?b");
+                assert_eq!(got.field("location"), there);
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn post_to_alias_is_not_retried() {
+    let named = Named::start("");
+    let name = &named.names[0];
+    let origin = format!("https://{name}");
+    for destination in ["empty", "iframe"] {
+        let own = [
+            ("origin", origin.as_str()),
+            ("sec-fetch-dest", destination),
+            ("sec-fetch-site", "same-origin"),
+        ];
+        for path in ["/collect", "/fixed.css"] {
+            let done = named.ask(Method::POST, name, path, &own).await;
+            assert_eq!(done.status, StatusCode::OK, "{path} {destination}");
+        }
+    }
+    let asked = named.widgets.asked();
+    let posted = asked.iter().filter(|asked| *asked == "POST /collect");
+    assert_eq!(posted.count(), 2);
+    // A script may read what no tag would load.
+    let data = named.get("/collect", &[("sec-fetch-dest", "empty")]).await;
+    assert_eq!(data.text(), "done");
+}
+
+#[tokio::test]
+async fn unknown_requester_cannot_post_or_invalidate() {
+    let named = Named::start("");
+    let (name, port) = (&named.names[0], named.widgets.address.port());
+    named.get("/form", &[]).await;
+    for origin in [&[][..], &[("origin", "null")]] {
+        let refused = named.ask(Method::POST, name, "/form", origin).await;
+        assert_eq!(refused.status, StatusCode::NOT_FOUND);
+        // A sandboxed frame's form.
+        let fields = [origin, &[("sec-fetch-dest", "iframe")]].concat();
+        let sent = named.ask(Method::POST, name, "/form", &fields).await;
+        assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+        let there = format!("http://widgets.test:{port}/form");
+        assert_eq!(sent.field("location"), there);
+    }
+    named.get("/form", &[]).await;
+    assert_eq!(named.widgets.times("/form"), 1);
+}
+
+/// With it the host would have certificates for a name of the operator's.
+#[tokio::test]
+async fn alias_does_not_serve_well_known() {
+    let named = Named::start("");
+    let target = "/.well-known/acme-challenge/a";
+    let proof = named.get(target, &[]).await;
+    assert_eq!(proof.status, StatusCode::NOT_FOUND);
+    assert_eq!(named.widgets.times(target), 0);
+}
+
+#[tokio::test]
+async fn alias_redirect_passes_cors_checks() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let fields = [
+        ("origin", "https://www.site.test:8443"),
+        ("sec-fetch-dest", "style"),
+        ("sec-fetch-mode", "cors"),
+    ];
+    let sent = named.get("/odd.css", &fields).await;
+    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+    let there = format!("http://widgets.test:{port}/odd.css");
+    assert_eq!(sent.field("location"), there);
+    assert_eq!(sent.field("access-control-allow-origin"), "*");
+    assert_eq!(sent.field("cross-origin-resource-policy"), "cross-origin");
+}
+
+/// From its root it means its host there.
+#[tokio::test]
+async fn no_transform_stylesheet_passes_under_alias() {
+    let named = Named::start("");
+    let style = [("sec-fetch-dest", "style"), ("sec-fetch-mode", "no-cors")];
+    let sheet = named.get("/fixed.css", &style).await;
+    assert_eq!(sheet.text(), "@import '/b.css';");
+}
+
+#[tokio::test]
+async fn script_request_is_stored_per_script_headers() {
+    let named = Named::start("");
+    for wanted in ["text/csv", "application/json", "*/*"] {
+        for _ in 0..2 {
+            let fields = [("sec-fetch-dest", "empty"), ("accept", wanted)];
+            assert_eq!(named.get("/data", &fields).await.text(), wanted);
+        }
+    }
+    assert_eq!(named.widgets.times("/data"), 3);
+}
+
+#[tokio::test]
+async fn navigation_from_frame_opens_the_host() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let by = async |site: &str| {
+        let fields = [
+            ("sec-fetch-dest", "document"),
+            ("sec-fetch-mode", "navigate"),
+            ("sec-fetch-site", site),
+        ];
+        named.get("/full?a", &fields).await
+    };
+    let sent = by("same-origin").await;
+    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+    let there = format!("http://widgets.test:{port}/full?a");
+    assert_eq!(sent.field("location"), there);
+    for others in ["cross-site", "same-site", "none"] {
+        assert_eq!(by(others).await.status, StatusCode::NOT_FOUND, "{others}");
+    }
+}
+
+/// Scripts of a document load more than its tags name.
+#[tokio::test]
+async fn unlisted_path_of_alias_redirects_to_host() {
+    let named = Named::start("");
+    let (name, port) = (&named.names[1], named.widgets.address.port());
+    let by = async |destination: &str| {
+        let fields = [("sec-fetch-dest", destination)];
+        named.ask(Method::GET, name, "/b.js?c", &fields).await
+    };
+    let sent = by("script").await;
+    assert_eq!(sent.status, StatusCode::TEMPORARY_REDIRECT);
+    let there = format!("http://pictures.test:{port}/b.js?c");
+    assert_eq!(sent.field("location"), there);
+    for destination in ["iframe", "worker", "document"] {
+        assert_eq!(by(destination).await.status, StatusCode::NOT_FOUND);
+    }
+    assert_eq!(named.widgets.times("/b.js?c"), 0);
+}
+
+#[tokio::test]
+async fn purge_by_either_url_removes_alias_entry() {
+    let named = Named::start("");
+    let port = named.widgets.address.port();
+    let urls = [
+        format!("https://{}/a.png", named.names[0]),
+        format!("http://widgets.test:{port}/a.png"),
+    ];
+    for (round, url) in urls.iter().enumerate() {
+        named.get("/a.png", &[]).await;
+        named.get("/a.png", &[]).await;
+        assert_eq!(named.widgets.times("/a.png"), round + 1);
+        let wish = spdy_proxy::cache::purge::PurgeRequest {
+            url: Some(url.clone()),
+            ..Default::default()
+        };
+        named.proxy.purge(&wish).expect("a purge");
+    }
+    named.get("/a.png", &[]).await;
+    assert_eq!(named.widgets.times("/a.png"), 3);
+    let as_it_came = spdy_proxy::cache::purge::PurgeRequest {
+        url: Some(format!("https://{}/a.png?spdy=off", named.names[0])),
+        ..Default::default()
+    };
+    named.proxy.purge(&as_it_came).expect("a purge");
+    named.get("/a.png", &[]).await;
+    assert_eq!(named.widgets.times("/a.png"), 4);
+}
+
+#[tokio::test]
+async fn alias_of_private_host_is_refused() {
+    let named = Named::start("");
+    let got = named.ask(Method::GET, &named.rebound, "/a.png", &[]).await;
+    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+    assert!(!got.text().contains("10.0.0.1"), "{}", got.text());
+}
+
+#[tokio::test]
+async fn alias_is_usable_only_by_its_site() {
+    let named = Named::start("");
+    assert_ne!(named.of_second, named.names[0]);
+    let by = async |origin: &str| {
+        let fields = [("origin", origin)];
+        let got = named.ask(Method::GET, &named.of_second, "/a.png", &fields);
+        got.await.status
+    };
+    assert_eq!(by("https://www.second.test:8443").await, StatusCode::OK);
+    assert_eq!(
+        by("https://www.site.test:8443").await,
+        StatusCode::NOT_FOUND
+    );
+}
+
+#[tokio::test]
+async fn unreachable_alias_redirects_safe_requests_only() {
+    let named = Named::start("");
+    named.widgets.stop();
+    until("the host is down", || {
+        std::net::TcpStream::connect(named.widgets.address).is_err()
+    })
+    .await;
+    let port = named.widgets.address.port();
+    let of_page = [
+        ("origin", "https://www.site.test"),
+        ("sec-fetch-dest", "empty"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-site", "cross-site"),
+    ];
+    let got = named.get("/a.json?q", &of_page).await;
+    assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
+    assert_eq!(
+        got.field("location"),
+        format!("http://widgets.test:{port}/a.json?q")
+    );
+    assert_eq!(got.field("access-control-allow-origin"), "*");
+    // The host may have acted on the request, so the browser must not send it again.
+    let got = named
+        .ask(Method::POST, &named.names[0], "/a.json", &of_page)
+        .await;
+    assert_eq!(got.status, StatusCode::BAD_GATEWAY);
+}

@@ -1,0 +1,159 @@
+//! Dry run of rules on a live site: nothing that it serves changes, and the operator sees what would.
+
+use std::io::Write;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use http::{Request, StatusCode};
+use serde_json::json;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::telemetry::counters::CounterFamily;
+
+use crate::support::{Origin, accelerator_of, answer, get, pages, until};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+const CSS: (&str, &str) = ("content-type", "text/css");
+const SITE: &str = "https://www.site.test:8443";
+
+fn before(own: &Origin, other: &Origin) -> Arc<Proxy> {
+    let (origin, port) = (own.address, other.address.port());
+    accelerator_of(&format!(
+        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\nresolve = {{ 'cdn.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n[site.rewrite]\ndry_run = true\n\
+         [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['image', 'style']\n"
+    ))
+}
+
+fn other() -> Origin {
+    let picture: &[_] = &[("content-type", "image/png"), FRESH];
+    Origin::start(pages(&[("/b.png", picture, "a picture")]))
+}
+
+#[tokio::test]
+async fn dry_run_passes_pages_and_reports() {
+    let other = other();
+    let port = other.address.port();
+    let page = format!(
+        "<link rel=preconnect href=http://cdn.test:{port}><img src='http://cdn.test:{port}/b.png'><img src=https://else.test/c.png>\
+         <img src=/own.png>"
+    );
+    let sheet = format!("p {{ background: url(http://cdn.test:{port}/b.png) }}");
+    let link = format!("<http://cdn.test:{port}/b.png>; rel=preload; as=image");
+    let policy = format!("img-src http://cdn.test:{port} https://else.test 'self'");
+    let (page, sheet): (&str, &str) = (page.leak(), sheet.leak());
+    let told = [
+        ("etag", "\"one\""),
+        ("content-security-policy", &*policy.leak()),
+        ("link", &*link.leak()),
+    ];
+    let fields = [&[HTML, FRESH][..], &told].concat();
+    let own = Origin::start(pages(&[
+        ("/", &fields, page),
+        ("/a.css", &[CSS, FRESH, ("etag", "\"two\"")], sheet),
+    ]));
+    let proxy = before(&own, &other);
+    for outcome in ["fetched", "kept"] {
+        let got = get(&proxy, "/", &[]).await;
+        assert_eq!(got.text(), page, "{outcome}");
+        for (name, value) in told {
+            assert_eq!(got.field(name), value, "{outcome}");
+        }
+        let got = get(&proxy, "/a.css", &[]).await;
+        assert_eq!(
+            (got.text(), got.field("etag")),
+            (sheet, "\"two\""),
+            "{outcome}"
+        );
+        until("the page has come by", || {
+            proxy.pages.reports.of(&format!("{SITE}/")).is_some()
+        })
+        .await;
+    }
+    assert_eq!((own.times("/"), own.times("/a.css")), (1, 1));
+    assert_eq!(own.times("/own.png"), 0, "nothing is made ready for it");
+    assert_eq!(other.asked(), [""; 0]);
+
+    let report = proxy
+        .pages
+        .reports
+        .of(&format!("{SITE}/"))
+        .expect("it came by");
+    let told = serde_json::to_value(&report).expect("it is JSON");
+    assert_eq!(
+        (&told["dry_run"], &told["moved"]),
+        (&json!(true), &json!(2))
+    );
+    assert_eq!(told["left_because"], json!({"not-listed": 1}));
+    let would = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
+    let references = told["references"].as_array().expect("a list");
+    let with = |key: &str, value: &str| references.iter().any(|it| it[key] == value);
+    assert!(with("moved_to", &would), "{references:?}");
+    assert!(with("why", "else.test is not listed"), "{references:?}");
+    assert!(proxy.pages.reports.list()[0].dry_run);
+    assert_eq!(
+        proxy.telemetry.counters.read(CounterFamily::Pages),
+        [("tried", 1)]
+    );
+    let counted = proxy.telemetry.counters.read(CounterFamily::References);
+    assert_eq!(counted, [("not-listed", 1), ("would-move", 2)]);
+    // Browsers have pages of before that name it.
+    let got = get(&proxy, &would, &[("sec-fetch-dest", "image")]).await;
+    assert_eq!((got.status, got.text()), (StatusCode::OK, "a picture"));
+}
+
+#[tokio::test]
+async fn dry_run_page_keeps_its_content_coding() {
+    const PAGE: &[u8] = b"<img src=https://else.test/c.png>";
+    let mut coded = GzEncoder::new(Vec::new(), Compression::fast());
+    coded.write_all(PAGE).expect("memory takes it");
+    let coded = Bytes::from(coded.finish().expect("likewise"));
+    let body = coded.clone();
+    let own = Origin::start(move |request: Request<Bytes>| {
+        let body = match request.uri().path() {
+            "/coded" => body.clone(),
+            _ => Bytes::from_static(b"this is not gzip"),
+        };
+        std::future::ready(answer(&[HTML, FRESH, ("content-encoding", "gzip")], body))
+    });
+    let proxy = before(&own, &other());
+    for outcome in ["fetched", "kept"] {
+        let got = get(&proxy, "/broken", &[("accept-encoding", "gzip")]).await;
+        assert_eq!(got.text(), "this is not gzip", "{outcome}");
+        let got = get(&proxy, "/coded", &[("accept-encoding", "gzip")]).await;
+        assert_eq!(got.body.as_ref(), Ok(&coded), "{outcome}");
+    }
+    until("the page has come by", || {
+        proxy.pages.reports.of(&format!("{SITE}/coded")).is_some()
+    })
+    .await;
+    let told = proxy.pages.reports.list();
+    let told: Vec<_> = told.iter().map(|line| (&*line.url, line.left)).collect();
+    assert_eq!(told, [(&*format!("{SITE}/coded"), 1)]);
+    assert_eq!((own.times("/broken"), own.times("/coded")), (1, 1));
+}
+
+#[tokio::test]
+async fn dry_run_reports_https_upgrade_of_site_urls() {
+    let page = "<img src=http://www.site.test/a.png>";
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], page)]));
+    let proxy = before(&own, &other());
+    assert_eq!(get(&proxy, "/", &[]).await.text(), page);
+    until("the page has come by", || {
+        proxy.pages.reports.of(&format!("{SITE}/")).is_some()
+    })
+    .await;
+    let report = proxy
+        .pages
+        .reports
+        .of(&format!("{SITE}/"))
+        .expect("it came by");
+    let report = serde_json::to_value(&report).expect("it is data");
+    assert_eq!(
+        (&report["dry_run"], &report["moved"]),
+        (&json!(true), &json!(1))
+    );
+    assert_eq!(report["references"][0]["moved_to"], "/a.png");
+}

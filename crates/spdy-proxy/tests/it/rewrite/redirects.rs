@@ -1,0 +1,243 @@
+//! Redirects of other hosts to further resources: how long the answer is stored under the first URL, and which pages can read it.
+
+use std::ops::RangeInclusive;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy_proxy::cache::purge::PurgeRequest;
+use spdy_proxy::proxy::Proxy;
+
+use crate::support::{Answer, Origin, accelerator_of, answer, get, pages};
+
+const JS: (&str, &str) = ("content-type", "text/javascript");
+const YEAR: (&str, &str) = ("cache-control", "max-age=31536000, immutable");
+const LATEST: &str = "/lib@latest.js";
+const TARGET: &str = "/lib@1.2.3.js";
+
+type Fields = &'static [(&'static str, &'static str)];
+
+/// `https://www.site.test:8443`, which has no pages and moves what `cdn.test` and `img.test` have; both are `other`.
+fn before(other: &Origin) -> Arc<Proxy> {
+    before_pages(&Origin::start(pages(&[])), other)
+}
+
+/// The same with the pages of `own`.
+fn before_pages(own: &Origin, other: &Origin) -> Arc<Proxy> {
+    let (origin, port) = (own.address, other.address.port());
+    let hosts = ["cdn.test", "img.test"].map(|host| {
+        format!(
+            "[[site.rewrite.hosts]]\nhost = '{host}:{port}'\nscheme = 'http'\nkinds = ['image', 'style', 'script', 'font']\n"
+        )
+    });
+    accelerator_of(&format!(
+        "[upstream]\nallow_addresses = ['127.0.0.0/8']\nallow_ports = [{port}]\n\
+         resolve = {{ 'cdn.test' = '127.0.0.1', 'img.test' = '127.0.0.1' }}\n\
+         [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n{}",
+        hosts.concat()
+    ))
+}
+
+fn moved(other: &Origin, target: &str) -> String {
+    format!("/.spdy/1/-/p/cdn.test~{}{target}", other.address.port())
+}
+
+/// A 302 to `location`.
+fn found(location: &str, fields: &[(&str, &str)]) -> Response<Body> {
+    let mut response = answer(fields, "");
+    *response.status_mut() = StatusCode::FOUND;
+    let location = location.parse().expect("a URL");
+    response.headers_mut().insert("location", location);
+    response
+}
+
+/// The library that is good for a year, where a redirect with these fields led to it.
+async fn led(fields: Fields) -> (Origin, Arc<Proxy>, Answer) {
+    let other = Origin::start(move |request: Request<Bytes>| async move {
+        match request.uri().path() {
+            LATEST => found(TARGET, fields),
+            _ => answer(&[JS, YEAR, ("etag", "\"1.2.3\"")], "library"),
+        }
+    });
+    let proxy = before(&other);
+    let got = get(&proxy, &moved(&other, LATEST), &[]).await;
+    assert_eq!((got.status, got.text()), (StatusCode::OK, "library"));
+    (other, proxy, got)
+}
+
+#[tokio::test]
+async fn redirected_response_is_fresh_no_longer_than_redirect() {
+    let rows: [(Fields, &str, RangeInclusive<u64>, &str); 5] = [
+        (
+            &[("cache-control", "no-store")],
+            "no-store, ",
+            0..=0,
+            "detail=no-store",
+        ),
+        (&[], "", 0..=0, "detail=no-freshness"),
+        (
+            &[("cache-control", "private, max-age=90")],
+            "private, ",
+            60..=90,
+            "detail=private",
+        ),
+        (&[("cache-control", "max-age=90")], "", 60..=90, "stored"),
+        (
+            &[("cache-control", "max-age=90"), ("age", "40")],
+            "",
+            20..=50,
+            "stored",
+        ),
+    ];
+    for (fields, said, left, status) in rows {
+        let (other, proxy, first) = led(fields).await;
+        let is_told = |got: &Answer| {
+            let control = got.field("cache-control").strip_prefix(said)?;
+            let control = control.strip_prefix("max-age=")?;
+            let seconds = control.split(',').next()?.parse().ok()?;
+            Some(left.contains(&seconds) && !control.contains("immutable"))
+        };
+        assert_eq!(is_told(&first), Some(true), "{fields:?}: {first:?}");
+        assert!(
+            first.field("cache-status").ends_with(status),
+            "{fields:?}: {first:?}"
+        );
+        for name in ["expires", "surrogate-key"] {
+            assert_eq!(first.field(name), "");
+        }
+        let again = get(&proxy, &moved(&other, LATEST), &[]).await;
+        assert_eq!(again.text(), "library");
+        assert_eq!(is_told(&again), Some(true), "{fields:?}: {again:?}");
+        let times = if status == "stored" { 1 } else { 2 };
+        assert_eq!(
+            (other.times(LATEST), other.times(TARGET)),
+            (times, times),
+            "{fields:?}"
+        );
+    }
+}
+
+#[tokio::test]
+async fn client_conditions_apply_to_redirected_response() {
+    let (other, proxy, _) = led(&[]).await;
+    let known = [("if-none-match", "\"1.2.3\"")];
+    let known = get(&proxy, &moved(&other, LATEST), &known).await;
+    assert_eq!((known.status, known.text()), (StatusCode::NOT_MODIFIED, ""));
+    assert!(!other.fields(LATEST).contains_key("if-none-match"));
+    assert!(!other.fields(TARGET).contains_key("if-none-match"));
+}
+
+#[tokio::test]
+async fn purge_of_redirect_target_removes_stored_response() {
+    let (other, proxy, _) = led(&[("cache-control", "max-age=600")]).await;
+    let port = other.address.port();
+    let purge = |target: &str| {
+        let wish = PurgeRequest {
+            url: Some(format!("http://cdn.test:{port}{target}")),
+            ..PurgeRequest::default()
+        };
+        proxy.purge(&wish).expect("a good wish").0
+    };
+    assert_eq!(purge("/other.js"), 0);
+    assert_eq!(purge(TARGET), 1);
+    get(&proxy, &moved(&other, LATEST), &[]).await;
+    assert_eq!(other.times(LATEST), 2);
+    assert_eq!(purge(LATEST), 1);
+}
+
+/// A page can read a redirected resource only if each host on the way allows it. A host to which another host redirects gets `Origin:
+/// null`.
+#[tokio::test]
+async fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
+    const CORS: [(&str, &str); 3] = [
+        ("sec-fetch-dest", "font"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    let any = ("access-control-allow-origin", "*");
+    let other = Origin::start(move |request: Request<Bytes>| async move {
+        let host = request.headers()["host"].to_str().expect("a host");
+        let far = host.replace("cdn.test", "img.test");
+        let fresh = ("cache-control", "max-age=60");
+        let font = ("content-type", "font/woff2");
+        match request.uri().path() {
+            "/near" => found("/font", &[fresh, any]),
+            "/far" => found(&format!("http://{far}/font"), &[fresh, any]),
+            "/silent" => found("/font", &[fresh]),
+            _ => answer(&[font, fresh, any], "a font"),
+        }
+    });
+    let proxy = before(&other);
+    for (target, origin) in [("/near", "https://www.site.test:8443"), ("/far", "null")] {
+        let got = get(&proxy, &moved(&other, target), &CORS).await;
+        assert_eq!(
+            (got.status, got.text()),
+            (StatusCode::OK, "a font"),
+            "{target}"
+        );
+        assert_eq!(other.fields(target)["origin"], "https://www.site.test:8443");
+        assert_eq!(other.fields("/font")["origin"], origin, "{target}");
+    }
+    // The client states that it reads it, or states nothing and it is a font: but then it may be opening it as a page.
+    for (fields, want) in [
+        (&CORS[..], StatusCode::TEMPORARY_REDIRECT),
+        (&[], StatusCode::NOT_FOUND),
+    ] {
+        let got = get(&proxy, &moved(&other, "/silent"), fields).await;
+        assert_eq!(got.status, want, "{fields:?}");
+    }
+}
+
+/// Regression: a stored answer was served as if it came from the first host only, however the later request loads it.
+#[tokio::test]
+async fn stored_redirected_response_is_checked_for_each_hop() {
+    let other = Origin::start(move |request: Request<Bytes>| async move {
+        let host = request.headers()["host"].to_str().expect("a host");
+        let far = host.replace("cdn.test", "img.test");
+        let fresh = ("cache-control", "max-age=60");
+        let any = ("access-control-allow-origin", "*");
+        match request.uri().path() {
+            "/far" => found(&format!("http://{far}/library"), &[fresh, any]),
+            "/near" => found("/library", &[fresh, any]),
+            _ => answer(&[JS, fresh, any], "library"),
+        }
+    });
+    let port = other.address.port();
+    let own = Origin::start(move |_| {
+        let policy = format!("script-src 'self' http://cdn.test:{port}");
+        let fields = [
+            ("content-type", "text/html"),
+            ("content-security-policy", &policy),
+        ];
+        std::future::ready(answer(&fields, "a page"))
+    });
+    let proxy = before_pages(&own, &other);
+    // As modules are loaded: an answer that does not state how it is loaded is stored with those that do.
+    let script = [
+        ("sec-fetch-dest", "script"),
+        ("sec-fetch-mode", "cors"),
+        ("sec-fetch-site", "same-origin"),
+    ];
+    let status = |target: &'static str, fields: &'static [(&str, &str)]| {
+        let (proxy, target) = (proxy.clone(), moved(&other, target));
+        async move { get(&proxy, &target, fields).await.status }
+    };
+    for target in ["/far", "/near"] {
+        for _ in ["fetched", "kept"] {
+            assert_eq!(status(target, &[]).await, StatusCode::OK, "{target}");
+        }
+    }
+    // What a module imports it names relative to where it came from.
+    let sent_on = get(&proxy, &moved(&other, "/far"), &script).await;
+    assert_eq!(sent_on.status, StatusCode::TEMPORARY_REDIRECT);
+    let location = format!("http://cdn.test:{port}/far");
+    assert_eq!(sent_on.field("location"), location);
+    let near = get(&proxy, &moved(&other, "/near"), &script).await;
+    assert_eq!(near.text(), "library");
+    // A page that lets the first host bring scripts, and not the second.
+    get(&proxy, "/", &[]).await;
+    assert_eq!(status("/far", &[]).await, StatusCode::NOT_FOUND);
+    assert_eq!(status("/near", &[]).await, StatusCode::OK);
+    assert_eq!(other.times("/library"), 2, "all else was kept");
+}

@@ -1,0 +1,320 @@
+//! A site with several names, at several doors: all of them are its own, and its pages hold under each.
+
+use std::sync::Arc;
+
+use http::{HeaderValue, Request};
+use spdy::body::Body;
+use spdy_frame::priority::Priority;
+use spdy_frame::version::Version;
+use spdy_net::handler::{Handler, RequestInfo};
+use spdy_net::protocol::Protocol;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::serve::connection::ConnectionHandler;
+
+use crate::support::{self, Answer, Origin, accelerator_of, answered, pages, read_again, until};
+
+const FRESH: (&str, &str) = ("cache-control", "max-age=60");
+const HTML: (&str, &str) = ("content-type", "text/html; charset=utf-8");
+
+/// `www.site.test` over TLS, which is `site.test` too, before `own`.
+fn before(own: &Origin) -> Arc<Proxy> {
+    let origin = own.address;
+    accelerator_of(&format!(
+        "[listen]\ntls = ['127.0.0.1:443']\nplain = ['127.0.0.1:80']\n\
+         [[site]]\nnames = ['www.site.test', 'site.test']\norigin = 'http://{origin}'\n\
+         [site.rewrite]\ndiscover = true\nown_hosts = ['img.site.test']\n[[site.rewrite.hosts]]\nhost = 'cdn.test'\n"
+    ))
+}
+
+/// What a browser at `origin` sees of `target`.
+async fn seen(proxy: &Arc<Proxy>, origin: &str, target: &str) -> Answer {
+    let (scheme, authority) = origin.split_once("://").expect("an origin");
+    let arrival = RequestInfo {
+        protocol: Protocol::Http1,
+        secure: scheme == "https",
+        priority: Priority::HIGHEST,
+    };
+    let request = Request::get(target).header("host", authority);
+    let request = request.extension(arrival).body(Body::empty());
+    answered(proxy, request.expect("a request"), 1).await
+}
+
+#[tokio::test]
+async fn resources_under_another_site_name_are_same_site() {
+    let html = "<img src=https://site.test/logo.png><img src=https://www.site.test/a.png>";
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
+    let page = seen(&before(&own), "https://www.site.test", "/").await;
+    assert_eq!(page.text(), html);
+}
+
+/// A page is for the origin from which its browser has it, stored or not, with TLS or without: only there its policy allows moved
+/// resources.
+#[tokio::test]
+async fn page_works_under_each_name_and_port() {
+    let html = "<base href=https://elsewhere.test/><img src=https://cdn.test/a.png>";
+    let policy = ("content-security-policy", "img-src https://cdn.test");
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH, policy], html)]));
+    let proxy = before(&own);
+    let homes = [
+        "https://www.site.test",
+        "https://site.test",
+        "http://site.test",
+        "https://www.site.test:8443",
+    ];
+    for _ in ["fetched", "kept"] {
+        for home in homes {
+            let moved = format!("{home}/.spdy/1/-/s/cdn.test/");
+            let page = seen(&proxy, home, "/").await;
+            let policy = page.field("content-security-policy");
+            assert_eq!(policy, format!("img-src https://cdn.test {moved}"));
+            assert!(
+                page.text()
+                    .ends_with(&format!("<img src=\"{moved}a.png\">"))
+            );
+        }
+    }
+    assert_eq!(own.times("/"), homes.len());
+}
+
+/// The browser requests it by that name, which has a cache entry of its own.
+#[tokio::test]
+async fn reference_to_another_site_name_is_not_prefetched() {
+    let html =
+        "<link rel=stylesheet href=https://site.test/a.css><link rel=stylesheet href=/b.css>";
+    let css = ("content-type", "text/css");
+    let own = Origin::start(pages(&[
+        ("/", &[HTML, FRESH], html),
+        ("/a.css", &[css, FRESH], ""),
+        ("/b.css", &[css, FRESH], ""),
+    ]));
+    let proxy = before(&own);
+    seen(&proxy, "https://www.site.test", "/").await;
+    until("what is its own is fetched", || own.times("/b.css") > 0).await;
+    assert_eq!(own.times("/a.css"), 0);
+}
+
+/// Under either name it is rewritten, and the browser would refuse it by the hash that the page pins. What is the site's by its operator's
+/// word alone is not served here.
+#[tokio::test]
+async fn pinned_stylesheet_of_another_name_is_requested_unrewritten() {
+    let html = "<link rel=stylesheet crossorigin integrity=sha256-LPJNul+wow4m6DsqxbninhsWHlwfp0JecwQzYpOLmCQ= href=HREF>";
+    let origin = "https://www.site.test";
+    for (href, marked) in [
+        ("https://site.test/a.css", Some("https://site.test/a.css")),
+        (
+            "https://www.site.test/a.css",
+            Some("https://www.site.test/a.css"),
+        ),
+        ("http://site.test/a.css", Some("https://site.test/a.css")),
+        ("http://www.site.test/a.css", Some("/a.css")),
+        ("https://site.test:444/a.css", None),
+        ("http://site.test:81/a.css", None),
+        ("https://img.site.test/a.css", None),
+        ("http://img.site.test/a.css", None),
+    ] {
+        let html = html.replace("HREF", href);
+        let text = html.clone();
+        let own = Origin::start(move |request: Request<bytes::Bytes>| {
+            std::future::ready(match request.uri().path() {
+                "/" => support::answer(&[HTML, FRESH], text.clone()),
+                _ => support::answer(&[("content-type", "text/css"), FRESH], "p { }"),
+            })
+        });
+        let page = seen(&before(&own), origin, "/").await;
+        let want = match marked {
+            Some(marked) => html.replace(href, &format!("\"{marked}?spdy=off\"")),
+            None => html,
+        };
+        assert_eq!(page.text(), want);
+    }
+}
+
+/// The `Link` fields that a browser at `origin` gets with the page over SPDY without pushes.
+async fn told(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
+    let (_, authority) = origin.split_once("://").expect("an origin");
+    let arrival = RequestInfo {
+        protocol: Protocol::Spdy(Version::V31),
+        secure: true,
+        priority: Priority::HIGHEST,
+    };
+    let request = Request::get("/").header("host", authority);
+    let request = request.header("accept", "text/html").extension(arrival);
+    let request = request.body(Body::empty()).expect("a request");
+    let answer = ConnectionHandler::new(proxy.clone(), None, None)
+        .answer(request)
+        .await;
+    let (head, body) = answer.into_parts();
+    body.collect_up_to(1 << 20).await.expect("it is whole");
+    let links = head.headers.get_all("link").into_iter();
+    let link = |link: &HeaderValue| link.to_str().expect("ASCII").to_owned();
+    links.map(link).collect()
+}
+
+/// The one had the links of the other, whichever came last, though neither is where the other's sheet is.
+#[tokio::test]
+async fn hints_use_the_requested_site_name() {
+    let html = "<link rel=stylesheet href=https://www.site.test/www.css>\
+                <link rel=stylesheet href=https://site.test/bare.css><script type=module src=/own.mjs></script>";
+    let own = Origin::start(pages(&[("/", &[HTML, FRESH], html)]));
+    let proxy = before(&own);
+    let origins = ["https://www.site.test", "https://site.test"];
+    for origin in origins {
+        assert_eq!(told(&proxy, origin).await, [""; 0], "nothing is known");
+    }
+    for (origin, sheet) in origins.into_iter().zip(["www", "bare"]) {
+        let hint =
+            |url: &str, as_what| format!("<{url}>; rel=\"subresource preload\"; as={as_what}");
+        let want = [
+            hint(&format!("/{sheet}.css"), "style"),
+            hint("/own.mjs", "script; crossorigin"),
+        ];
+        let got = support::until_some("the page is known", async || {
+            let got = told(&proxy, origin).await;
+            (!got.is_empty()).then_some(got)
+        });
+        assert_eq!(got.await, want, "{origin}");
+    }
+}
+
+/// Behind a port translation, clients cannot reach the port of the listener.
+#[tokio::test]
+async fn alt_svc_uses_the_public_port_and_follows_reload() {
+    let own = Origin::start(pages(&[("/", &[FRESH, HTML], "")]));
+    let text = |port: &str| {
+        let origin = own.address;
+        format!(
+            "[listen]\ntls = ['0.0.0.0:8443']\n{port}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
+        )
+    };
+    let proxy = accelerator_of(&text("public_port = 443"));
+    let door = HeaderValue::from_static("h3=\":8443\"; ma=3600");
+    let [over_tls, plain] =
+        [Some(door), None].map(|door| ConnectionHandler::new(proxy.clone(), None, door));
+    let told = async |visit: &ConnectionHandler| {
+        let request = Request::get("/").header("host", "www.site.test");
+        let request = request.body(Body::empty()).expect("a request");
+        let answer = visit.answer(request).await;
+        let told = answer.headers().get("alt-svc");
+        told.map(|told| told.to_str().expect("text").to_owned())
+    };
+    let at = |port: u16| Some(format!("h3=\":{port}\"; ma=3600"));
+    assert_eq!(told(&over_tls).await, at(443));
+    assert_eq!(told(&plain).await, None, "it is not spoken there");
+    for (port, want) in [("public_port = 444", 444), ("", 8443)] {
+        read_again(&proxy, &text(port));
+        assert_eq!(told(&over_tls).await, at(want), "over the same connection");
+    }
+}
+
+#[tokio::test]
+async fn resolve_applies_to_site_origin_names() {
+    let own = Origin::start(pages(&[("/", &[FRESH, HTML], "found")]));
+    let port = own.address.port();
+    for keep_host in [false, true] {
+        let proxy = accelerator_of(&format!(
+            "[upstream.resolve]\n'Origin.site.test' = '127.0.0.1'\n\
+             [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.site.test:{port}'\nkeep_host = {keep_host}\n"
+        ));
+        let answer = seen(&proxy, "https://www.site.test", "/").await;
+        assert_eq!((answer.status.as_u16(), answer.text()), (200, "found"));
+    }
+}
+
+/// Six pictures of a page left its session.
+#[tokio::test]
+async fn http_site_urls_on_https_page_use_https() {
+    let html = "<img src=http://www.site.test/a.png><img src=http://site.test/b.png><a href=http://www.site.test/>";
+    let sheet = "p { background: url(http://www.site.test/c.png) }";
+    let link = (
+        "link",
+        "<http://www.site.test/d.css>; rel=preload; as=style",
+    );
+    let css = ("content-type", "text/css");
+    let own = Origin::start(pages(&[
+        ("/", &[HTML, FRESH, link], html),
+        ("/a.css", &[css, FRESH], sheet),
+        ("/d.css", &[css, FRESH], ""),
+    ]));
+    let proxy = before(&own);
+    for _ in ["fetched", "kept"] {
+        let page = seen(&proxy, "https://www.site.test", "/").await;
+        let want = "<img src=\"/a.png\"><img src=\"https://site.test/b.png\"><a href=http://www.site.test/>";
+        assert_eq!(page.text(), want);
+        assert_eq!(page.field("link"), "</d.css>; rel=preload; as=style");
+        let sheet = seen(&proxy, "https://www.site.test", "/a.css").await;
+        assert_eq!(sheet.text(), "p { background: url(/c.png) }");
+    }
+    until("it is fetched ahead", || own.times("/d.css") > 0).await;
+    let report = proxy
+        .pages
+        .reports
+        .of("https://www.site.test/")
+        .expect("it came by");
+    let report = serde_json::to_value(&report).expect("it is data");
+    assert_eq!(report["named"], 0);
+    let hosts = &report["hosts"];
+    assert_eq!(hosts["http://www.site.test"]["moved"], 2, "{report}");
+    assert_eq!(hosts["http://site.test"]["moved"], 1, "{report}");
+    let plain = seen(&proxy, "http://www.site.test", "/").await;
+    assert_eq!(plain.text(), html, "it came over http itself");
+}
+
+/// Of an origin that knows nothing of TLS.
+#[tokio::test]
+async fn redirect_to_http_site_becomes_https() {
+    let own = Origin::start(move |request: Request<bytes::Bytes>| {
+        let to = request.uri().query().unwrap_or_default().to_owned();
+        let mut response = support::answer(&[("location", to.as_str())], "");
+        *response.status_mut() = http::StatusCode::FOUND;
+        std::future::ready(response)
+    });
+    let proxy = before(&own);
+    for (home, to, want) in [
+        (
+            "https://www.site.test",
+            "http://www.site.test/b",
+            "https://www.site.test/b",
+        ),
+        (
+            "https://site.test",
+            "http://www.site.test/b",
+            "https://www.site.test/b",
+        ),
+        (
+            "https://site.test:8443",
+            "http://www.site.test/",
+            "https://www.site.test:8443/",
+        ),
+        (
+            "http://www.site.test",
+            "http://site.test/b",
+            "http://site.test/b",
+        ),
+        (
+            "https://www.site.test",
+            "http://site.test:81/b",
+            "http://site.test:81/b",
+        ),
+        (
+            "https://www.site.test",
+            "http://img.site.test/b",
+            "http://img.site.test/b",
+        ),
+        (
+            "https://www.site.test",
+            "http://elsewhere.test/b",
+            "http://elsewhere.test/b",
+        ),
+    ] {
+        let answer = seen(&proxy, home, &format!("/a?{to}")).await;
+        assert_eq!(answer.field("location"), want, "{home}");
+    }
+    // It would lead in a circle.
+    let circle = Origin::start(pages(&[(
+        "/a",
+        &[("location", "http://www.site.test/a")],
+        "",
+    )]));
+    let answer = seen(&before(&circle), "https://www.site.test", "/a").await;
+    assert_eq!(answer.field("location"), "http://www.site.test/a");
+}

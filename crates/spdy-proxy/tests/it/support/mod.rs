@@ -1,0 +1,333 @@
+//! An accelerator before origins that a test writes, all on loopback.
+
+pub(crate) mod stopped;
+pub(crate) mod wire;
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::{HeaderMap, Method, Request, Response, StatusCode};
+use spdy::body::Body;
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_dns::address_rules::AddressRules;
+use spdy_dns::guarded_network::GuardedNetwork;
+use spdy_net::latch::Latch;
+use spdy_net::listen::{ListenOptions, Listener};
+use spdy_net::network::{SharedNetwork, SystemNetwork};
+use spdy_net::protocol::Protocol;
+use spdy_net::serve::ServerOptions;
+use spdy_net::wall_clock::WallClock;
+use spdy_proxy::config::Config;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::sites::site_table::{SiteError, Sites};
+use spdy_proxy::upstream::client::Upstream;
+use spdy_rewrite::rules::capability::Keys;
+use tokio::sync::Semaphore;
+
+/// An origin: its address, and the requests that it got.
+#[derive(Clone)]
+pub(crate) struct Origin {
+    pub(crate) address: SocketAddr,
+    asked: Arc<Mutex<Vec<(String, HeaderMap)>>>,
+    pub(crate) open: Arc<AtomicUsize>,
+    stop: Latch,
+}
+
+impl Origin {
+    /// Answers by `answer`.
+    pub(crate) fn start<F, A>(answer: F) -> Self
+    where
+        F: Fn(Request<Bytes>) -> A + Clone + Send + Sync + 'static,
+        A: Future<Output = Response<Body>> + Send + 'static,
+    {
+        let here = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
+        let listener = Listener::bind(here).expect("loopback has a free port");
+        let (address, stop) = (listener.address(), Latch::new());
+        let asked: Arc<Mutex<Vec<(String, HeaderMap)>>> = Arc::default();
+        let open: Arc<AtomicUsize> = Arc::default();
+        let (log, count, ended) = (asked.clone(), open.clone(), stop.clone());
+        let handler = move |request: Request<Body>| {
+            let (log, count, answer) = (log.clone(), count.clone(), answer.clone());
+            async move {
+                let (head, body) = request.into_parts();
+                let target = head
+                    .uri
+                    .path_and_query()
+                    .map_or("/", |target| target.as_str());
+                let line = format!("{} {target}", head.method);
+                log.lock().unwrap().push((line, head.headers.clone()));
+                count.fetch_add(1, Ordering::SeqCst);
+                let body = body.collect_up_to(1 << 20).await.unwrap_or_default();
+                answer(Request::from_parts(head, body)).await
+            }
+        };
+        let handler = Arc::new(handler);
+        let serving = listener.run(
+            ListenOptions::default(),
+            stop.clone(),
+            move |io, _, seat| {
+                let (handler, ended) = (handler.clone(), ended.clone());
+                async move {
+                    let options = ServerOptions {
+                        slot: seat,
+                        ..ServerOptions::default()
+                    };
+                    let (protocols, runtime) = ([Protocol::Http1], runtime());
+                    let served = spdy_net::serve::serve_connection(
+                        io, handler, &protocols, None, &options, &runtime, &ended,
+                    );
+                    let _ = served.await;
+                }
+            },
+        );
+        tokio::spawn(serving);
+        Self {
+            address,
+            asked,
+            open,
+            stop,
+        }
+    }
+
+    /// The same, but each answer takes a permit of the semaphore, and requests wait until there is one.
+    pub(crate) fn start_held<F>(answer: F) -> (Self, Arc<Semaphore>)
+    where
+        F: Fn(Request<Bytes>) -> Response<Body> + Clone + Send + Sync + 'static,
+    {
+        let gate = Arc::new(Semaphore::new(0));
+        let held = gate.clone();
+        let origin = Self::start(move |request| {
+            let (held, answer) = (held.clone(), answer.clone());
+            async move {
+                held.acquire().await.expect("it is open").forget();
+                answer(request)
+            }
+        });
+        (origin, gate)
+    }
+
+    /// The request lines so far.
+    pub(crate) fn asked(&self) -> Vec<String> {
+        let asked = self.asked.lock().unwrap();
+        asked.iter().map(|(line, _)| line.clone()).collect()
+    }
+
+    /// How many requests it got for `target`.
+    pub(crate) fn times(&self, target: &str) -> usize {
+        let line = format!("GET {target}");
+        self.asked().iter().filter(|asked| **asked == line).count()
+    }
+
+    /// The fields of the last request for `target`.
+    pub(crate) fn fields(&self, target: &str) -> HeaderMap {
+        let line = format!("GET {target}");
+        let asked = self.asked.lock().unwrap();
+        let mut all = asked.iter().rev();
+        let found = all.find(|(asked, _)| *asked == line);
+        found
+            .unwrap_or_else(|| panic!("{target} was not asked for"))
+            .1
+            .clone()
+    }
+
+    /// Stops answering.
+    pub(crate) fn stop(&self) {
+        self.stop.set();
+    }
+}
+
+pub(crate) fn runtime() -> SharedRuntime {
+    SharedRuntime::new(TokioRuntime::start())
+}
+
+/// An accelerator for `www.site.test`, whose own pages are at `own`; `more` is the rest of its configuration.
+pub(crate) fn accelerator(own: &Origin, more: &str) -> Arc<Proxy> {
+    let origin = own.address;
+    let text = format!(
+        "{more}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n[site.rewrite]\n"
+    );
+    accelerator_of(&text)
+}
+
+/// What capabilities are made with.
+pub(crate) fn keys() -> Keys {
+    Keys::from_secrets(&[7; 32], None).expect("it is long enough")
+}
+
+/// The accelerator that `text` configures.
+pub(crate) fn accelerator_of(text: &str) -> Arc<Proxy> {
+    accelerator_with(text, Sites::compile)
+}
+
+/// The same, with moved URLs as in the paper.
+pub(crate) fn accelerator_with_literal_urls(text: &str) -> Arc<Proxy> {
+    accelerator_with(text, Sites::compile_with_literal_urls)
+}
+
+type Compile = fn(&Config, &Keys) -> Result<Sites, SiteError>;
+
+fn accelerator_with(text: &str, compile: Compile) -> Arc<Proxy> {
+    let runtime = runtime();
+    let (config, sites, upstream) = made(text, compile, &runtime);
+    Proxy::new(
+        sites,
+        upstream,
+        &config.cache,
+        &config.learn,
+        runtime,
+        WallClock::System,
+    )
+}
+
+/// `proxy` goes on as `text` configures it.
+pub(crate) fn read_again(proxy: &Arc<Proxy>, text: &str) {
+    let (_, sites, upstream) = made(text, Sites::compile, &runtime());
+    proxy.replace(sites, upstream);
+}
+
+fn made(text: &str, compile: Compile, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
+    let config = Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
+    let sites = compile(&config, &keys()).expect("good sites");
+    let network: SharedNetwork = Arc::new(SystemNetwork);
+    let rules = AddressRules {
+        allow: config
+            .upstream
+            .allow_addresses
+            .iter()
+            .map(|range| range.parse().expect("a range"))
+            .collect(),
+        ports: config.upstream.allow_ports.iter().copied().collect(),
+        ..AddressRules::default()
+    };
+    let guarded: SharedNetwork = Arc::new(GuardedNetwork::new(network.clone(), rules));
+    let upstream = Upstream::new(&config.upstream, None, &sites, network, guarded, runtime);
+    (config, sites, upstream)
+}
+
+/// How long a test waits for what must come, before it fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Waits until `is_so`, for conditions without a notification.
+///
+/// # Panics
+///
+/// With `what`, after a minute.
+pub(crate) async fn until(what: &str, is_so: impl Fn() -> bool) {
+    until_some(what, async || is_so().then_some(())).await;
+}
+
+/// The first result of `attempt`, for conditions without a notification.
+///
+/// # Panics
+///
+/// With `what`, after a minute.
+pub(crate) async fn until_some<T>(what: &str, attempt: impl AsyncFn() -> Option<T>) -> T {
+    let begun = Instant::now();
+    loop {
+        if let Some(got) = attempt().await {
+            return got;
+        }
+        assert!(begun.elapsed() < PATIENCE, "waited in vain until {what}");
+        tokio::task::yield_now().await;
+    }
+}
+
+/// An answer, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// `Err` if it broke off.
+    pub(crate) body: Result<Bytes, String>,
+}
+
+impl Answer {
+    pub(crate) fn text(&self) -> &str {
+        let body = self.body.as_ref().expect("a whole body");
+        std::str::from_utf8(body).expect("text")
+    }
+
+    pub(crate) fn field(&self, name: &str) -> &str {
+        let value = self.headers.get(name);
+        value.map_or("", |value| value.to_str().expect("ASCII"))
+    }
+}
+
+/// Requests `target` of the site.
+pub(crate) async fn get(proxy: &Arc<Proxy>, target: &str, fields: &[(&str, &str)]) -> Answer {
+    ask(proxy, Method::GET, target, fields, "").await
+}
+
+pub(crate) async fn ask(
+    proxy: &Arc<Proxy>,
+    method: Method,
+    target: &str,
+    fields: &[(&str, &str)],
+    body: &'static str,
+) -> Answer {
+    let mut request = Request::builder().method(method).uri(target);
+    request = request.header("host", "www.site.test");
+    for (name, value) in fields {
+        request = request.header(*name, *value);
+    }
+    let request = request.body(Body::from(body)).expect("a request");
+    answered(proxy, request, 1).await
+}
+
+/// The answer to `request` of a client whose address ends with `from`.
+pub(crate) async fn answered(proxy: &Arc<Proxy>, request: Request<Body>, from: u8) -> Answer {
+    let from = Some(IpAddr::V4(Ipv4Addr::new(192, 0, 2, from)));
+    let (head, body) = proxy.answer(request, from).await.into_parts();
+    let body = body.collect_up_to(1 << 26).await;
+    Answer {
+        status: head.status,
+        headers: head.headers,
+        body: body.map_err(|error| error.to_string()),
+    }
+}
+
+/// A plain answer.
+pub(crate) fn answer(fields: &[(&str, &str)], body: impl Into<Bytes>) -> Response<Body> {
+    let mut response = Response::builder();
+    for (name, value) in fields {
+        response = response.header(*name, *value);
+    }
+    response.body(Body::full(body.into())).expect("an answer")
+}
+
+/// Target, fields, body.
+pub(crate) type Page<'a> = (
+    &'static str,
+    &'a [(&'static str, &'static str)],
+    &'static str,
+);
+
+/// Answers by target; 404 for the rest.
+pub(crate) fn pages(
+    pages: &[Page<'_>],
+) -> impl Fn(Request<Bytes>) -> std::future::Ready<Response<Body>> + Clone + Send + Sync + 'static {
+    type Fields = Vec<(&'static str, &'static str)>;
+    let all: BTreeMap<&'static str, (Fields, &'static str)> = pages
+        .iter()
+        .map(|(target, fields, body)| (*target, (fields.to_vec(), *body)))
+        .collect();
+    let all = Arc::new(all);
+    move |request| {
+        let target = request
+            .uri()
+            .path_and_query()
+            .map_or("/", |target| target.as_str());
+        std::future::ready(match all.get(target) {
+            Some((fields, body)) => answer(fields, *body),
+            None => {
+                let mut response = answer(&[], "no such thing");
+                *response.status_mut() = StatusCode::NOT_FOUND;
+                response
+            }
+        })
+    }
+}

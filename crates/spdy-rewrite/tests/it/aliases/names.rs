@@ -1,0 +1,314 @@
+//! Hosts with a name of their own: which names, what is moved to them, what is opened under them.
+
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::rules::Rules;
+use spdy_rewrite::rules::capability::{Key, Keys};
+use spdy_rewrite::rules::config::{Config, HostConfig, Scheme};
+use spdy_rewrite::rules::error::RulesError;
+use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
+
+use crate::support::aliases::{config, name_of, rules};
+use crate::support::{key, keys, url};
+
+const SITE: &str = "https://www.site.test";
+
+#[test]
+fn alias_is_bound_to_site_scheme_host_and_port() {
+    let rules = rules();
+    let name = name_of(&rules, "widgets.test");
+    let label = name.strip_prefix("https://").unwrap();
+    let (label, zone) = label.split_once('.').unwrap();
+    assert_eq!((label.len(), zone), (16, "x.assets.test"));
+    let plain = |byte: u8| byte.is_ascii_lowercase() || (b'2'..=b'7').contains(&byte);
+    assert!(label.bytes().all(plain), "{label}");
+
+    let keys = || Keys::new(key('a', 1), None);
+    let of = |site: &str, host: HostConfig, keys: Keys| {
+        let config = Config {
+            hosts: vec![host],
+            ..config()
+        };
+        let rules = Rules::compile(&url(site), &config, Some(keys)).unwrap();
+        let named = rules.aliases().next().unwrap();
+        named.name().split_once('.').unwrap().0.to_owned()
+    };
+    let widgets = || HostConfig::named("widgets.test");
+    assert_eq!(of(SITE, widgets(), keys()), label, "the same again");
+    let others = [
+        of("https://www.other.test", widgets(), keys()),
+        of(SITE, HostConfig::named("widgets2.test"), keys()),
+        of(SITE, HostConfig::named("widgets.test:8443"), keys()),
+        of(
+            SITE,
+            HostConfig {
+                scheme: Scheme::Http,
+                ..widgets()
+            },
+            keys(),
+        ),
+        of(SITE, widgets(), Keys::new(key('a', 9), None)),
+    ];
+    for other in others {
+        assert_ne!(other, label);
+    }
+}
+
+/// Browsers refuse what no certificate has.
+#[test]
+fn withheld_alias_opens_but_is_not_written() {
+    let all = rules();
+    let widgets = url("https://widgets.test/a.png");
+    let name = name_of(&all, "widgets.test");
+    let name = name.strip_prefix("https://").unwrap();
+    let its = all.aliases().filter(|it| it.host() == "widgets.test");
+    let withheld = its.map(|it| it.name().to_owned()).collect();
+    let rules = all.without_aliases(&withheld);
+    for kind in [Kind::Image, Kind::Script, Kind::Document, Kind::Worker] {
+        for finder in [ReferenceSource::Site, ReferenceSource::Alias] {
+            let left = Verdict::Skip(SkipReason::NoCertificate);
+            assert_eq!(rules.verdict(&widgets, kind, finder), left, "{kind}");
+        }
+    }
+    let named = rules.named(name).expect("it is answered");
+    assert!(rules.open_alias(named, "/a.png").is_ok());
+    let pictures = url("https://pictures.test:8443/pub/a.png");
+    let moved = |rules: &Rules, url| rules.verdict(url, Kind::Image, ReferenceSource::Site);
+    assert_eq!(moved(&rules, &pictures), moved(&all, &pictures));
+    let unnamed = url("https://cdn.test/frame.html");
+    let left = rules.verdict(&unnamed, Kind::Document, ReferenceSource::Site);
+    assert_eq!(left, Verdict::Skip(SkipReason::Document));
+
+    // Pages of then are not those of now, and what was learned of them is.
+    assert_ne!(rules.tag(), all.tag());
+    assert!(rules.is_same_but_for_keys(&all));
+    let again = rules.without_aliases(&["other.x.assets.test".to_owned()].into());
+    assert_eq!(again.tag(), all.tag());
+    assert_eq!(moved(&again, &widgets), moved(&all, &widgets));
+}
+
+#[test]
+fn previous_alias_is_written_while_current_is_withheld() {
+    let [old, new] = [key('a', 1), key('b', 2)];
+    let rules = |current: &Key, former: Option<&Key>| {
+        let keys = Keys::new(current.clone(), former.cloned());
+        Rules::compile(&url(SITE), &config(), Some(keys)).unwrap()
+    };
+    let [before, after] = [&old, &new].map(|key| name_of(&rules(key, None), "widgets.test"));
+    let host = after.strip_prefix("https://").unwrap();
+    let rolled = rules(&new, Some(&old)).without_aliases(&[host.to_owned()].into());
+    assert_eq!(name_of(&rolled, "widgets.test"), before);
+}
+
+/// Pages of its time are still about, and name it.
+#[test]
+fn previous_alias_opens_but_is_not_written() {
+    let [old, new] = [key('a', 1), key('b', 2)];
+    let rules = |current: &Key, former: Option<&Key>| {
+        let keys = Keys::new(current.clone(), former.cloned());
+        Rules::compile(&url(SITE), &config(), Some(keys)).unwrap()
+    };
+    let before = name_of(&rules(&old, None), "widgets.test");
+    let rolled = rules(&new, Some(&old));
+    let written = name_of(&rolled, "widgets.test");
+    assert_eq!(written, name_of(&rules(&new, None), "widgets.test"));
+    assert_ne!(written, before);
+    for name in [&written, &before] {
+        let host = name.strip_prefix("https://").unwrap();
+        let named = rolled.named(host).expect("it is answered");
+        assert_eq!(
+            (named.original_origin(), named.origin()),
+            ("https://widgets.test".to_owned(), &name[..])
+        );
+        assert!(rolled.open_alias(named, "/a.png").is_ok());
+    }
+    let host = before.strip_prefix("https://").unwrap();
+    assert_eq!(rules(&new, None).named(host), None);
+}
+
+/// The characters are a promise to certificates and zones that others keep; these are Python's, by its `hmac` and `base64`.
+#[test]
+fn alias_label_has_known_bytes() {
+    assert_eq!(
+        name_of(&rules(), "widgets.test"),
+        "https://2bbr4hfibigp2qnu.x.assets.test"
+    );
+}
+
+#[test]
+fn alias_uses_the_site_port() {
+    let site = url("https://www.site.test:8443");
+    let rules = Rules::compile(&site, &config(), Some(keys())).unwrap();
+    let origin = name_of(&rules, "widgets.test");
+    assert!(origin.ends_with(".x.assets.test:8443"), "{origin}");
+}
+
+#[track_caller]
+fn is_wrong(config: &Config, keys: Option<Keys>, told: &str) {
+    let error = Rules::compile(&url(SITE), config, keys).expect_err(told);
+    assert!(error.to_string().contains(told), "{error}");
+}
+
+#[test]
+fn invalid_alias_config_is_an_error() {
+    let zone = |zone: &str| Config {
+        names_under: Some(zone.to_owned()),
+        ..config()
+    };
+    for near in [
+        "site.test",
+        "x.site.test",
+        "www.site.test",
+        "x.www.site.test",
+    ] {
+        is_wrong(&zone(near), Some(keys()), "registrable domain");
+    }
+    for nobody in ["test", "co.uk", "github.io"] {
+        is_wrong(&zone(nobody), Some(keys()), "anybody can have a name there");
+    }
+    is_wrong(&zone("X.assets.test"), Some(keys()), "lower-case name");
+    is_wrong(&zone("192.0.2.1"), Some(keys()), "address");
+    is_wrong(&zone(&"a.".repeat(118)), Some(keys()), "names_under");
+    let hosts = |hosts: Vec<HostConfig>| Config { hosts, ..config() };
+    let named = HostConfig::named;
+    is_wrong(&hosts(vec![]), Some(keys()), "no host has mode");
+    is_wrong(
+        &hosts(vec![named("*.widgets.test")]),
+        Some(keys()),
+        "want one host",
+    );
+    is_wrong(
+        &hosts(vec![named("a.x.assets.test")]),
+        Some(keys()),
+        "outside of",
+    );
+    is_wrong(&config(), None, "needs a key");
+    let shared = HostConfig {
+        shared: true,
+        ..named("cdn2.test")
+    };
+    is_wrong(&hosts(vec![shared]), Some(keys()), "no `shared`");
+    let other_path = HostConfig {
+        path: "/b/".to_owned(),
+        ..HostConfig::passive("widgets.test")
+    };
+    let mixed = hosts(vec![named("widgets.test"), other_path]);
+    is_wrong(&mixed, Some(keys()), "one mode for all entries");
+    let nowhere = Config {
+        names_under: None,
+        ..config()
+    };
+    is_wrong(&nowhere, Some(keys()), "want `names_under`");
+    let own = Config {
+        own_hosts: vec!["*.assets.test".to_owned()],
+        ..config()
+    };
+    is_wrong(&own, Some(keys()), "registrable domain with assets.test");
+    for kind in [Kind::Document, Kind::Worker] {
+        let config = hosts(vec![HostConfig {
+            kinds: vec![Kind::Image, kind],
+            ..HostConfig::passive("cdn.test")
+        }]);
+        let error = Rules::compile(&url(SITE), &config, Some(keys())).unwrap_err();
+        let host = "cdn.test".to_owned();
+        assert_eq!(error, RulesError::NeedsAlias { host, kind });
+    }
+}
+
+#[test]
+fn alias_url_keeps_path_query_and_fragment() {
+    let rules = rules();
+    let verdict = |text: &str, kind| rules.verdict(&url(text), kind, ReferenceSource::Site);
+    let widgets = name_of(&rules, "widgets.test");
+    for rest in ["/", "/a/b.html?c=d&e#f", "/a%2fb", "/?"] {
+        let want = Verdict::Rewrite(format!("{widgets}{rest}"));
+        assert_eq!(
+            verdict(&format!("https://widgets.test{rest}"), Kind::Document),
+            want
+        );
+    }
+    let pictures = name_of(&rules, "pictures.test:8443");
+    assert_eq!(
+        verdict("https://pictures.test:8443/pub/a.png", Kind::Image),
+        Verdict::Rewrite(format!("{pictures}/pub/a.png"))
+    );
+    let left = |text: &str, kind| match verdict(text, kind) {
+        Verdict::Skip(reason) => reason.name(),
+        Verdict::Rewrite(to) => panic!("{text} went to {to}"),
+    };
+    assert_eq!(
+        left("https://pictures.test:8443/a.png", Kind::Image),
+        "path-not-listed"
+    );
+    assert_eq!(
+        left("https://pictures.test:8443/pub/a.js", Kind::Script),
+        "kind-not-listed"
+    );
+    assert_eq!(
+        left("https://widgets.test/.spdy/1/-/s/cdn.test/", Kind::Image),
+        "nested"
+    );
+    assert_eq!(
+        left("https://cdn.test/frame.html", Kind::Document),
+        "document"
+    );
+    assert_eq!(left(&format!("{widgets}/a.png"), Kind::Image), "own-host");
+}
+
+#[test]
+fn aliased_host_has_no_proxied_path() {
+    let refusal = rules().open("/.spdy/1/-/s/widgets.test/a.png").unwrap_err();
+    assert_eq!(refusal.name(), "has-name");
+}
+
+#[test]
+fn alias_url_round_trips() {
+    let rules = rules();
+    let named = rules.alias_of(&url("https://widgets.test/")).unwrap();
+    let moved = rules.open_alias(named, "/a/b.png?c").unwrap();
+    assert_eq!(moved.url().as_str(), "https://widgets.test/a/b.png?c");
+    assert_eq!(moved.path(), format!("{}/a/b.png?c", named.origin()));
+    assert!(moved.is_alias());
+    for (target, why) in [
+        ("/a/../b", "dot-segment"),
+        ("/a/%2e%2E/b", "dot-segment"),
+        ("/.spdy/1/-/s/cdn.test/a", "nested"),
+        ("/.well-known/acme-challenge/a", "well-known"),
+        ("/.well-known/pki-validation/a.txt", "well-known"),
+        ("/x;%2f..%2f.well-known/acme-challenge/a", "well-known"),
+        (
+            "/x%3b%252f..%252f.well-known/acme-challenge/a",
+            "well-known",
+        ),
+        ("/x%2f..%2f.well-known/acme-challenge/a", "well-known"),
+        ("/.well-known%2f%2f..%2fa", "well-known"),
+        ("/.well-known;%2fa%2f..%2f../a", "well-known"),
+        ("/x;%2f.spdy/1/-/s/cdn.test/a", "nested"),
+        ("/a\\b", "backslash"),
+        ("/a b", "control-byte"),
+        ("/a%00", "nul"),
+        ("/\u{fc}", "not-ascii"),
+        ("*", "not-serialised"),
+        ("", "not-serialised"),
+        ("@evil.test/", "not-serialised"),
+        (".evil.test/", "not-serialised"),
+        (":8443/", "not-serialised"),
+    ] {
+        let refusal = rules.open_alias(named, target).expect_err(target);
+        assert_eq!(refusal.name(), why, "{target}");
+    }
+    let long = format!("/{}", "a".repeat(8 * 1024));
+    assert_eq!(
+        rules.open_alias(named, &long).unwrap_err().name(),
+        "too-long"
+    );
+}
+
+#[test]
+fn unchanged_alias_frame_has_a_reason() {
+    let verdict = rules().verdict(
+        &url("https://cdn.test/x.js"),
+        Kind::Script,
+        ReferenceSource::Alias,
+    );
+    assert_eq!(verdict, Verdict::Skip(SkipReason::NoAlias));
+}

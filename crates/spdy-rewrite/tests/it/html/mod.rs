@@ -1,0 +1,7 @@
+//! Pages: references, scripts, text and pauses.
+
+mod inline;
+mod pauses;
+mod references;
+mod scripts;
+mod text;

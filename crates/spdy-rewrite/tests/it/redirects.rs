@@ -1,0 +1,272 @@
+//! Redirects of other hosts: which are followed, which are passed on, and how the hops restrict the final
+//! answer.
+
+use http::StatusCode;
+use http::header::HeaderValue;
+use spdy_rewrite::kind::Kind;
+use spdy_rewrite::request::anonymize::{FetchMode, Load};
+use spdy_rewrite::response::redirect::{Redirect, RedirectState};
+use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
+
+use crate::support::fields::{PAGE_LOADS_IMAGE, fields};
+use crate::support::{self, discovering, rules};
+
+#[test]
+fn redirects_within_rules_are_followed() {
+    let rules = discovering();
+    let stranger = Load {
+        is_subresource: false,
+        is_safe_method: true,
+        is_same_origin: true,
+        ..PAGE_LOADS_IMAGE
+    };
+    let runs = Load {
+        expected: Some(Kind::Script),
+        ..PAGE_LOADS_IMAGE
+    };
+    let open = |host: &str| {
+        let url = support::url(&format!("https://{host}/a.png"));
+        match rules.verdict(
+            &url,
+            Kind::Image,
+            spdy_rewrite::rules::verdict::ReferenceSource::Site,
+        ) {
+            spdy_rewrite::rules::verdict::Verdict::Rewrite(path) => path,
+            leave => panic!("{leave:?}"),
+        }
+    };
+    let (cdn, found, part) = (
+        open("cdn.test"),
+        open("open.test"),
+        "/.spdy/1/-/s/folder.test/lib/a.png".to_owned(),
+    );
+    let script = "/.spdy/1/-/s/cdn.test/js/a.js".to_owned();
+    let rows: [(&str, &str, Load, u32, &str); 23] = [
+        (
+            &part,
+            "/lib/b.png",
+            PAGE_LOADS_IMAGE,
+            1,
+            "follow https://folder.test/lib/b.png",
+        ),
+        (
+            &part,
+            "b.png#x",
+            PAGE_LOADS_IMAGE,
+            3,
+            "follow https://folder.test/lib/b.png",
+        ),
+        (&part, "b.png", PAGE_LOADS_IMAGE, 4, "redirects"),
+        (
+            &part,
+            "/secret.png",
+            PAGE_LOADS_IMAGE,
+            1,
+            "direct https://folder.test/secret.png",
+        ),
+        (&part, "/secret.png", stranger, 1, "path-not-listed"),
+        (
+            &part,
+            "https://a.wild.test/b.png",
+            PAGE_LOADS_IMAGE,
+            1,
+            "follow https://a.wild.test/b.png",
+        ),
+        (
+            &part,
+            "https://stranger.test/b.png",
+            PAGE_LOADS_IMAGE,
+            1,
+            "direct https://stranger.test/b.png",
+        ),
+        (
+            &part,
+            "https://stranger.test/b.png",
+            stranger,
+            1,
+            "not-listed",
+        ),
+        (&part, "https://evil.test/b.png", stranger, 1, "denied"),
+        (
+            &part,
+            "http://folder.test/lib/b.png",
+            stranger,
+            1,
+            "port-not-listed",
+        ),
+        (
+            &part,
+            "https://folder.test:22/lib/b.png",
+            stranger,
+            1,
+            "port-not-listed",
+        ),
+        (&part, "https://127.0.0.1/", stranger, 1, "address"),
+        (
+            &part,
+            "https://www.site.test/logout",
+            stranger,
+            1,
+            "own-host",
+        ),
+        (
+            &part,
+            "https://folder.test/lib/..%2fsecret",
+            stranger,
+            1,
+            "encoded-slash",
+        ),
+        (
+            &part,
+            "javascript:alert(1)",
+            PAGE_LOADS_IMAGE,
+            1,
+            "location",
+        ),
+        (&part, "file:///etc/passwd", PAGE_LOADS_IMAGE, 1, "location"),
+        (
+            &part,
+            "https://u:p@folder.test/lib/b.png",
+            PAGE_LOADS_IMAGE,
+            1,
+            "location",
+        ),
+        (
+            &found,
+            "/b.png",
+            PAGE_LOADS_IMAGE,
+            1,
+            "follow https://open.test/b.png",
+        ),
+        (&found, "https://next.test/b.png", stranger, 1, "not-listed"),
+        (
+            &cdn,
+            "https://shared.test/b.png",
+            PAGE_LOADS_IMAGE,
+            1,
+            "follow https://shared.test/b.png",
+        ),
+        (&script, "b.js", runs, 1, "follow https://cdn.test/js/b.js"),
+        (
+            &script,
+            "/v2/a.js",
+            runs,
+            1,
+            "direct https://cdn.test/v2/a.js",
+        ),
+        (
+            &script,
+            "/v2/a.js",
+            stranger,
+            1,
+            "follow https://cdn.test/v2/a.js",
+        ),
+    ];
+    for (target, location, load, hop, want) in rows {
+        let moved = rules.open(target).unwrap();
+        let mut trail = RedirectState::default();
+        for _ in 1..hop {
+            let before = trail.decide(&rules, &moved, load, &fields(&["location: b.png"]));
+            assert!(matches!(before, Redirect::Follow(_)), "{target}");
+        }
+        let line = format!("location: {location}");
+        let got = match trail.decide(&rules, &moved, load, &fields(&[&line])) {
+            Redirect::Follow(next) => format!("follow {}", next.url()),
+            Redirect::Direct(url) => format!("direct {url}"),
+            Redirect::Refuse(refusal) => refusal.name().to_owned(),
+        };
+        assert_eq!(got, want, "{target} to {location}");
+    }
+    let moved = rules.open(&part).unwrap();
+    for lines in [&[][..], &["location: /lib/a.png", "location: /lib/b.png"]] {
+        let decided =
+            RedirectState::default().decide(&rules, &moved, PAGE_LOADS_IMAGE, &fields(lines));
+        assert!(matches!(decided, Redirect::Refuse(refusal) if refusal.name() == "location"));
+    }
+}
+
+#[test]
+fn redirect_cannot_reach_public_cdn_scripts() {
+    let rules = rules();
+    let moved = rules.open("/.spdy/1/-/s/cdn.test/a").unwrap();
+    let decided = RedirectState::default().decide(
+        &rules,
+        &moved,
+        PAGE_LOADS_IMAGE,
+        &fields(&["location: https://shared.test/x"]),
+    );
+    let Redirect::Follow(next) = decided else {
+        panic!("{decided:?}")
+    };
+    assert!(next.kinds().has(Kind::Image) && !next.kinds().has(Kind::Script));
+}
+
+/// As browsers do it (Fetch, *CORS check*): what a page may read, each host on the way lets it read.
+#[test]
+fn a_page_reads_what_it_was_led_to_if_all_on_the_way_let_it() {
+    let rules = rules();
+    let cors = Load {
+        expected: Some(Kind::Font),
+        mode: FetchMode::Cors,
+        is_subresource: true,
+        is_safe_method: true,
+        is_same_origin: true,
+    };
+    let unknown = Load {
+        expected: None,
+        mode: FetchMode::Unknown,
+        is_subresource: false,
+        is_safe_method: true,
+        is_same_origin: true,
+    };
+    let (any, site, nobody) = (
+        "access-control-allow-origin: *",
+        "access-control-allow-origin: https://www.site.test",
+        "access-control-allow-origin: null",
+    );
+    let (near, far) = (
+        "location: /b.woff2",
+        "location: https://img.wild.test/b.woff2",
+    );
+    let rows: [(&[&[&str]], &str, &str, &str); 9] = [
+        (&[&[near, site]], site, "https://www.site.test", "yes"),
+        (&[&[near, any]], any, "https://www.site.test", "yes"),
+        (&[&[near]], any, "https://www.site.test", "no"),
+        (&[&[near, nobody]], any, "https://www.site.test", "no"),
+        (&[&[far, site]], any, "null", "yes"),
+        (&[&[far, site]], nobody, "null", "yes"),
+        (&[&[far, site]], site, "null", "no"),
+        (&[&[far]], any, "null", "no"),
+        (&[&[near, site], &[far, site]], any, "null", "yes"),
+    ];
+    for (hops, last, origin, want) in rows {
+        for load in [cors, unknown] {
+            let mut moved = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
+            let mut trail = RedirectState::default();
+            let mut direct = None;
+            for hop in hops {
+                match trail.decide(&rules, &moved, load, &fields(hop)) {
+                    Redirect::Follow(next) => moved = next,
+                    Redirect::Direct(url) => direct = Some(url),
+                    Redirect::Refuse(refusal) => panic!("{hops:?}: {refusal}"),
+                }
+            }
+            let mut head = fields(&[last]);
+            trail.amend(&mut head);
+            if let Some(url) = direct {
+                assert_eq!((load.mode, want), (FetchMode::Cors, "no"), "{hops:?}");
+                assert_eq!(url, "https://cdn.test/a.woff2");
+                continue;
+            }
+            assert_eq!(trail.origin(&rules), origin, "{hops:?}");
+            head.insert("content-type", HeaderValue::from_static("font/woff2"));
+            let font = rules.open("/.spdy/1/-/s/cdn.test/a.woff2").unwrap();
+            let got = match sanitize_response::sanitize(&rules, &font, load, StatusCode::OK, &head)
+            {
+                SanitizedResponse::Serve(_) => "yes",
+                _ => "no",
+            };
+            assert_eq!(got, want, "{hops:?}, then {last}");
+        }
+    }
+}

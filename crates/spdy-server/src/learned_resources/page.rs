@@ -1,0 +1,131 @@
+//! One page: its resources and its votes, and which resources make room for a new one.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, VecDeque};
+use std::net::IpAddr;
+
+use spdy_clock::Instant;
+
+use crate::learned_resources::limits::{LearningLimits, MAX_RESOURCES};
+use crate::learned_resources::votes::{Support, Vote};
+
+/// A page that was viewed.
+#[derive(Debug)]
+pub(super) struct Page {
+    pub(super) number: u64,
+    pub(super) viewed: Instant,
+    pub(super) views: u64,
+    /// In the order in which they were first named.
+    pub(super) resources: Vec<LearnedResource>,
+    /// One of each network, the latest last.
+    pub(super) votes: VecDeque<Vote>,
+}
+
+/// A resource that a network requested after the page.
+#[derive(Debug)]
+pub(super) struct LearnedResource {
+    pub(super) url: String,
+    /// Its bit in every vote.
+    pub(super) bit: u64,
+    /// The network that named it first.
+    pub(super) by: Option<IpAddr>,
+}
+
+impl Page {
+    pub(super) fn bytes(&self) -> usize {
+        self.resources.iter().map(|need| need.url.len()).sum()
+    }
+
+    pub(super) fn vote(&mut self, network: Option<IpAddr>) -> Option<&mut Vote> {
+        self.votes
+            .iter_mut()
+            .rev()
+            .find(|vote| vote.network == network)
+    }
+
+    /// What the votes say that are recent, and whose network was neither sent `need` nor told of it.
+    pub(super) fn support(
+        &self,
+        now: Instant,
+        limits: &LearningLimits,
+        need: &LearnedResource,
+    ) -> Support {
+        let is_free = |vote: &&Vote| {
+            vote.prompted & need.bit == 0 && now.saturating_since(vote.since) <= limits.max_age
+        };
+        let mut support = Support::default();
+        for vote in self.votes.iter().filter(is_free) {
+            support.free += 1;
+            if vote.named & need.bit == 0 {
+                continue;
+            }
+            let has = |bits: u64| u64::from(bits & need.bit != 0);
+            support.named += 1;
+            support.by_cors += has(vote.by_cors);
+            for (count, bits) in support.kinds.iter_mut().zip(vote.kinds) {
+                *count += has(bits);
+            }
+        }
+        support
+    }
+
+    /// The resources to drop for a new one of `bytes`, as bits; `None` if there is no room for it.
+    ///
+    /// A resource that at least half of the free votes name stays, unless only one vote does. Of the others goes first what no
+    /// vote names. Then a network that was the first to name more of them than another loses one before that other does: the
+    /// one with the fewest votes, the oldest of equals. So a few networks can neither hold all places nor take those of others.
+    pub(super) fn weakest(
+        &self,
+        now: Instant,
+        limits: &LearningLimits,
+        bytes: usize,
+    ) -> Option<u64> {
+        let most = limits.resources_per_page.min(MAX_RESOURCES);
+        let (mut count, mut all_bytes, mut dropped) = (self.resources.len(), self.bytes(), 0);
+        let is_full = |count, all_bytes| count >= most || all_bytes + bytes > limits.bytes_per_page;
+        if !is_full(count, all_bytes) {
+            return Some(dropped);
+        }
+        // A short URL takes a place, too.
+        let least_weight = limits.bytes_per_page / most.max(1);
+        let weight = |need: &LearnedResource| need.url.len().max(least_weight);
+        let supports = self.resources.iter().map(|need| {
+            let support = self.support(now, limits, need);
+            (need, support)
+        });
+        let mut weak: Vec<_> = supports
+            .filter(|(_, support)| support.is_weak())
+            .map(|(need, support)| (need, support.named))
+            .collect();
+        while is_full(count, all_bytes) {
+            let mut held = BTreeMap::new();
+            for (need, _) in &weak {
+                *held.entry(need.by).or_insert(0) += weight(need);
+            }
+            let first = |&(_, (need, named)): &(usize, &(&LearnedResource, u64))| {
+                (*named > 0, Reverse(held.get(&need.by)), *named)
+            };
+            let (at, _) = weak.iter().enumerate().min_by_key(first)?;
+            let (need, _) = weak.remove(at);
+            count -= 1;
+            all_bytes -= need.url.len();
+            dropped |= need.bit;
+        }
+        Some(dropped)
+    }
+
+    /// Drops these resources.
+    pub(super) fn remove(&mut self, needs: u64) {
+        self.resources.retain(|need| need.bit & needs == 0);
+        for vote in &mut self.votes {
+            vote.clear(needs);
+        }
+    }
+
+    pub(super) fn free_bit(&self) -> Option<u64> {
+        let taken = self.resources.iter().fold(0, |all, need| all | need.bit);
+        (0..MAX_RESOURCES)
+            .map(|at| 1 << at)
+            .find(|bit| taken & bit == 0)
+    }
+}

@@ -1,0 +1,103 @@
+//! The votes about one page, one for each source network, and what they say together.
+
+use std::net::IpAddr;
+
+use spdy_clock::Instant;
+use spdy_page::replica::Kind;
+
+use crate::learned_resources::limits::LearningLimits;
+use crate::learned_resources::resource_load::ResourceLoad;
+
+/// The kinds that a request can state (`resource_load.rs`).
+pub(super) const KINDS: [Kind; 5] = [
+    Kind::Stylesheet,
+    Kind::Script,
+    Kind::Font,
+    Kind::Image,
+    Kind::Media,
+];
+
+/// The vote of one network about a page.
+#[derive(Debug)]
+pub(super) struct Vote {
+    pub(super) network: Option<IpAddr>,
+    pub(super) since: Instant,
+    /// Resources that it requested.
+    pub(super) named: u64,
+    /// Resources that were pushed to it or hinted.
+    pub(super) prompted: u64,
+    /// Resources that it requested as each of [`KINDS`].
+    pub(super) kinds: [u64; KINDS.len()],
+    /// Resources that it requested by CORS.
+    pub(super) by_cors: u64,
+}
+
+impl Vote {
+    /// Names a resource, and states how it was loaded as far as the request does.
+    pub(super) fn name(&mut self, bit: u64, loaded: &ResourceLoad<'_>) {
+        self.named |= bit;
+        if let Some(kind) = loaded.kind {
+            for (bits, of) in self.kinds.iter_mut().zip(KINDS) {
+                *bits = if of == kind {
+                    *bits | bit
+                } else {
+                    *bits & !bit
+                };
+            }
+        }
+        match loaded.by_cors {
+            Some(true) => self.by_cors |= bit,
+            Some(false) => self.by_cors &= !bit,
+            None => {}
+        }
+    }
+
+    /// Forgets everything about these resources.
+    pub(super) fn clear(&mut self, needs: u64) {
+        let kinds = self.kinds.iter_mut();
+        for bits in kinds.chain([&mut self.named, &mut self.prompted, &mut self.by_cors]) {
+            *bits &= !needs;
+        }
+    }
+}
+
+/// How many free votes there are for a resource, and what they state about it.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Support {
+    pub(super) free: u64,
+    pub(super) named: u64,
+    pub(super) kinds: [u64; KINDS.len()],
+    pub(super) by_cors: u64,
+}
+
+impl Support {
+    pub(super) fn is_sufficient(&self, limits: &LearningLimits) -> bool {
+        self.free >= limits.min_networks.max(1).into()
+            && agree(self.named, self.free, limits.share_percent)
+    }
+
+    /// Whether it may be dropped for another resource: one network alone names it, or fewer than half of the free votes do.
+    pub(super) fn is_weak(&self) -> bool {
+        self.named <= 1 || self.named * 2 < self.free
+    }
+
+    /// The kind on which the votes that name it agree.
+    pub(super) fn kind(&self, limits: &LearningLimits) -> Option<Kind> {
+        let mut kinds = self.kinds.iter().zip(KINDS);
+        let agreed = kinds.find(|(votes, _)| agree(**votes, self.named, limits.share_percent))?;
+        Some(agreed.1)
+    }
+
+    /// Whether the votes that name it agree that it is loaded by CORS, or that it is not; `None` if they do not agree.
+    pub(super) fn by_cors(&self, limits: &LearningLimits) -> Option<bool> {
+        let share = limits.share_percent;
+        match agree(self.by_cors, self.named, share) {
+            true => Some(true),
+            false => agree(self.named - self.by_cors, self.named, share).then_some(false),
+        }
+    }
+}
+
+fn agree(votes: u64, of: u64, share_percent: u32) -> bool {
+    votes > 0 && votes * 100 >= of * u64::from(share_percent)
+}

@@ -1,0 +1,455 @@
+//! Sends the resources of a page with it: carries out the plan of `push_plan.rs`.
+//!
+//! ```text
+//! request ----------> SessionHistory           LearnedResources           PageResources
+//!    |                  |                        |                        |
+//! response 200 --note---+---- wishes ------------+------------------------'
+//!    |                             `--> plan --> Pusher::push, one by one --refused--+
+//!    `<-- Link: <...>; rel=subresource  <-- hints <------------------------- rest <--'
+//! ```
+
+use std::net::IpAddr;
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use bytes::Bytes;
+use http::header::{self, HeaderName};
+use http::uri::Authority;
+use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_net::handler::{Pusher, RequestInfo};
+use spdy_page::replica::Kind;
+
+use crate::associated_content::parse_associated_content;
+use crate::learned_resources::{LearnedResources, LearningLimits, ResourceLoad};
+use crate::link_header::parse_links;
+use crate::page_resources;
+use crate::page_resources::PageResources;
+use crate::push_plan::{
+    Budget, CandidateState, Hint, Hints, Plan, PlannedPush, PushCandidate, Sources, link_value,
+    plan,
+};
+use crate::respond::add_date;
+use crate::session_history::{DigestKey, SessionHistory};
+use crate::site::Site;
+use crate::stored_response::StoredResponse;
+
+const ASSOCIATED_CONTENT: HeaderName = HeaderName::from_static("x-associated-content");
+const SUBRESOURCE: HeaderName = HeaderName::from_static("x-subresource");
+
+/// What goes along with pages, and how much of it.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct PushConfig {
+    /// Who is asked what a page needs.
+    pub sources: Sources,
+    /// When clients are told instead.
+    pub hints: Hints,
+    /// How much goes along with one page.
+    pub budget: Budget,
+    /// Limits and thresholds of the learned plan.
+    pub learning: LearningLimits,
+    /// Makes the digests by which sessions remember URLs; random in a program.
+    pub digest_key: DigestKey,
+}
+
+/// The pushing of a site, over all of its sessions.
+#[derive(Debug)]
+pub struct SitePusher {
+    config: PushConfig,
+    page_resources: PageResources,
+    learned: Mutex<LearnedResources>,
+}
+
+impl SitePusher {
+    /// By `config`; `needs` are those of the source `graph`. `None` if `site` gives nothing to send along: its
+    /// sessions then need not be remembered.
+    #[must_use]
+    pub fn new(config: PushConfig, needs: PageResources, site: &Site) -> Option<Self> {
+        let asks = |answer: &StoredResponse| {
+            let headers = &answer.headers;
+            headers.contains_key(header::LINK) || headers.contains_key(&ASSOCIATED_CONTENT)
+        };
+        let Sources {
+            link,
+            graph,
+            learned,
+        } = config.sources;
+        let has_any = learned || (graph && !needs.is_empty()) || (link && site.answers().any(asks));
+        has_any.then(|| Self {
+            config,
+            page_resources: needs,
+            learned: Mutex::new(LearnedResources::new(config.learning)),
+        })
+    }
+}
+
+/// The pushing of one session.
+#[derive(Debug)]
+pub(crate) struct SessionPusher {
+    shared: Arc<SitePusher>,
+    history: Arc<Mutex<SessionHistory>>,
+    site: Arc<Site>,
+    runtime: SharedRuntime,
+    /// The client's address.
+    from: Option<IpAddr>,
+}
+
+/// One push that goes along, for a log.
+pub(crate) struct SentPush {
+    pub(crate) uri: Uri,
+    pub(crate) priority: spdy_frame::priority::Priority,
+    pub(crate) bytes: usize,
+}
+
+impl SessionPusher {
+    pub(crate) fn new(
+        pushing: Arc<SitePusher>,
+        site: Arc<Site>,
+        runtime: SharedRuntime,
+        from: Option<IpAddr>,
+    ) -> Self {
+        let visit = SessionHistory::new(pushing.config.digest_key);
+        Self {
+            shared: pushing,
+            history: Arc::new(Mutex::new(visit)),
+            site,
+            runtime,
+            from,
+        }
+    }
+
+    /// Sends along with `response`, the answer to `head`, what it needs: pushes at once, hints in its
+    /// headers. Gives what was pushed.
+    pub(crate) fn push_and_hint(
+        &self,
+        head: &http::request::Parts,
+        response: &mut Response<Bytes>,
+        now: Option<SystemTime>,
+    ) -> Vec<SentPush> {
+        let told = response.headers().get_all(&ASSOCIATED_CONTENT);
+        let told: Vec<HeaderValue> = told.iter().cloned().collect();
+        response.headers_mut().remove(&ASSOCIATED_CONTENT);
+        let Some(page) = absolute(head) else {
+            return Vec::new();
+        };
+        let url = page.to_string();
+        if head.method != Method::GET {
+            return Vec::new();
+        }
+        self.learn_from(head, &page);
+        let is_new = self.record_response(&url, response.status());
+        if response.status() != StatusCode::OK {
+            return Vec::new();
+        }
+        let is_page = kind_of(response.headers()) == Kind::Document;
+        let wishes = self.candidates(&page, &url, response.headers(), &told);
+        let learns = is_page && is_new && self.shared.config.sources.learned;
+        if wishes.is_empty() {
+            if learns {
+                self.count_view(&url, &[]);
+            }
+            return Vec::new();
+        }
+        let Plan { pushes, mut hints } = self.plan(head, &page, wishes);
+        // A client that views the page again in this session has the resources already, so its view adds nothing.
+        if learns {
+            self.count_view(&url, &hints);
+        }
+        let (sent, refused) = self.push(head, &url, pushes, now);
+        if self.shared.config.hints == Hints::Remaining {
+            hints.splice(0..0, refused.iter().filter_map(PlannedPush::as_hint));
+            hints.truncate(self.shared.config.budget.hints);
+        }
+        write_hints(&hints, &head.headers, response.headers_mut());
+        sent
+    }
+
+    /// Notes that `url` was answered, if it was; whether that is new in this session.
+    fn record_response(&self, url: &str, status: StatusCode) -> bool {
+        let mut visit = lock(&self.history);
+        let digest = visit.digest(url);
+        let is_new = !visit.has(digest);
+        if status.is_success() || status == StatusCode::NOT_MODIFIED {
+            visit.record(digest);
+        }
+        is_new
+    }
+
+    /// Counts a view of the page at `url`, whose client received `hints`.
+    fn count_view(&self, url: &str, hints: &[Hint]) {
+        let base = url.parse::<url::Url>().ok();
+        let full = |hint: &Hint| base.as_ref()?.join(&hint.url).ok();
+        let urls: Vec<String> = hints.iter().filter_map(full).map(String::from).collect();
+        let now = self.runtime.now();
+        let urls = urls.iter().map(String::as_str);
+        self.learned().record_view(now, self.from, url, urls);
+    }
+
+    /// Learns from a request for `thing` after which page it comes, if it is for a resource that this site has.
+    fn learn_from(&self, head: &http::request::Parts, thing: &Uri) {
+        if !self.shared.config.sources.learned || !self.may_learn(thing) {
+            return;
+        }
+        let url = thing.to_string();
+        let Some(loaded) = ResourceLoad::of(&url, &head.method, &head.headers) else {
+            return;
+        };
+        let referer = head.headers.get(header::REFERER);
+        let referer = referer.and_then(|referer| referer.to_str().ok()?.split('#').next());
+        let Some(referer) = referer.and_then(|referer| referer.parse::<Uri>().ok()) else {
+            return;
+        };
+        // A request from another site is no evidence, and a reload of the page itself is none either.
+        if !spdy_http::push::is_same_origin(&referer, thing) || referer == *thing {
+            return;
+        }
+        let (now, page) = (self.runtime.now(), referer.to_string());
+        self.learned()
+            .record_request(now, self.from, &page, &loaded);
+    }
+
+    /// Whether `thing` can be learned at all: the site has it under exactly this target, it is not a page, and a client that receives the
+    /// hint requests the same target.
+    fn may_learn(&self, thing: &Uri) -> bool {
+        let is_exact = is_normal(&thing.to_string())
+            && (thing.query().is_none() || self.site.directory().is_none());
+        let answer = self.answer(thing).filter(|_| is_exact);
+        answer.is_some_and(|answer| page_resources::kind(answer) != Kind::Document)
+    }
+
+    /// What is said that `page` needs: by the response, by the site, by the past.
+    fn candidates(
+        &self,
+        page: &Uri,
+        url: &str,
+        headers: &HeaderMap,
+        told: &[HeaderValue],
+    ) -> Vec<PushCandidate> {
+        let Sources {
+            link,
+            graph,
+            learned,
+        } = self.shared.config.sources;
+        let mut wishes = Vec::new();
+        if link {
+            add_link_candidates(headers, &mut wishes);
+            let told = told.iter().filter_map(|value| value.to_str().ok());
+            wishes.extend(
+                told.flat_map(parse_associated_content)
+                    .map(|(url, priority)| PushCandidate {
+                        url: url.to_owned(),
+                        priority: Some(priority),
+                        may_push: true,
+                        ..PushCandidate::default()
+                    }),
+            );
+        }
+        if graph {
+            let host = self
+                .site
+                .host_behind(page.authority().map(Authority::as_str));
+            let target = page.path_and_query().map_or("/", |target| target.as_str());
+            wishes.extend_from_slice(self.shared.page_resources.of(host, target));
+        }
+        if learned {
+            let mut needed = self.learned().resources_of(self.runtime.now(), url);
+            for wish in &mut needed {
+                wish.kind = self.known_kind(&wish.url).or(wish.kind);
+            }
+            wishes.extend(needed);
+        }
+        wishes
+    }
+
+    /// The kind of the site's own answer to a GET of `url`, if its content type states one. Clients are not trusted to know it.
+    fn known_kind(&self, url: &str) -> Option<Kind> {
+        let answer = self.answer(&url.parse().ok()?)?;
+        Some(page_resources::kind(answer)).filter(|kind| *kind != Kind::Other)
+    }
+
+    fn plan(&self, head: &http::request::Parts, page: &Uri, wishes: Vec<PushCandidate>) -> Plan {
+        let PushConfig { hints, budget, .. } = &self.shared.config;
+        let arrival = head.extensions.get::<RequestInfo>();
+        let priority = arrival.map(|arrival| arrival.priority).unwrap_or_default();
+        let visit = lock(&self.history);
+        plan(page, priority, budget, *hints, wishes, |uri, _| {
+            if visit.has(visit.digest(&uri.to_string())) {
+                return CandidateState::AlreadyReceived;
+            }
+            match self.answer(uri) {
+                Some(answer) => CandidateState::Available {
+                    bytes: answer.body.len(),
+                    kind: page_resources::kind(answer),
+                },
+                None => CandidateState::Unavailable,
+            }
+        })
+    }
+
+    /// What may be pushed as the answer to a GET of `uri`.
+    fn answer(&self, uri: &Uri) -> Option<&StoredResponse> {
+        let target = uri.path_and_query().map_or("/", |target| target.as_str());
+        let host = uri.authority().map(Authority::as_str);
+        let secure = uri.scheme_str() == Some("https");
+        let answer = self.site.answer(host, target, secure);
+        // A page requests only a part of a resource that was recorded as a part, but a push sends all of it.
+        answer.filter(|answer| answer.status == StatusCode::OK && answer.recorded_part.is_none())
+    }
+
+    /// Pushes what the client takes; gives what it took, and the rest.
+    fn push(
+        &self,
+        head: &http::request::Parts,
+        page: &str,
+        pushes: Vec<PlannedPush>,
+        now: Option<SystemTime>,
+    ) -> (Vec<SentPush>, Vec<PlannedPush>) {
+        let Some(pusher) = Pusher::of(&head.extensions) else {
+            return (Vec::new(), pushes);
+        };
+        let mut sent = Vec::new();
+        let mut pushes = pushes.into_iter();
+        let mut rest = Vec::new();
+        for planned in pushes.by_ref() {
+            let Some(answer) = self.answer(&planned.uri) else {
+                continue;
+            };
+            let mut request = Request::new(());
+            *request.uri_mut() = planned.uri.clone();
+            let mut response = Response::new(Body::full(answer.body.clone()));
+            *response.headers_mut() = answer.headers.clone();
+            response.headers_mut().remove(&ASSOCIATED_CONTENT);
+            add_date(response.headers_mut(), now);
+            let sending = match pusher.push(&request, planned.priority, response) {
+                Ok(sending) => sending,
+                Err(error) => {
+                    // As many streams are open as the client allows, or it wants none: so with the others.
+                    tracing::debug!(%error, uri = %planned.uri, "not pushed");
+                    rest.push(planned);
+                    break;
+                }
+            };
+            let url = planned.uri.to_string();
+            self.record_response(&url, StatusCode::OK);
+            let (page, pushing, from) = (page.to_owned(), self.shared.clone(), self.from);
+            self.runtime.spawn(Box::pin(async move {
+                if sending.await && pushing.config.sources.learned {
+                    lock(&pushing.learned).record_push(from, &page, &url);
+                }
+            }));
+            sent.push(SentPush {
+                uri: planned.uri,
+                priority: planned.priority,
+                bytes: planned.bytes,
+            });
+        }
+        rest.extend(pushes);
+        (sent, rest)
+    }
+
+    fn learned(&self) -> MutexGuard<'_, LearnedResources> {
+        lock(&self.shared.learned)
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock()
+}
+
+/// Whether a browser requests `url` as it is written, without taking out dots or turning backslashes.
+#[must_use]
+pub fn is_normal(url: &str) -> bool {
+    url::Url::parse(url).is_ok_and(|read| read.as_str() == url && !read.path().starts_with("//"))
+}
+
+/// The URL that was asked for; HTTP/1.1 says it in two places.
+fn absolute(head: &http::request::Parts) -> Option<Uri> {
+    if head.uri.scheme().is_some() {
+        return Some(head.uri.clone());
+    }
+    let secure = head.extensions.get::<RequestInfo>()?.secure;
+    let host = head.headers.get(header::HOST)?.to_str().ok()?;
+    Uri::builder()
+        .scheme(if secure { "https" } else { "http" })
+        .authority(host)
+        .path_and_query(head.uri.path_and_query()?.as_str())
+        .build()
+        .ok()
+}
+
+fn kind_of(headers: &HeaderMap) -> Kind {
+    let content_type = headers.get(header::CONTENT_TYPE);
+    content_type
+        .and_then(|value| Kind::from_content_type(value.to_str().ok()?))
+        .unwrap_or(Kind::Other)
+}
+
+/// What the `Link` headers of a response ask to be loaded.
+fn add_link_candidates(headers: &HeaderMap, wishes: &mut Vec<PushCandidate>) {
+    let values = headers.get_all(header::LINK).into_iter();
+    let all = values
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(parse_links);
+    let preloads = all.filter(|link| link.has_relation("preload") && !link.anchored);
+    wishes.extend(preloads.map(|link| PushCandidate {
+        url: link.target.to_owned(),
+        kind: link.destination.and_then(kind_of_destination),
+        may_push: !link.nopush,
+        is_in_response: true,
+        ..PushCandidate::default()
+    }));
+}
+
+/// The `as` of a preload (HTML, *potential destinations*).
+fn kind_of_destination(destination: &str) -> Option<Kind> {
+    Some(match destination.to_ascii_lowercase().as_str() {
+        "style" => Kind::Stylesheet,
+        "script" | "worker" => Kind::Script,
+        "font" => Kind::Font,
+        "image" => Kind::Image,
+        "audio" | "video" | "track" => Kind::Media,
+        "fetch" => Kind::Fetch,
+        "document" | "embed" | "object" => Kind::Document,
+        _ => return None,
+    })
+}
+
+/// Writes hints into the headers of a response: as `X-Subresource` to who asks for that, else as `Link`.
+fn write_hints(hints: &[Hint], request: &HeaderMap, response: &mut HeaderMap) {
+    if hints.is_empty() {
+        return;
+    }
+    let asks = request
+        .get(&SUBRESOURCE)
+        .is_some_and(|value| value == "enabled");
+    let (name, text) = if asks {
+        let one = |hint: &Hint| format!("{}; {}", media_type(hint.kind), hint.url);
+        (
+            SUBRESOURCE,
+            hints.iter().map(one).collect::<Vec<_>>().join("; "),
+        )
+    } else {
+        (
+            header::LINK,
+            hints.iter().map(link_value).collect::<Vec<_>>().join(", "),
+        )
+    };
+    if let Ok(value) = HeaderValue::try_from(text) {
+        response.append(name, value);
+    }
+}
+
+/// What `X-Subresource` calls a kind.
+fn media_type(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Document => "text/html",
+        Kind::Stylesheet => "text/css",
+        Kind::Script => "text/javascript",
+        Kind::Font => "font/*",
+        Kind::Image => "image/*",
+        Kind::Media => "video/*",
+        Kind::Fetch | Kind::Other => "*/*",
+    }
+}

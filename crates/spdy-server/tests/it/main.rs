@@ -1,0 +1,8 @@
+//! A site in memory: its responses, pushes and hints.
+
+mod directory;
+mod every_protocol;
+mod push;
+mod push_laws;
+mod recorded_ranges;
+mod responses;

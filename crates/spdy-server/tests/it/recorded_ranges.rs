@@ -1,0 +1,150 @@
+//! What was recorded as 206 (media, mostly): ranges of it, and all of it.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use spdy_page::head::synthesize;
+use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_server::respond::{Limits, respond};
+use spdy_server::site::Site;
+
+const FILM: &str = "0123456789";
+
+/// A 206 of `path` with `range`, which holds `body`.
+fn part(path: &str, range: &str, body: &'static str) -> Exchange {
+    let url = format!("http://a.test{path}").parse().expect("a URL");
+    let mut exchange = Exchange::synthetic(url, Kind::Media, "video/mp4", body);
+    let length = body.len().to_string();
+    let fields = [
+        ("X-Recorded", "yes"),
+        ("ETag", "\"a\""),
+        ("Content-Range", range),
+        ("Content-Length", &length),
+    ];
+    exchange.response_head = synthesize("HTTP/1.1 206 Some Of It", fields);
+    exchange
+}
+
+fn replica() -> Replica {
+    let url = "http://a.test/both".parse().expect("a URL");
+    let both = Exchange::synthetic(url, Kind::Media, "video/mp4", FILM);
+    let mut post = part("/post", "bytes 0-1/10", "01");
+    post.method = http::Method::POST;
+    Replica {
+        name: "test".to_owned(),
+        source: "made for a test".to_owned(),
+        start: 0,
+        exchanges: vec![
+            part("/whole", "bytes 0-9/10", FILM),
+            part("/joined", "bytes 4-9/10", "456789"),
+            part("/joined", "bytes 0-3/10", "0123"),
+            part("/some", "bytes 0-2/10", "012"),
+            part("/some", "bytes 6-8/10", "678"),
+            part("/cut", "bytes 0-9/10", "0123"),
+            part("/open", "bytes 2-4/*", "234"),
+            part("/odd", "bytes ?", "odd"),
+            part("/both", "bytes 0-1/10", "01"),
+            both,
+            post,
+        ],
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+        failures: Vec::new(),
+    }
+}
+
+fn ask(site: &Site, request: http::request::Builder) -> Response<Bytes> {
+    let (head, ()) = request.body(()).expect("a request").into_parts();
+    respond(site, &head, None, &Limits::default())
+}
+
+/// Status, Content-Range and body of the answer for `path`, requested with `range` unless that is empty.
+fn reply(site: &Site, path: &str, range: &str) -> (u16, String, String) {
+    let mut request = Request::get(format!("http://a.test{path}"));
+    if !range.is_empty() {
+        request = request.header("range", range);
+    }
+    let response = ask(site, request);
+    let content_range = response.headers().get("content-range");
+    let content_range = content_range.map_or("", |range| range.to_str().expect("text"));
+    let body = String::from_utf8_lossy(response.body()).into_owned();
+    let announced = response.headers()["content-length"].to_str().expect("text");
+    assert_eq!(announced, body.len().to_string(), "{path} {range}");
+    (response.status().as_u16(), content_range.to_owned(), body)
+}
+
+#[test]
+fn a_complete_206_is_served_as_200_without_a_range() {
+    let site = Site::of_replica(&replica());
+    for path in ["/whole", "/joined", "/both"] {
+        for (range, want) in [
+            ("", (200, "", FILM)),
+            ("bytes=0-", (206, "bytes 0-9/10", FILM)),
+            ("bytes=3-5", (206, "bytes 3-5/10", "345")),
+            ("bytes=-2", (206, "bytes 8-9/10", "89")),
+            ("bytes=0-1,4-5", (200, "", FILM)),
+        ] {
+            let (status, content_range, body) = reply(&site, path, range);
+            assert_eq!(
+                (status, &content_range[..], &body[..]),
+                want,
+                "{path} {range}"
+            );
+        }
+        assert_eq!(reply(&site, path, "bytes=10-").0, 416, "{path}");
+    }
+    let changed = Request::get("http://a.test/whole")
+        .header("range", "bytes=3-5")
+        .header("if-range", "\"b\"");
+    assert_eq!(ask(&site, changed).status(), 200);
+    let known = Request::get("http://a.test/whole").header("if-none-match", "\"a\"");
+    assert_eq!(ask(&site, known).status(), 304);
+    assert_eq!(
+        ask(&site, Request::head("http://a.test/whole")).status(),
+        200
+    );
+}
+
+#[test]
+fn a_206_that_holds_some_answers_only_ranges_that_begin_in_it() {
+    let site = Site::of_replica(&replica());
+    for (path, range, want) in [
+        ("/some", "bytes=0-1", (206, "bytes 0-1/10", "01")),
+        ("/some", "bytes=0-", (206, "bytes 0-2/10", "012")),
+        ("/some", "bytes=7-99", (206, "bytes 7-8/10", "78")),
+        ("/some", "bytes=-3", (206, "bytes 7-8/10", "78")),
+        ("/cut", "bytes=0-9", (206, "bytes 0-3/10", "0123")),
+        ("/open", "bytes=3-", (206, "bytes 3-4/*", "34")),
+        ("/odd", "bytes=1-2", (206, "bytes ?", "odd")),
+    ] {
+        let (status, content_range, body) = reply(&site, path, range);
+        assert_eq!(
+            (status, &content_range[..], &body[..]),
+            want,
+            "{path} {range}"
+        );
+    }
+    assert_eq!(reply(&site, "/some", "bytes=10-").0, 416);
+    let before = site.stats().not_found;
+    let missing = [
+        ("/some", ""),
+        ("/some", "bytes=3-"),
+        ("/some", "bytes=0-1,6-7"),
+        ("/cut", ""),
+        ("/open", "bytes=-3"),
+        ("/odd", ""),
+    ];
+    for (path, range) in missing {
+        assert_eq!(reply(&site, path, range).0, 404, "{path} {range}");
+    }
+    assert_eq!(site.stats().not_found - before, missing.len() as u64);
+    let (_, _, words) = reply(&site, "/some", "");
+    assert!(
+        words.contains("only bytes 0-2, 6-8 of 10 were recorded"),
+        "{words}"
+    );
+    let known = Request::get("http://a.test/some").header("if-none-match", "\"a\"");
+    assert_eq!(ask(&site, known).status(), 304);
+    let post = ask(&site, Request::post("http://a.test/post"));
+    assert_eq!(post.status(), 206, "what a POST gets has no parts");
+}

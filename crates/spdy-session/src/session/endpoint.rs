@@ -1,0 +1,433 @@
+//! One endpoint of a session: its fields, and what a driver calls (SPDY/3.1 §2.1).
+//!
+//! ```
+//! use bytes::{Bytes, BytesMut};
+//! use spdy_clock::Instant;
+//! use spdy_frame::header_block::HeaderBlock;
+//! use spdy_frame::version::Version;
+//! use spdy_session::config::{Config, Role};
+//! use spdy_session::event::Event;
+//! use spdy_session::session::{StreamOptions, Session};
+//!
+//! let now = Instant::ZERO;
+//! let mut client = Session::new(Config::new(Role::Client, Version::V31), now);
+//! let mut server = Session::new(Config::new(Role::Server, Version::V31), now);
+//!
+//! let mut headers = HeaderBlock::new();
+//! headers.push("streamtype", "data");
+//! let id = client.open(&headers, StreamOptions::default())?;
+//!
+//! let mut wire = BytesMut::new();
+//! while client.poll_transmit(now, &mut wire) {}
+//! server.handle_input(now, &wire);
+//! assert!(matches!(server.poll_event(), Some(Event::Opened { id: opened, .. }) if opened == id));
+//! server.reply(id, &HeaderBlock::new(), false);
+//! server.send_data(id, Bytes::from_static(b"hello"), true);
+//! # Ok::<(), spdy_session::error::OpenError>(())
+//! ```
+//!
+//! The other files of this folder have the rest of its methods.
+
+use std::collections::VecDeque;
+use std::fmt;
+
+use bytes::BytesMut;
+use spdy_clock::Instant;
+use spdy_frame::compress::{Deflater, Inflater};
+use spdy_frame::decoder::Decoder;
+use spdy_frame::frame::Frame;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::stream_id::StreamId;
+
+use crate::config::{Config, Role};
+use crate::counters::{FrameCounts, ResetCounts};
+use crate::event::Event;
+use crate::limit::{Hits, Limit};
+use crate::observe::{Direction, ObservedFrame};
+use crate::state::backpressure::Backpressure;
+use crate::state::closing::Closing;
+use crate::state::deadlines::Deadlines;
+use crate::state::flood_budget::FloodBudget;
+use crate::state::output_queues::OutputQueues;
+use crate::state::pings::Pings;
+use crate::state::streams::Streams;
+use crate::state::version_detection::VersionDetection;
+use crate::state::window::{INITIAL_WINDOW, ReceiveWindow, SendWindow};
+
+/// The options of SYN_STREAM besides its headers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct StreamOptions {
+    /// How urgent the answer is; of a unidirectional stream, the stream itself.
+    pub priority: Priority,
+    /// The stream it belongs to: of a push, the request. 0 for none.
+    pub associated_to: StreamId,
+    /// The peer sends nothing on it.
+    pub unidirectional: bool,
+    /// We send nothing more on it.
+    pub fin: bool,
+}
+
+/// Counters, for metrics and the lab.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub struct Stats {
+    /// Header blocks that we wrote, before compression, bytes.
+    pub sent_block_plain_bytes: u64,
+    /// Header blocks that we wrote, as they went on the wire, bytes.
+    pub sent_block_wire_bytes: u64,
+    /// Header blocks that came, inflated, bytes.
+    pub received_block_plain_bytes: u64,
+    /// Header blocks that came, as they were on the wire, bytes.
+    pub received_block_wire_bytes: u64,
+    /// Frames that we wrote.
+    pub frames_sent: FrameCounts,
+    /// Frames that came, whole.
+    pub frames_received: FrameCounts,
+    /// Streams that we opened: SYN_STREAM was written.
+    pub streams_opened: u64,
+    /// Streams of the peer that were handed to the owner.
+    pub streams_accepted: u64,
+    /// Streams of the peer that got REFUSED_STREAM.
+    pub streams_refused: u64,
+    /// RST_STREAM frames that we wrote.
+    pub resets_sent: ResetCounts,
+    /// RST_STREAM frames that came for streams that were open.
+    pub resets_received: ResetCounts,
+    /// DATA payload that we wrote, bytes.
+    pub sent_data_bytes: u64,
+    /// DATA payload that came, whatever became of it, bytes.
+    pub received_data_bytes: u64,
+    /// The limits that the peer met.
+    pub limits: Hits,
+}
+
+impl Stats {
+    /// Adds what another session counted.
+    pub fn add(&mut self, other: &Self) {
+        // Taken apart whole, so that no new counter is forgotten here.
+        let Self {
+            sent_block_plain_bytes,
+            sent_block_wire_bytes,
+            received_block_plain_bytes,
+            received_block_wire_bytes,
+            frames_sent,
+            frames_received,
+            streams_opened,
+            streams_accepted,
+            streams_refused,
+            resets_sent,
+            resets_received,
+            sent_data_bytes,
+            received_data_bytes,
+            limits,
+        } = other;
+        self.sent_block_plain_bytes += sent_block_plain_bytes;
+        self.sent_block_wire_bytes += sent_block_wire_bytes;
+        self.received_block_plain_bytes += received_block_plain_bytes;
+        self.received_block_wire_bytes += received_block_wire_bytes;
+        self.frames_sent.add(frames_sent);
+        self.frames_received.add(frames_received);
+        self.streams_opened += streams_opened;
+        self.streams_accepted += streams_accepted;
+        self.streams_refused += streams_refused;
+        self.resets_sent.add(resets_sent);
+        self.resets_received.add(resets_received);
+        self.sent_data_bytes += sent_data_bytes;
+        self.received_data_bytes += received_data_bytes;
+        self.limits.add(limits);
+    }
+}
+
+/// One endpoint of a SPDY session: no socket, no clock, no task.
+///
+/// A driver loops over three steps. It passes events in (`handle_*`, or a verb such as
+/// [`ping`](Self::ping)). It drains [`poll_transmit`](Self::poll_transmit) and
+/// [`poll_event`](Self::poll_event), in this order or until both are empty, since writing has events
+/// too. It waits, no longer than until [`poll_timeout`](Self::poll_timeout).
+///
+/// `now` may never go back; verbs without it happen at the latest time that was passed in.
+pub struct Session {
+    pub(crate) config: Config,
+    pub(crate) now: Instant,
+    pub(crate) decoder: Decoder,
+    pub(crate) inflater: Inflater,
+    pub(crate) deflater: Deflater,
+    /// Bytes of a frame that is not all there, for callers of `handle_input`.
+    input: BytesMut,
+    /// The next piece of DATA belongs to a frame that was already counted.
+    pub(crate) within_data: bool,
+    pub(crate) events: VecDeque<Event>,
+    pub(crate) streams: Streams,
+    pub(crate) outbound: OutputQueues,
+    pub(crate) pings: Pings,
+    pub(crate) budget: FloodBudget,
+    pub(crate) closing: Closing,
+    pub(crate) deadlines: Deadlines,
+    pub(crate) stats: Stats,
+
+    /// Streams have windows.
+    pub(crate) stream_windows: bool,
+    /// The session has a window.
+    pub(crate) session_window: bool,
+    /// Whether it has is not known.
+    pub(crate) version_detection: VersionDetection,
+    /// What we may send in all. Counted even where it does not bind: SPDY/3 may turn out to be 3.1.
+    pub(crate) send: SendWindow,
+    /// What the peer may send in all; as `send`.
+    pub(crate) receive_window: ReceiveWindow,
+    /// What a new stream of either side may be sent, by the peer's SETTINGS.
+    pub(crate) peer_initial_window: i64,
+    /// Bytes handed to the owner and not consumed, over all streams.
+    pub(crate) unread: usize,
+    /// How long the peer could send nothing because of that.
+    pub(crate) backpressure: Backpressure,
+    /// The peer's MAX_CONCURRENT_STREAMS, once received.
+    pub(crate) peer_max_streams: Option<u32>,
+    /// `open` was refused for want of room.
+    pub(crate) is_open_blocked: bool,
+    /// The next id that we give.
+    pub(crate) next_id: u32,
+    /// The highest id that the peer used.
+    pub(crate) last_peer_id: StreamId,
+    /// The highest id of the peer's that was handed to the owner: what GOAWAY reports.
+    pub(crate) last_accepted: StreamId,
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Session")
+            .field("role", &self.config.role)
+            .field("version", &self.config.version)
+            .field("closing", &self.closing)
+            .field("streams", &self.streams)
+            .field("send", &self.send)
+            .field("receive", &self.receive_window)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Session {
+    /// A session whose transport has just come to be, at `now`.
+    #[must_use]
+    pub fn new(mut config: Config, now: Instant) -> Self {
+        config.clamp();
+        let client = config.role == Role::Client;
+        let receive = ReceiveWindow::of_session(i64::from(config.session_window_size()));
+        let mut session = Self {
+            now,
+            decoder: Decoder::new(config.version, config.frame_limits.clone()),
+            inflater: Inflater::new(config.version, config.block_limits.clone()),
+            deflater: Deflater::new(config.version, config.deflate_options()),
+            input: BytesMut::new(),
+            within_data: false,
+            events: VecDeque::new(),
+            streams: Streams::new(client),
+            outbound: OutputQueues::new(config.starvation_guard),
+            pings: Pings::new(config.role, config.ping_echoes),
+            budget: FloodBudget::new(config.floods),
+            closing: Closing::default(),
+            deadlines: Deadlines::new(now),
+            stats: Stats::default(),
+            stream_windows: config.stream_windows(),
+            session_window: config.session_window(),
+            version_detection: VersionDetection::new(&config),
+            send: SendWindow::new(INITIAL_WINDOW),
+            receive_window: receive,
+            peer_initial_window: INITIAL_WINDOW,
+            unread: 0,
+            backpressure: Backpressure::default(),
+            peer_max_streams: None,
+            is_open_blocked: false,
+            next_id: if client { 1 } else { 2 },
+            last_peer_id: StreamId::ZERO,
+            last_accepted: StreamId::ZERO,
+            config,
+        };
+        session.queue_initial_settings();
+        session
+    }
+
+    /// Takes bytes that arrived at `now`. How the stream was cut changes nothing.
+    ///
+    /// A fault of the peer is no `Err` here: it leaves as GOAWAY and returns as
+    /// [`Event::Closed`], by the same doors as everything else.
+    pub fn handle_input(&mut self, now: Instant, bytes: &[u8]) {
+        let mut inbound = std::mem::take(&mut self.input);
+        inbound.extend_from_slice(bytes);
+        self.handle_input_buffer(now, &mut inbound);
+        self.input = inbound;
+    }
+
+    /// As [`handle_input`](Self::handle_input), out of the driver's own buffer and without copying:
+    /// DATA payloads share it. What is left in `input` is the beginning of a frame; new bytes go
+    /// behind it. Use one of the two doors, not both.
+    pub fn handle_input_buffer(&mut self, now: Instant, input: &mut BytesMut) {
+        self.advance(now);
+        if !input.is_empty() {
+            self.deadlines.record_received(now);
+        }
+        let mut progress = false;
+        let was_skipping = self.decoder.is_skipping();
+        while !self.closing.has_ended() {
+            match self.decoder.decode(input) {
+                Ok(Some(frame)) => {
+                    progress = true;
+                    self.handle_frame(frame);
+                }
+                Ok(None) => break,
+                Err(error) => self.fail(error.into()),
+            }
+        }
+        if self.closing.has_ended() {
+            input.clear();
+        }
+        // The end of a skipped frame is progress, and shows in no other way.
+        progress |= was_skipping && !self.decoder.is_skipping();
+        let partial = !input.is_empty() || !self.decoder.is_between_frames();
+        self.deadlines.input_is_partial(partial, progress, now);
+        self.update_waits();
+    }
+
+    /// The peer closed its side of the transport at `now`: it can neither send nor, by the custom of
+    /// every SPDY implementation, be written to.
+    pub fn handle_eof(&mut self, now: Instant) {
+        self.advance(now);
+        self.handle_transport_lost();
+    }
+
+    /// When [`handle_timeout`](Self::handle_timeout) must be called; `None` for never. Every other
+    /// call may change it, so poll it again afterwards.
+    #[must_use]
+    pub fn poll_timeout(&self) -> Option<Instant> {
+        self.next_deadline()
+    }
+
+    /// It is `now`; early calls do nothing.
+    pub fn handle_timeout(&mut self, now: Instant) {
+        self.advance(now);
+        self.expire();
+        self.after_change();
+    }
+
+    /// What happened next, in order.
+    pub fn poll_event(&mut self) -> Option<Event> {
+        self.events.pop_front()
+    }
+
+    /// Appends the next frame to `out`; `false` when there is none to send now.
+    ///
+    /// Call it only as fast as the transport takes bytes: what has not been taken out can still be
+    /// overtaken by what is more urgent.
+    pub fn poll_transmit(&mut self, now: Instant, out: &mut BytesMut) -> bool {
+        self.advance(now);
+        self.update_backpressure(); // what was consumed since, where there are no windows
+        let wrote = self.write_next(out);
+        if wrote {
+            self.deadlines.record_sent(now);
+        }
+        self.after_change();
+        wrote
+    }
+
+    /// The session ended and its last frame was taken by `poll_transmit`.
+    #[must_use]
+    pub fn is_closed(&self) -> bool {
+        self.closing.has_ended() && !self.has_pending_output()
+    }
+
+    /// Whether the machine wants more input; `false` for now when its own queues are full, which
+    /// is back-pressure for the driver: do not read until it is `true` again.
+    ///
+    /// A peer that does not read our answers, or, where no window protects us, an owner that
+    /// consumes nothing, stops the reading so.
+    #[must_use]
+    pub fn wants_input(&self) -> bool {
+        !self.closing.has_ended()
+            && self.outbound.resets.len() <= self.config.control_queue_frames
+            && self.events.len() <= self.config.event_queue
+            && !self.is_full()
+    }
+
+    /// Open streams that we opened, and that the peer opened.
+    #[must_use]
+    pub fn active_streams(&self) -> (usize, usize) {
+        (self.streams.ours_active(), self.streams.theirs_active())
+    }
+
+    /// Whether `open` would fail for good: the session is ending.
+    #[must_use]
+    pub fn is_closing(&self) -> bool {
+        self.closing.takes_no_streams() || self.next_id > StreamId::MAX.value()
+    }
+
+    /// How many streams we may have open at once: the peer's word, or what we assume.
+    #[must_use]
+    pub fn max_open_streams(&self) -> u32 {
+        self.peer_max_streams
+            .unwrap_or(self.config.assumed_peer_streams)
+    }
+
+    /// The counters so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.stats
+    }
+
+    /// Counts a limit that the owner keeps on this session's account, beside those of the machine.
+    pub fn count(&mut self, limit: Limit) {
+        self.stats.limits.count(limit);
+    }
+
+    /// The latest time that was passed in.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The configuration it was made with.
+    #[must_use]
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Time goes on, never back.
+    pub(crate) fn advance(&mut self, now: Instant) {
+        self.now = self.now.max(now);
+    }
+
+    /// After anything happened but input: draws the consequences, and notes what waits.
+    pub(crate) fn after_change(&mut self) {
+        self.end_if_done();
+        self.update_waits();
+    }
+
+    /// Ends a session that has drained, and reports room. After every frame, not after every read:
+    /// how the bytes are cut must not show.
+    pub(crate) fn end_if_done(&mut self) {
+        self.end_if_drained();
+        if self.is_open_blocked && !self.closing.takes_no_streams() && self.has_room() {
+            self.is_open_blocked = false;
+            self.events.push_back(Event::CanOpen);
+        }
+    }
+
+    /// Shows a frame to the observer.
+    pub(crate) fn observe(
+        &self,
+        direction: Direction,
+        frame: &Frame,
+        headers: Option<&HeaderBlock>,
+        plain_bytes: usize,
+    ) {
+        if let Some(observer) = &self.config.observer {
+            observer.seen(&ObservedFrame {
+                at: self.now,
+                version: self.config.version,
+                direction,
+                frame,
+                headers,
+                plain_bytes,
+            });
+        }
+    }
+}

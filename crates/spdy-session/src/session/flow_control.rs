@@ -1,0 +1,93 @@
+//! Flow control of what the peer sends: which WINDOW_UPDATE is next, how windows grow, and backpressure (SPDY/3.1 §2.6.8).
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_frame::frame::WindowUpdate;
+use spdy_frame::stream_id::StreamId;
+
+use crate::config::SettingsTiming;
+use crate::session::endpoint::Session;
+use crate::state::window::MAX_WINDOW;
+
+/// A window of the session that is smaller counts as closed, bytes: OkHttp keeps up to 8 KiB back when it meets one
+/// that is nearly so.
+const MIN_OPEN_WINDOW: i64 = 8 * 1024;
+
+impl Session {
+    /// How long the peer could send no DATA at all, until `now`, because what had come was not
+    /// [consumed](Self::consume).
+    #[must_use]
+    pub fn backpressure_time(&self, now: Instant) -> Duration {
+        self.backpressure.time(now)
+    }
+
+    /// Without windows, whether our owner has as much to consume as it may: nothing more is read.
+    pub(crate) fn is_full(&self) -> bool {
+        !self.stream_windows && self.unread >= self.config.unread_limit()
+    }
+
+    /// Looks whether the peer can send; to be called when that may have changed.
+    pub(crate) fn update_backpressure(&mut self) {
+        let no_credit = self.session_window && self.receive_window.available() < MIN_OPEN_WINDOW;
+        let closed = self.is_full() || (self.stream_windows && no_credit);
+        self.backpressure.update(closed, self.now);
+    }
+
+    /// The next WINDOW_UPDATE: the session's, whose want stops every stream, first.
+    pub(crate) fn next_grant(&mut self) -> Option<WindowUpdate> {
+        if self.closing.has_ended() {
+            return None;
+        }
+        // before a greeting that waits for the peer's first frame, this waits as well
+        let may_speak = self.outbound.initial_settings_done
+            || self.config.settings_timing == SettingsTiming::Never;
+        if self.grants_session_window() && may_speak && self.receive_window.is_session_update_due()
+        {
+            let (stream_id, delta) = (StreamId::ZERO, self.receive_window.grant());
+            self.version_detection.record_credit();
+            self.update_backpressure();
+            return Some(WindowUpdate { stream_id, delta });
+        }
+        while let Some(id) = self.outbound.window_updates.pop_front() {
+            // no grant for a stream that is gone, or has had its FIN since
+            let Some(stream) = self.streams.get_mut(id) else {
+                continue;
+            };
+            stream.grant_queued = false;
+            if !stream.wants_grants() {
+                continue;
+            }
+            if stream.discarded.is_none() && stream.receive_window.keeps_up(self.now) {
+                self.grow_window(id);
+            }
+            if let Some(stream) = self.streams.get_mut(id) {
+                return Some(WindowUpdate {
+                    stream_id: id,
+                    delta: stream.receive_window.grant(),
+                });
+            }
+        }
+        None
+    }
+
+    /// Doubles the window of a stream whose owner keeps up with the peer, as far as the limits allow. The session's grows with
+    /// it, so that no other stream has less room.
+    fn grow_window(&mut self, id: StreamId) {
+        let (most, in_all) = (
+            i64::from(self.config.grown_window_bytes).min(MAX_WINDOW),
+            i64::from(self.config.window_growth_bytes),
+        );
+        let left = (in_all - self.streams.window_growth()).max(0);
+        if let Some(stream) = self.streams.get_mut(id) {
+            let of_session = self.receive_window.room_to_grow(MAX_WINDOW);
+            let bytes = stream
+                .receive_window
+                .room_to_grow(most)
+                .min(left)
+                .min(of_session);
+            stream.receive_window.grow(bytes);
+            self.receive_window.grow(bytes);
+        }
+    }
+}

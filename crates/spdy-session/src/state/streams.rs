@@ -1,0 +1,246 @@
+//! All streams of a session: found by id, counted by side, remembered for a while when gone.
+//!
+//! Ids of one side only rise, so each side is a list that is sorted by itself: new streams go to
+//! its end and a lookup is a binary search over 8-byte entries. The streams themselves stand in
+//! slots that are used again. Nothing here hashes, so every walk has one order.
+
+use std::collections::VecDeque;
+
+use spdy_frame::stream_id::StreamId;
+
+use crate::state::stream::{Item, State, Stream};
+
+/// How many gone streams are remembered, so that late frames for them meet silence (choice).
+const MAX_REMEMBERED_IDS: usize = 64;
+
+/// Spare queues: as many as streams are usually allowed at once.
+const MAX_SPARE_QUEUES: usize = 128;
+
+/// The longest spare queue, items: what an answer in memory needs, and some.
+const SPARE_ITEMS: usize = 8;
+
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    id: u32,
+    slot: u32,
+}
+
+/// The streams that one side opened.
+#[derive(Debug, Default)]
+struct Side {
+    /// Ascending by id.
+    entries: Vec<Entry>,
+    /// Those whose two halves are not both closed.
+    active: usize,
+}
+
+impl Side {
+    fn find(&self, id: StreamId) -> Option<usize> {
+        let id = id.value();
+        // most frames are for one of the newest streams
+        match self.entries.last() {
+            Some(last) if last.id == id => Some(self.entries.len() - 1),
+            Some(last) if last.id > id => {
+                // Ids rise by two at least, so none stands farther back than this; where the streams
+                // came and went in order, it is the very place.
+                let first = self.entries[0].id;
+                let at_most = id.checked_sub(first)? as usize / 2;
+                let before = &self.entries[..self.entries.len().min(at_most + 1)];
+                match before.last() {
+                    Some(entry) if entry.id == id => Some(before.len() - 1),
+                    _ => before.binary_search_by_key(&id, |entry| entry.id).ok(),
+                }
+            }
+            _ => None,
+        }
+    }
+}
+
+/// The streams of a session.
+#[derive(Debug)]
+pub(crate) struct Streams {
+    /// Parity of ours: 1 for a client.
+    ours_parity: u32,
+    slots: Vec<Option<Stream>>,
+    free: Vec<u32>,
+    ours: Side,
+    theirs: Side,
+    closed_ids: VecDeque<u32>,
+    /// Empty queues of streams that are gone, for the next.
+    spare: Vec<VecDeque<Item>>,
+}
+
+impl Streams {
+    pub(crate) fn new(client: bool) -> Self {
+        Self {
+            ours_parity: u32::from(client),
+            slots: Vec::new(),
+            free: Vec::new(),
+            ours: Side::default(),
+            theirs: Side::default(),
+            closed_ids: VecDeque::new(),
+            spare: Vec::new(),
+        }
+    }
+
+    /// Whether we open streams with such an id.
+    pub(crate) fn is_ours(&self, id: StreamId) -> bool {
+        id.value() % 2 == self.ours_parity
+    }
+
+    fn side(&self, id: StreamId) -> &Side {
+        if self.is_ours(id) {
+            &self.ours
+        } else {
+            &self.theirs
+        }
+    }
+
+    fn side_mut(&mut self, id: StreamId) -> &mut Side {
+        if self.is_ours(id) {
+            &mut self.ours
+        } else {
+            &mut self.theirs
+        }
+    }
+
+    fn slot(&self, id: StreamId) -> Option<usize> {
+        let side = self.side(id);
+        side.find(id).map(|at| side.entries[at].slot as usize)
+    }
+
+    /// The stream `id`, closed ones with unread DATA included.
+    pub(crate) fn get(&self, id: StreamId) -> Option<&Stream> {
+        self.slot(id).and_then(|slot| self.slots[slot].as_ref())
+    }
+
+    /// As [`get`](Self::get), mutable. A caller that changes its state to `Closed` calls [`stop_counting`](Self::stop_counting).
+    pub(crate) fn get_mut(&mut self, id: StreamId) -> Option<&mut Stream> {
+        self.slot(id).and_then(|slot| self.slots[slot].as_mut())
+    }
+
+    /// Whether `id` is there and not closed.
+    pub(crate) fn is_open(&self, id: StreamId) -> bool {
+        self.get(id)
+            .is_some_and(|stream| stream.state != State::Closed)
+    }
+
+    /// Takes in a new stream, with the highest id of its side.
+    pub(crate) fn insert(&mut self, stream: Stream) {
+        let id = stream.id;
+        let slot = match self.free.pop() {
+            Some(slot) => {
+                self.slots[slot as usize] = Some(stream);
+                slot
+            }
+            None => {
+                self.slots.push(Some(stream));
+                (self.slots.len() - 1) as u32
+            }
+        };
+        let side = self.side_mut(id);
+        assert!(
+            side.entries.last().is_none_or(|last| last.id < id.value()),
+            "stream {id} after {:?}",
+            side.entries.last()
+        );
+        side.entries.push(Entry {
+            id: id.value(),
+            slot,
+        });
+        side.active += 1;
+    }
+
+    /// Stops counting a stream whose halves are both closed; it stays until its DATA is read.
+    pub(crate) fn stop_counting(&mut self, id: StreamId) {
+        if let Some(stream) = self.get_mut(id) {
+            stream.counted = false;
+        }
+        self.side_mut(id).active -= 1;
+        self.remember(id);
+    }
+
+    /// Takes a stream out for good.
+    pub(crate) fn remove(&mut self, id: StreamId) -> Option<Stream> {
+        let side = self.side_mut(id);
+        let at = side.find(id)?;
+        let slot = side.entries.remove(at).slot;
+        let stream = self.slots[slot as usize].take();
+        if stream.as_ref().is_some_and(|stream| stream.counted) {
+            self.side_mut(id).active -= 1;
+        }
+        self.free.push(slot);
+        stream
+    }
+
+    /// Takes a stream that has ended out for good; the next one gets its queue. Returns what its receive window had grown
+    /// by, bytes.
+    pub(crate) fn retire(&mut self, id: StreamId) -> i64 {
+        let Some(stream) = self.remove(id) else {
+            return 0;
+        };
+        let mut items = stream.items;
+        if self.spare.len() < MAX_SPARE_QUEUES && items.capacity() <= SPARE_ITEMS {
+            items.clear();
+            self.spare.push(items);
+        }
+        stream.receive_window.grown()
+    }
+
+    /// The bytes that the receive windows of all streams have grown by.
+    pub(crate) fn window_growth(&self) -> i64 {
+        let streams = self.slots.iter().flatten();
+        streams.map(|stream| stream.receive_window.grown()).sum()
+    }
+
+    /// An empty queue for a new stream.
+    pub(crate) fn queue(&mut self) -> VecDeque<Item> {
+        self.spare.pop().unwrap_or_default()
+    }
+
+    /// Late frames for `id` will meet silence.
+    pub(crate) fn remember(&mut self, id: StreamId) {
+        if self.closed_ids.len() == MAX_REMEMBERED_IDS {
+            self.closed_ids.pop_front();
+        }
+        self.closed_ids.push_back(id.value());
+    }
+
+    /// Whether `id` went away lately.
+    pub(crate) fn is_recently_closed(&self, id: StreamId) -> bool {
+        self.closed_ids.contains(&id.value())
+    }
+
+    /// Open streams that we opened.
+    pub(crate) fn ours_active(&self) -> usize {
+        self.ours.active
+    }
+
+    /// Open streams that the peer opened.
+    pub(crate) fn theirs_active(&self) -> usize {
+        self.theirs.active
+    }
+
+    /// Open streams.
+    pub(crate) fn active(&self) -> usize {
+        self.ours.active + self.theirs.active
+    }
+
+    /// Our streams, in the order of their ids.
+    pub(crate) fn ours_ids(&self) -> impl DoubleEndedIterator<Item = StreamId> + '_ {
+        self.ours
+            .entries
+            .iter()
+            .map(|entry| StreamId::new(entry.id))
+    }
+
+    /// Every id, ours first.
+    pub(crate) fn ids(&self) -> Vec<StreamId> {
+        let sides = [&self.ours, &self.theirs];
+        sides
+            .iter()
+            .flat_map(|side| &side.entries)
+            .map(|entry| StreamId::new(entry.id))
+            .collect()
+    }
+}

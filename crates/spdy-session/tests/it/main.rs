@@ -1,0 +1,17 @@
+//! The session machine, alone against frames written by hand, and two machines in virtual time.
+
+mod finish_and_reset;
+mod flow_control;
+mod goaway;
+mod hostile;
+mod laws;
+mod limits;
+mod observer;
+mod ping;
+mod priority;
+mod push;
+mod recorded_connections;
+mod settings;
+mod streams;
+mod support;
+mod version_detection;

@@ -1,0 +1,226 @@
+//! The one thread that reads both devices, lets the emulator decide, and writes what is due.
+//!
+//! It sleeps in ppoll(2) with a deadline in nanoseconds and a timer slack of 1 ns: tokio's timers, and plain
+//! sleeping, round to a millisecond or add 50 µs.
+
+use std::io;
+use std::os::fd::AsFd as _;
+use std::sync::{Arc, mpsc};
+use std::time::{Duration, SystemTime};
+
+use nix::poll::{PollFd, PollFlags, ppoll};
+use nix::sys::eventfd::EventFd;
+use nix::sys::prctl::set_timerslack;
+use nix::sys::time::TimeSpec;
+use rustix::process::setpriority_process;
+use spdy_clock::{Instant, MonotonicClock};
+use spdy_netem::path::{Direction, PathConfig};
+use tun_rs::SyncDevice;
+
+use crate::capture::Capture;
+use crate::cpu::CpuTime;
+use crate::emulator::Emulator;
+use crate::stats::LinkStats;
+
+/// Packets that are read from one device before others have their turn.
+const BATCH: usize = 64;
+/// How long before a packet is due the thread wakes once, to be awake when it is: after a long sleep the first thing that
+/// a core does is slow.
+const EARLY: Duration = Duration::from_micros(200);
+/// Largest IP packet that a device gives.
+const LARGEST: usize = 65_536;
+
+/// Nice value that the thread takes where the system allows it: a browser at one end has more threads than there are cores.
+const NICE_VALUE: i32 = -15;
+
+/// Commands for the link's thread.
+pub(crate) enum LinkCommand {
+    /// Reset: an idle link, all counts at zero.
+    Begin { config: PathConfig, seed: u64 },
+    /// Report what was achieved since.
+    Measure(mpsc::Sender<LinkStats>),
+    /// Capture the packets of this run, up to this many bytes.
+    StartCapture(usize),
+    /// Return the capture, and the wall-clock time at the origin of its instants.
+    EndCapture(mpsc::Sender<(Capture, SystemTime)>),
+    /// Report when no packet has arrived and none has been in flight for this long.
+    Quiet(Duration, mpsc::Sender<()>),
+    /// End.
+    Stop,
+}
+
+/// Everything that the thread owns.
+pub(crate) struct LinkThread {
+    client: SyncDevice,
+    server: SyncDevice,
+    orders: mpsc::Receiver<LinkCommand>,
+    wake_fd: Arc<EventFd>,
+    clock: MonotonicClock,
+    emulator: Emulator,
+    cpu_at_begin: Option<CpuTime>,
+    last_packet: Instant,
+    quiet: Option<(Duration, mpsc::Sender<()>)>,
+    buffer: Vec<u8>,
+}
+
+impl LinkThread {
+    pub(crate) fn new(
+        client: SyncDevice,
+        server: SyncDevice,
+        orders: mpsc::Receiver<LinkCommand>,
+        bell: Arc<EventFd>,
+        config: &PathConfig,
+        seed: u64,
+    ) -> Self {
+        let clock = MonotonicClock::start();
+        let now = clock.now();
+        Self {
+            client,
+            server,
+            orders,
+            wake_fd: bell,
+            clock,
+            emulator: Emulator::new(config, seed, now),
+            cpu_at_begin: None,
+            last_packet: now,
+            quiet: None,
+            buffer: vec![0; LARGEST],
+        }
+    }
+
+    /// Runs until stopped.
+    ///
+    /// # Errors
+    ///
+    /// A device or the poll failed.
+    pub(crate) fn run(mut self) -> io::Result<()> {
+        set_timerslack(1)?;
+        // Only a privileged user may. Without competition for the core it changes nothing.
+        let _ = setpriority_process(None, NICE_VALUE);
+        self.cpu_at_begin = CpuTime::of_this_thread();
+        loop {
+            let rung = self.wait()?;
+            if rung && self.follow_orders()? {
+                return Ok(());
+            }
+            for way in [Direction::Down, Direction::Up] {
+                self.read(way)?;
+            }
+            self.deliver();
+            self.notify_if_quiet();
+        }
+    }
+
+    /// Sleeps until a packet comes, one is due, or the bell rings; whether it rang.
+    fn wait(&self) -> io::Result<bool> {
+        let now = self.clock.now();
+        let quiet = self
+            .quiet
+            .as_ref()
+            .filter(|_| self.emulator.is_empty())
+            .map(|(silence, _)| self.last_packet + *silence);
+        let due = [self.emulator.poll_timeout(), quiet]
+            .into_iter()
+            .flatten()
+            .min();
+        let timeout = due.map(|due| {
+            let left = due - now;
+            // Twice, or else the second sleep would be hardly any.
+            let early = if left > 2 * EARLY {
+                EARLY
+            } else {
+                Duration::ZERO
+            };
+            TimeSpec::from(left - early)
+        });
+        let poll_in = PollFlags::POLLIN;
+        let mut watched = [
+            PollFd::new(self.wake_fd.as_fd(), poll_in),
+            PollFd::new(self.client.as_fd(), poll_in),
+            PollFd::new(self.server.as_fd(), poll_in),
+        ];
+        match ppoll(&mut watched, timeout, None) {
+            Ok(_) => {}
+            Err(nix::errno::Errno::EINTR) => return Ok(false),
+            Err(error) => return Err(error.into()),
+        }
+        Ok(watched[0].any().unwrap_or(false))
+    }
+
+    /// Does what was asked for; whether to end.
+    fn follow_orders(&mut self) -> io::Result<bool> {
+        self.wake_fd.read()?;
+        while let Ok(order) = self.orders.try_recv() {
+            let now = self.clock.now();
+            match order {
+                LinkCommand::Begin { config, seed } => {
+                    self.emulator = Emulator::new(&config, seed, now);
+                    self.cpu_at_begin = CpuTime::of_this_thread();
+                }
+                LinkCommand::Measure(reply) => {
+                    let mut measured = self.emulator.stats(now);
+                    let cpu = CpuTime::of_this_thread().zip(self.cpu_at_begin);
+                    measured.waited_for_cpu_ms =
+                        cpu.map(|(now, begin)| (now - begin).waited.as_secs_f64() * 1e3);
+                    let _ = reply.send(measured);
+                }
+                LinkCommand::StartCapture(limit) => self.emulator.start_capture(limit),
+                LinkCommand::EndCapture(reply) => {
+                    let origin = SystemTime::now() - (now - Instant::ZERO);
+                    let _ = reply.send((self.emulator.end_capture(), origin));
+                }
+                LinkCommand::Quiet(silence, reply) => self.quiet = Some((silence, reply)),
+                LinkCommand::Stop => return Ok(true),
+            }
+        }
+        Ok(false)
+    }
+
+    fn read(&mut self, way: Direction) -> io::Result<()> {
+        for _ in 0..BATCH {
+            let from = match way {
+                Direction::Up => &self.client,
+                Direction::Down => &self.server,
+            };
+            let len = match from.recv(&mut self.buffer) {
+                Ok(len) => len,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return Ok(()),
+                Err(error) => return Err(error),
+            };
+            let now = self.clock.now();
+            self.last_packet = now;
+            match self.buffer[..len].first() {
+                Some(first) if first >> 4 == 4 => {
+                    self.emulator.offer(now, way, &self.buffer[..len]);
+                }
+                _ => self.emulator.handle_non_ipv4(way),
+            }
+        }
+        Ok(())
+    }
+
+    fn deliver(&mut self) {
+        while let Some(delivery) = self.emulator.poll_delivery(self.clock.now()) {
+            let to = match delivery.way {
+                Direction::Up => &self.server,
+                Direction::Down => &self.client,
+            };
+            // A datagram is taken whole or not at all.
+            let accepted = to.send(&delivery.packet).is_ok();
+            let now = self.clock.now();
+            self.last_packet = now;
+            self.emulator.handle_written(&delivery, now, accepted);
+        }
+    }
+
+    fn notify_if_quiet(&mut self) {
+        let now = self.clock.now();
+        let (empty, last) = (self.emulator.is_empty(), self.last_packet);
+        let quiet = self
+            .quiet
+            .take_if(|(silence, _)| empty && now - last >= *silence);
+        if let Some((_, reply)) = quiet {
+            let _ = reply.send(());
+        }
+    }
+}

@@ -1,0 +1,151 @@
+//! URLs whose objects are invalid until the cluster has deleted them.
+//!
+//! ```text
+//!  turn    1       2       3       4
+//!        keep   forget   keep   forget ──▶ one queue, in this order
+//!          └ forgotten since: not written; so is the third
+//! ```
+//!
+//! What is kept takes the turn along that was the last when it was handed over. A URL that was forgotten in a later one is not
+//! written: its forgetting is still to come, or found no room in the queue.
+
+use std::collections::BTreeMap;
+
+use crate::key_names::IndexKey;
+use crate::part_health::PARTS;
+
+/// URLs that may wait in each part of the cluster; with one more, nothing that is in that part is believed by anybody.
+pub(crate) const MAX_PENDING_DELETES: usize = 4096;
+
+/// When something was forgotten: a number that grows.
+pub(crate) type DeleteSeq = u64;
+
+/// Each with when it was forgotten last: what is let go of then may be kept again.
+#[derive(Debug, Default)]
+pub(crate) struct PendingDeletes {
+    parts: [BTreeMap<IndexKey, PendingDelete>; PARTS],
+    last: DeleteSeq,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct PendingDelete {
+    seq: DeleteSeq,
+    /// It is in its queue.
+    is_queued: bool,
+}
+
+impl PendingDeletes {
+    /// Adds one; `false` if there was no room, and all of its part have made way for it.
+    pub(crate) fn add(&mut self, place: &IndexKey) -> bool {
+        self.last += 1;
+        let waiting = PendingDelete {
+            seq: self.last,
+            is_queued: false,
+        };
+        let part = &mut self.parts[place.part];
+        let has_room = part.len() < MAX_PENDING_DELETES || part.contains_key(place);
+        if !has_room {
+            part.clear();
+        }
+        part.insert(place.clone(), waiting);
+        has_room
+    }
+
+    pub(crate) fn has(&self, place: &IndexKey) -> bool {
+        self.seq(place).is_some()
+    }
+
+    /// The last turn of all.
+    pub(crate) fn last(&self) -> DeleteSeq {
+        self.last
+    }
+
+    /// When it was forgotten; `None` if it is not.
+    pub(crate) fn seq(&self, place: &IndexKey) -> Option<DeleteSeq> {
+        let waiting = self.parts[place.part].get(place);
+        waiting.map(|waiting| waiting.seq)
+    }
+
+    /// The cluster has let go of it, as it was forgotten then.
+    pub(crate) fn remove(&mut self, place: &IndexKey, turn: DeleteSeq) {
+        if self.seq(place) == Some(turn) {
+            self.parts[place.part].remove(place);
+        }
+    }
+
+    /// It is in its queue, as it was forgotten then, or no longer.
+    pub(crate) fn set_queued(&mut self, place: &IndexKey, turn: DeleteSeq, is_queued: bool) {
+        if let Some(waiting) = self.parts[place.part].get_mut(place)
+            && waiting.seq == turn
+        {
+            waiting.is_queued = is_queued;
+        }
+    }
+
+    /// Those of a part that are in no queue.
+    pub(crate) fn unqueued(&self, part: usize) -> Vec<(IndexKey, DeleteSeq)> {
+        let waiting = self.parts[part].iter();
+        let left_out = waiting.filter(|(_, waiting)| !waiting.is_queued);
+        left_out
+            .map(|(place, waiting)| (place.clone(), waiting.seq))
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(number: usize, part: usize) -> IndexKey {
+        IndexKey {
+            index: format!("{{{number}}}"),
+            part,
+        }
+    }
+
+    #[test]
+    fn a_delete_requested_during_a_delete_stays_pending() {
+        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 0));
+        assert!(forgotten.add(&place));
+        let turn = forgotten.seq(&place).expect("it is in");
+        assert!(forgotten.add(&place));
+        forgotten.remove(&place, turn);
+        assert!(forgotten.has(&place));
+        let turn = forgotten.seq(&place).expect("it is in");
+        forgotten.remove(&place, turn);
+        assert!(!forgotten.has(&place));
+    }
+
+    #[test]
+    fn overflow_of_a_part_is_reported_and_clears_only_that_part() {
+        let mut forgotten = PendingDeletes::default();
+        let elsewhere = place(0, 8);
+        assert!(forgotten.add(&elsewhere));
+        for number in 0..MAX_PENDING_DELETES {
+            assert!(forgotten.add(&place(number, 7)));
+        }
+        assert!(forgotten.add(&place(0, 7)), "it is in");
+        let more = place(MAX_PENDING_DELETES, 7);
+        assert!(!forgotten.add(&more));
+        assert!(forgotten.has(&elsewhere));
+        let turn = forgotten.last();
+        assert_eq!(forgotten.unqueued(7), [(more, turn)]);
+    }
+
+    #[test]
+    fn a_queued_delete_is_requeued_only_after_failure() {
+        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 3));
+        forgotten.add(&place);
+        let first = forgotten.last();
+        forgotten.set_queued(&place, first, true);
+        assert_eq!(forgotten.unqueued(3), []);
+        forgotten.add(&place);
+        let second = forgotten.last();
+        assert_eq!(forgotten.unqueued(3), [(place.clone(), second)]);
+        forgotten.set_queued(&place, second, true);
+        forgotten.set_queued(&place, first, false);
+        assert_eq!(forgotten.unqueued(3), [], "that was the first");
+        forgotten.set_queued(&place, second, false);
+        assert_eq!(forgotten.unqueued(3).len(), 1);
+    }
+}

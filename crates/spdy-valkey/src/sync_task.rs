@@ -1,0 +1,69 @@
+//! The background task: it probes every part, writes purges, and reads those of others.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use tokio::time::{Instant, sleep_until};
+
+use crate::client_renewal::ClientRenewal;
+use crate::cluster_store::Failure;
+use crate::part_health::PARTS;
+use crate::tier_state::TierState;
+
+/// Between the first round and the second, if the cluster was not all there; then twice as long each time, up to the poll.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+
+/// Bound of one round of writing and reading purges, in timeouts of one answer: a log that is gone at every read would never end.
+const MAX_SYNC_TIMEOUTS: u32 = 4;
+
+/// Runs until it is ended.
+pub(crate) async fn run(inner: Arc<TierState>) {
+    let poll = inner.config.poll;
+    let (mut next, mut pause) = (Instant::now(), FIRST_PAUSE.min(poll));
+    let mut renewal = ClientRenewal::new();
+    loop {
+        tokio::select! {
+            () = sleep_until(next) => {
+                next = Instant::now() + pause;
+                pause = (pause * 2).min(poll);
+                let was_answered = probe(&inner).await;
+                if renewal.probed(Instant::now().into_std(), was_answered) {
+                    tracing::info!("nobody answers: looking for the shared tier with another client");
+                    inner.store.renew();
+                }
+            }
+            () = inner.wake.notified() => {}
+        }
+        let part = inner.log_part();
+        if inner.answers(part) {
+            // Entries that were read or written by then need not be again.
+            let bound = inner.store.background_timeout() * MAX_SYNC_TIMEOUTS;
+            let late = |_| Err(Failure::Timeout(bound));
+            let before = inner.mark();
+            match tokio::time::timeout(bound, inner.sync_log()).await {
+                // There were many entries: the rest in another round.
+                Err(_) if inner.mark() != before => inner.wake.notify_one(),
+                outcome => inner.record_request(part, &outcome.unwrap_or_else(late)),
+            }
+        }
+        if pause < poll && inner.available_parts() == PARTS {
+            pause = poll;
+            next = Instant::now() + poll;
+        }
+        inner.requeue_deletes();
+        inner.started.send_replace(true);
+    }
+}
+
+/// Whether anybody answered.
+async fn probe(inner: &TierState) -> bool {
+    let probes = inner.names.probes().map(|(part, name)| async move {
+        let outcome = inner.store.probe(name, inner.config.timeout).await;
+        (part, outcome)
+    });
+    let outcomes = join_all(probes).await;
+    inner.record_probes(&outcomes);
+    let mut failures = outcomes.iter().map(|(_, outcome)| outcome.as_ref().err());
+    failures.any(|failure| failure.is_none_or(Failure::was_answered))
+}

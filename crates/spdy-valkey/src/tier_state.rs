@@ -1,0 +1,531 @@
+//! The state that the tier's callers and its tasks share: the health of the parts, the purges, and the cluster.
+
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use bytes::Bytes;
+use http::HeaderMap;
+use parking_lot::Mutex;
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::object_file::OpenObject;
+use spdy_cache::policy::Policy;
+use spdy_cache::shared_tier::{PurgeListener, PurgeTarget, PurgeVersion};
+use spdy_cache::stored::Stored;
+use tokio::sync::{Notify, Semaphore, watch};
+
+use crate::cluster_store::{Failure, PAGE, Store};
+use crate::config::{Config, ConfigError};
+use crate::counters::Counters;
+use crate::key_names::{IndexKey, KeyNames, part_of};
+use crate::node_check;
+use crate::part_health::{HealthChange, PARTS, PartHealth};
+use crate::pending_deletes::{DeleteSeq, PendingDeletes};
+use crate::purge_entry::{Entry, PurgeEvent, Writer};
+use crate::purge_log::{LogRead, MARK_BYTES, PurgeCheck, PurgeLog, PurgeSubject};
+use crate::purge_outbox::Outbox;
+use crate::write_queues::{StoreJob, WriteQueues};
+
+/// Requests that may wait for the tier; one more is a miss.
+pub(crate) const MAX_READS: usize = 256;
+/// Between two lines of the log that writes are refused: of nodes that are full some may not be.
+const REFUSAL_LOG_INTERVAL: Duration = Duration::from_secs(60);
+/// What the tier and its tasks share.
+pub(crate) struct TierState {
+    pub(crate) config: Config,
+    pub(crate) names: KeyNames,
+    pub(crate) store: Store,
+    pub(crate) write_queues: WriteQueues,
+    pub(crate) counters: Counters,
+    /// Wakes the sync task: a purge waits to be written to the log.
+    pub(crate) wake: Notify,
+    /// The number up to which purges are in the log.
+    pub(crate) published: watch::Sender<u64>,
+    /// Whether the sync task has made its first round.
+    pub(crate) started: watch::Sender<bool>,
+    writer: Writer,
+    on_purge: PurgeListener,
+    parts: Mutex<PartHealth>,
+    log: Mutex<PurgeLog>,
+    log_position: Mutex<LogPosition>,
+    outbox: Mutex<Outbox>,
+    pending_deletes: Mutex<PendingDeletes>,
+    /// One at a time reads the log, or writes to it.
+    log_lock: tokio::sync::Mutex<()>,
+    reads: Semaphore,
+    /// When a refused write was last logged.
+    refusal_logged_at: Mutex<Option<Instant>>,
+}
+
+/// How far the log has been delivered to `on_purge`.
+#[derive(Debug)]
+struct LogPosition {
+    /// In the log as it is.
+    until: PurgeVersion,
+    /// The position before the program ended last, as the caller gave it: it is not checked yet whether the log has it.
+    before: Option<PurgeVersion>,
+}
+
+/// What became of a look.
+enum ReadResult {
+    /// An object, with what was known of purges when it was fetched.
+    Hit(Box<(PurgeVersion, Stored, Body)>),
+    Miss,
+    Corrupt(String),
+}
+
+impl TierState {
+    pub(crate) fn new(
+        config: Config,
+        write_queues: WriteQueues,
+        heard: PurgeVersion,
+        ear: PurgeListener,
+    ) -> Result<Self, ConfigError> {
+        let names = config.names()?;
+        let mut me = Writer::default();
+        getrandom::fill(&mut me)?;
+        Ok(Self {
+            store: Store::open(&config)?,
+            config,
+            names,
+            write_queues,
+            counters: Counters::default(),
+            wake: Notify::new(),
+            published: watch::Sender::new(0),
+            started: watch::Sender::new(false),
+            writer: me,
+            on_purge: ear,
+            parts: Mutex::new(PartHealth::new()),
+            log: Mutex::default(),
+            log_position: Mutex::new(LogPosition {
+                until: PurgeVersion::default(),
+                before: (heard != PurgeVersion::default()).then_some(heard),
+            }),
+            outbox: Mutex::default(),
+            pending_deletes: Mutex::default(),
+            log_lock: tokio::sync::Mutex::new(()),
+            reads: Semaphore::new(MAX_READS),
+            refusal_logged_at: Mutex::default(),
+        })
+    }
+
+    /// True if a part may be used.
+    pub(crate) fn answers(&self, part: usize) -> bool {
+        self.parts.lock().answers(part)
+    }
+
+    /// Number of parts that may be used. 0 while the purges are unknown, since no object is valid then.
+    pub(crate) fn available_parts(&self) -> usize {
+        match self.mark() == PurgeVersion::default() {
+            true => 0,
+            false => self.parts.lock().available(),
+        }
+    }
+
+    /// What is known of purges.
+    pub(crate) fn mark(&self) -> PurgeVersion {
+        self.log.lock().last()
+    }
+
+    /// The last entry of the log that was delivered, or need not be.
+    pub(crate) fn log_position(&self) -> PurgeVersion {
+        self.log_position.lock().until
+    }
+
+    /// The part that has the log.
+    pub(crate) fn log_part(&self) -> usize {
+        part_of(&self.names.log())
+    }
+
+    /// Records the outcome of a request to a part.
+    pub(crate) fn record_request<T>(&self, part: usize, outcome: &Result<T, Failure>) {
+        let failure = outcome.as_ref().err();
+        let was_answered = failure.is_none_or(Failure::was_answered);
+        self.parts.lock().record_request(part, was_answered);
+        self.log_health_change(failure);
+    }
+
+    /// Parts were probed.
+    pub(crate) fn record_probes(&self, outcomes: &[(usize, Result<(), Failure>)]) {
+        let mut parts = self.parts.lock();
+        for (part, outcome) in outcomes {
+            let failure = outcome.as_ref().err();
+            parts.record_probe(*part, failure.is_none_or(Failure::was_answered));
+        }
+        drop(parts);
+        let mut failures = outcomes
+            .iter()
+            .filter_map(|(_, outcome)| outcome.as_ref().err());
+        self.log_health_change(failures.next_back());
+    }
+
+    fn log_health_change(&self, failure: Option<&Failure>) {
+        let (news, answering) = {
+            let mut parts = self.parts.lock();
+            (parts.take_change(), parts.available())
+        };
+        match news {
+            Some(HealthChange::Lost) => {
+                let why =
+                    failure.map_or_else(|| "it does not answer".to_owned(), Failure::to_string);
+                tracing::warn!(%why, answering, "the shared tier is gone, or a part of it: going on without");
+                let faults = node_check::node_errors(self.config.clone());
+                tokio::spawn(async move {
+                    for (node, why) in faults.await {
+                        tracing::warn!(node, why, "a node of the shared tier cannot be asked");
+                    }
+                });
+            }
+            // At the same level as its counterpart: a reader of one expects the other.
+            Some(HealthChange::Recovered) => tracing::warn!("the shared tier is back"),
+            None => {}
+        }
+    }
+
+    /// A node refused to write, or did not.
+    pub(crate) fn record_write<T>(&self, outcome: &Result<T, Failure>) {
+        let Err(Failure::Refused(why)) = outcome else {
+            return;
+        };
+        let (mut said, now) = (self.refusal_logged_at.lock(), Instant::now());
+        if said.is_none_or(|said| now.duration_since(said) >= REFUSAL_LOG_INTERVAL) {
+            *said = Some(now);
+            tracing::warn!(%why, "the shared tier takes no more, or a part of it");
+        }
+    }
+
+    /// The newest answer under `key`, if it arrives in time.
+    pub(crate) async fn find(
+        &self,
+        key: &Key,
+        asked: &HeaderMap,
+        policy: &Policy,
+    ) -> Option<(Stored, Body)> {
+        let place = self.names.place(key.url());
+        if !self.answers(place.part) || self.is_delete_pending(&place) {
+            return None;
+        }
+        let Ok(_seat) = self.reads.try_acquire() else {
+            self.counters.unanswered.fetch_add(1, Ordering::Relaxed);
+            return None;
+        };
+        let look = self.read_object(&place, key, asked, policy);
+        let timeout = self.config.timeout;
+        let until = tokio::time::Instant::now() + timeout;
+        let late = |_| Err(Failure::Timeout(timeout));
+        let found = tokio::time::timeout_at(until, look)
+            .await
+            .unwrap_or_else(late);
+        self.record_request(place.part, &found);
+        let counters = &self.counters;
+        let (counter, found) = match found {
+            Ok(ReadResult::Hit(found)) => {
+                let (mark, stored, body) = *found;
+                let subject = PurgeSubject::new(key, stored.headers(), place.part);
+                match self.check_purges_until(until, mark, &subject).await {
+                    PurgeCheck::Valid if !self.is_delete_pending(&place) => {
+                        (&counters.hits, Some((stored, body)))
+                    }
+                    PurgeCheck::Valid | PurgeCheck::Purged => (&counters.purged, None),
+                    PurgeCheck::Unknown => (&counters.unanswered, None),
+                }
+            }
+            Ok(ReadResult::Miss) => (&counters.misses, None),
+            Ok(ReadResult::Corrupt(why)) => {
+                tracing::warn!(%why, index = place.index, "an object of the shared tier is broken");
+                self.queue_delete(&place);
+                (&counters.broken, None)
+            }
+            Err(failure) => {
+                tracing::debug!(%failure, "the shared tier was asked in vain");
+                (&counters.unanswered, None)
+            }
+        };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    async fn read_object(
+        &self,
+        place: &IndexKey,
+        key: &Key,
+        asked: &HeaderMap,
+        policy: &Policy,
+    ) -> Result<ReadResult, Failure> {
+        let kept = self.store.index(place).await?;
+        let mut newest = None;
+        for (name, bytes) in &kept {
+            let object = match decode_object(policy, bytes) {
+                Ok((_, object)) => object,
+                Err(why) => return Ok(ReadResult::Corrupt(why)),
+            };
+            // Others have other rules, and the same URL.
+            if object.key == *key && object.stored.matches(asked) {
+                newest = newest.max(Some((object.stored.times().received, name)));
+            }
+        }
+        let Some((_, name)) = newest else {
+            return Ok(ReadResult::Miss);
+        };
+        let Some(bytes) = self.store.object(&place.object(name)).await? else {
+            return Ok(ReadResult::Miss);
+        };
+        let whole = decode_object(policy, &bytes).and_then(|(mark, object)| {
+            let file = &bytes[MARK_BYTES..];
+            match object.layout.file_len() == file.len() as u64 {
+                true => Ok((
+                    mark,
+                    object.body(file).map_err(|error| error.to_string())?,
+                    object,
+                )),
+                false => Err(format!(
+                    "{} bytes, want {}",
+                    file.len(),
+                    object.layout.file_len()
+                )),
+            }
+        });
+        let (mark, body, object) = match whole {
+            Ok(whole) => whole,
+            Err(why) => return Ok(ReadResult::Corrupt(why)),
+        };
+        if object.key != *key || !object.stored.matches(asked) {
+            return Ok(ReadResult::Corrupt("another object".to_owned()));
+        }
+        Ok(ReadResult::Hit(Box::new((mark, object.stored, body))))
+    }
+
+    /// What to think of what was fetched when so much was known.
+    pub(crate) fn check_purges(
+        &self,
+        mark: PurgeVersion,
+        subject: &PurgeSubject<'_>,
+    ) -> PurgeCheck {
+        match self.outbox.lock().matches(subject) {
+            true => PurgeCheck::Purged,
+            false => self.log.lock().check(mark, subject),
+        }
+    }
+
+    /// The same, with the current entries of the log, if they are needed and arrive before `until`. The log may be in another part than
+    /// the object, and that part is the one that must answer.
+    async fn check_purges_until(
+        &self,
+        until: tokio::time::Instant,
+        mark: PurgeVersion,
+        subject: &PurgeSubject<'_>,
+    ) -> PurgeCheck {
+        let first = self.check_purges(mark, subject);
+        let part = self.log_part();
+        if first != PurgeCheck::Unknown || !self.answers(part) {
+            return first;
+        }
+        // Its writer knew of a purge that is new to us: it may affect other objects.
+        let Ok(talking) = tokio::time::timeout_at(until, self.log_lock.lock()).await else {
+            return first;
+        };
+        // Another task may have read the log in the meantime.
+        if self.check_purges(mark, subject) == PurgeCheck::Unknown {
+            let late = |_| Err(Failure::Timeout(self.config.timeout));
+            let read = tokio::time::timeout_at(until, self.read_log()).await;
+            let read = read.unwrap_or_else(late);
+            self.record_request(part, &read);
+            if read.is_err() {
+                return PurgeCheck::Unknown;
+            }
+        }
+        drop(talking);
+        match self.check_purges(mark, subject) {
+            // Its log no longer exists.
+            PurgeCheck::Unknown => PurgeCheck::Purged,
+            judgement => judgement,
+        }
+    }
+
+    /// Queues a purge for the sync task.
+    pub(crate) fn purge(&self, what: PurgeEvent) {
+        self.outbox.lock().push(what);
+        self.wake.notify_one();
+    }
+
+    /// The number of the last purge.
+    pub(crate) fn purges(&self) -> u64 {
+        self.outbox.lock().count()
+    }
+
+    /// Queues the job that `keep` makes of the turn; `false` if the queue is full.
+    pub(crate) fn queue_store(
+        &self,
+        place: &IndexKey,
+        keep: impl FnOnce(DeleteSeq) -> StoreJob,
+    ) -> bool {
+        // Held, so that turns are in the order of the queue.
+        let forgotten = self.pending_deletes.lock();
+        self.write_queues.push_store(place, keep(forgotten.last()))
+    }
+
+    /// Marks everything stored at `place` as deleted, from now on.
+    pub(crate) fn queue_delete(&self, place: &IndexKey) {
+        let mut forgotten = self.pending_deletes.lock();
+        let has_room = forgotten.add(place);
+        let turn = forgotten.last();
+        let is_queued = self.write_queues.push_delete(place, turn);
+        forgotten.set_queued(place, turn, is_queued);
+        if !has_room {
+            // Before the others that made way are believed again.
+            let part = u8::try_from(place.part).expect("there are few");
+            self.outbox.lock().push_part_reset(part);
+            self.wake.notify_one();
+        }
+    }
+
+    fn is_delete_pending(&self, place: &IndexKey) -> bool {
+        self.pending_deletes.lock().has(place)
+    }
+
+    /// When it was forgotten, if it is.
+    pub(crate) fn turn(&self, place: &IndexKey) -> Option<DeleteSeq> {
+        self.pending_deletes.lock().seq(place)
+    }
+
+    /// Whether it was forgotten after that turn.
+    pub(crate) fn is_deleted_since(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
+        self.turn(place).is_some_and(|forgotten| forgotten > turn)
+    }
+
+    /// What was forgotten then could not be deleted, and is in no queue any more.
+    pub(crate) fn mark_unqueued(&self, place: &IndexKey, turn: DeleteSeq) {
+        self.pending_deletes.lock().set_queued(place, turn, false);
+    }
+
+    /// Deletes what was queued in that turn, or before; `false` if that is not possible now.
+    pub(crate) async fn delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
+        if self.turn(place).is_none() {
+            return true;
+        }
+        if !self.answers(place.part) {
+            return false;
+        }
+        let outcome = self.store.delete(place).await;
+        self.record_request(place.part, &outcome);
+        self.record_write(&outcome);
+        if outcome.is_ok() {
+            self.pending_deletes.lock().remove(place, turn);
+        }
+        outcome.is_ok()
+    }
+
+    /// Queues failed deletes again, as far as their parts may be used.
+    pub(crate) fn requeue_deletes(&self) {
+        for part in (0..PARTS).filter(|part| self.answers(*part)) {
+            let mut forgotten = self.pending_deletes.lock();
+            for (place, turn) in forgotten.unqueued(part) {
+                let is_queued = self.write_queues.push_delete(&place, turn);
+                forgotten.set_queued(&place, turn, is_queued);
+            }
+        }
+    }
+
+    /// Writes the waiting purges to the log, and reads those of others.
+    pub(crate) async fn sync_log(&self) -> Result<(), Failure> {
+        let _talking = self.log_lock.lock().await;
+        self.read_log().await?;
+        while let Some(what) = { self.outbox.lock().next() } {
+            let entry = Entry {
+                by: self.writer,
+                what,
+            };
+            let outcome = self.store.append_log(&self.names.log(), &entry).await;
+            self.record_write(&outcome);
+            outcome?;
+            // It waits until it is known by the log: what it means is not believed in between.
+            self.read_log().await?;
+            let told = self.outbox.lock().mark_sent(&entry.what, Instant::now());
+            if let Some(told) = told {
+                self.published.send_replace(told);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reads the log to its end. One at a time.
+    async fn read_log(&self) -> Result<(), Failure> {
+        let name = self.names.log();
+        if let Some(before) = { self.log_position.lock().before } {
+            let page = self.store.log(&name, before).await?;
+            let has_it = page.first().is_some_and(|(mark, _)| *mark == before);
+            if !has_it {
+                // Later entries are in a lost log, or in the trimmed part of this one.
+                (self.on_purge)(&PurgeTarget::all(), true);
+            }
+            let mut heard = self.log_position.lock();
+            heard.before = None;
+            if has_it {
+                heard.until = before;
+            }
+        }
+        let mut has_begun = false;
+        loop {
+            let last = self.mark();
+            let page = self.store.log(&name, last).await?;
+            let read = { self.log.lock().read(&page) };
+            match read {
+                LogRead::Continues(news) => self.apply_entries(news),
+                LogRead::Restart => continue,
+                LogRead::Missing if has_begun => return Err(Failure::LogNotKept),
+                LogRead::Missing => {
+                    has_begun = true;
+                    let (by, what) = (self.writer, PurgeEvent::Begin);
+                    self.store.append_log(&name, &Entry { by, what }).await?;
+                    continue;
+                }
+                LogRead::Replaced(news) => {
+                    tracing::warn!(
+                        "the shared tier has lost its purges: telling again what was told of late"
+                    );
+                    self.outbox.lock().resend(Instant::now());
+                    self.wake.notify_one();
+                    self.log_position.lock().until = PurgeVersion::default();
+                    self.apply_entries(news);
+                }
+                LogRead::Gap(news) => {
+                    if news
+                        .first()
+                        .is_none_or(|(first, _)| *first > self.log_position())
+                    {
+                        // What is not known may have been about anything.
+                        (self.on_purge)(&PurgeTarget::all(), true);
+                    }
+                    self.apply_entries(news);
+                }
+            }
+            if page.len() < PAGE {
+                return Ok(());
+            }
+        }
+    }
+
+    /// Delivers the entries of `news` that are new and from other writers.
+    fn apply_entries(&self, news: &[(PurgeVersion, Entry)]) {
+        let until = self.log_position();
+        for (mark, entry) in news {
+            if let (PurgeEvent::Purge { meant, soft }, true) =
+                (&entry.what, entry.by != self.writer)
+                && *mark > until
+            {
+                (self.on_purge)(meant, *soft);
+            }
+        }
+        if let Some((last, _)) = news.last() {
+            let mut heard = self.log_position.lock();
+            heard.until = heard.until.max(*last);
+        }
+    }
+}
+
+/// Decodes the mark and the head in front of a stored object.
+fn decode_object(policy: &Policy, bytes: &Bytes) -> Result<(PurgeVersion, OpenObject), String> {
+    let (mark, file) = bytes.split_first_chunk::<MARK_BYTES>().ok_or("too short")?;
+    let object = OpenObject::decode(policy, file).map_err(|error| error.to_string())?;
+    Ok((PurgeVersion(u128::from_be_bytes(*mark)), object))
+}

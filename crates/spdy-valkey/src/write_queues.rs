@@ -1,0 +1,98 @@
+//! The queues of what is written after a request was answered: in order for each URL, bounded in bytes; what finds no room is dropped.
+//!
+//! ```text
+//!  store, delete ──by URL──▶ queues ──▶ write_task.rs: a task for each, one write after the other
+//! ```
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use spdy_cache::body::Body;
+use spdy_cache::key::Key;
+use spdy_cache::shared_tier::PurgeVersion;
+use spdy_cache::stored::Stored;
+use tokio::sync::{mpsc, oneshot};
+
+use crate::key_names::IndexKey;
+use crate::pending_deletes::DeleteSeq;
+
+/// Queues, and writes at a time.
+const QUEUES: usize = 4;
+/// What may wait in each.
+const MAX_WAITING: usize = 1024;
+/// Bytes of bodies that may wait to be written; with more, the next is left out.
+pub(crate) const MAX_WAITING_BYTES: u64 = 64 << 20;
+/// Where changes go in.
+#[derive(Debug)]
+pub(crate) struct WriteQueues {
+    queues: Vec<mpsc::Sender<Change>>,
+    pub(crate) waiting_bytes: AtomicU64,
+}
+
+/// Where they come out.
+pub(crate) type WriteQueue = mpsc::Receiver<Change>;
+
+#[derive(Debug)]
+pub(crate) enum Change {
+    Store(Box<StoreJob>),
+    Delete(IndexKey, DeleteSeq),
+    Flush(oneshot::Sender<()>),
+}
+
+/// An object to store.
+#[derive(Debug)]
+pub(crate) struct StoreJob {
+    pub(crate) key: Key,
+    pub(crate) stored: Arc<Stored>,
+    pub(crate) body: Body,
+    pub(crate) since: PurgeVersion,
+    /// The last that was forgotten by then.
+    pub(crate) seq: DeleteSeq,
+}
+
+impl WriteQueues {
+    pub(crate) fn new() -> (Self, Vec<WriteQueue>) {
+        let (queues, receivers) = (0..QUEUES).map(|_| mpsc::channel(MAX_WAITING)).unzip();
+        let waiting_bytes = AtomicU64::new(0);
+        let writer = Self {
+            queues,
+            waiting_bytes,
+        };
+        (writer, receivers)
+    }
+
+    /// Hands it over; `false` if too much waits.
+    pub(crate) fn push_store(&self, place: &IndexKey, keep: StoreJob) -> bool {
+        let len = keep.body.len();
+        let waiting = self.waiting_bytes.fetch_add(len, Ordering::Relaxed);
+        let keep = Change::Store(Box::new(keep));
+        let is_taken =
+            waiting + len <= MAX_WAITING_BYTES && self.queue_for(place).try_send(keep).is_ok();
+        if !is_taken {
+            self.waiting_bytes.fetch_sub(len, Ordering::Relaxed);
+        }
+        is_taken
+    }
+
+    /// Hands it over; `false` if too much waits: it stays forgotten, and comes again.
+    pub(crate) fn push_delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
+        let forget = Change::Delete(place.clone(), turn);
+        self.queue_for(place).try_send(forget).is_ok()
+    }
+
+    /// Waits until what was handed over is done.
+    pub(crate) async fn flushed(&self) {
+        for queue in &self.queues {
+            let (done, settled) = oneshot::channel();
+            if queue.send(Change::Flush(done)).await.is_ok() {
+                // An error is a task that was ended.
+                let _ = settled.await;
+            }
+        }
+    }
+
+    fn queue_for(&self, place: &IndexKey) -> &mpsc::Sender<Change> {
+        let last = place.index.bytes().rev().nth(1).unwrap_or_default();
+        &self.queues[usize::from(last) % QUEUES]
+    }
+}

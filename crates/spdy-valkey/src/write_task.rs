@@ -1,0 +1,89 @@
+//! Does the queued writes, one task a queue: stores objects and deletes them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use spdy_cache::object_file::{Encoder, Layout, file_name};
+
+use crate::purge_log::{MARK_BYTES, PurgeCheck, PurgeSubject};
+use crate::tier_state::TierState;
+use crate::write_queues::{Change, StoreJob, WriteQueue};
+
+/// Largest stored head, bytes: the heads of a URL are read together.
+const MAX_HEAD_BYTES: usize = 32 << 10;
+/// Stored objects of one URL; with more, all are deleted.
+const MAX_OBJECTS: usize = 32;
+
+/// Does the changes of one queue, one after the other.
+pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
+    while let Some(change) = queue.recv().await {
+        match change {
+            Change::Store(keep) => {
+                let counter = match inner.write(&keep).await {
+                    true => &inner.counters.written,
+                    false => &inner.counters.unwritten,
+                };
+                counter.fetch_add(1, Ordering::Relaxed);
+                let waiting = &inner.write_queues.waiting_bytes;
+                waiting.fetch_sub(keep.body.len(), Ordering::Relaxed);
+            }
+            Change::Delete(place, turn) => {
+                if !inner.delete(&place, turn).await {
+                    inner.mark_unqueued(&place, turn);
+                }
+            }
+            Change::Flush(done) => {
+                // The caller may be gone.
+                let _ = done.send(());
+            }
+        }
+    }
+}
+
+impl TierState {
+    /// Writes it; `false` if it is not there then.
+    async fn write(&self, keep: &StoreJob) -> bool {
+        let (key, stored) = (&keep.key, &keep.stored);
+        let place = self.names.place(key.url());
+        if !self.answers(place.part) || self.is_deleted_since(&place, keep.seq) {
+            return false;
+        }
+        // What was forgotten before may be another variant.
+        if let Some(turn) = self.turn(&place)
+            && !self.delete(&place, turn).await
+        {
+            return false;
+        }
+        let subject = PurgeSubject::new(key, stored.headers(), place.part);
+        if self.check_purges(keep.since, &subject) != PurgeCheck::Valid {
+            return false;
+        }
+        let Some(file) = Encoder::whole(key, stored, &keep.body) else {
+            return false;
+        };
+        let layout = Layout::decode(&file).expect("it was just made");
+        // No longer than the file.
+        let head_len = MARK_BYTES + layout.body_start() as usize;
+        if head_len > MAX_HEAD_BYTES {
+            return false;
+        }
+        let mut object = Vec::with_capacity(MARK_BYTES + file.len());
+        object.extend_from_slice(&keep.since.0.to_be_bytes());
+        object.extend_from_slice(&file);
+        let (name, lifetime) = (file_name(key, stored), self.config.lifetime);
+        if self.is_deleted_since(&place, keep.seq) {
+            return false;
+        }
+        let written = self
+            .store
+            .write(&place, &name, &object[..head_len], &object, lifetime)
+            .await;
+        self.record_request(place.part, &written);
+        self.record_write(&written);
+        if written.as_ref().is_ok_and(|objects| *objects > MAX_OBJECTS) {
+            self.queue_delete(&place);
+            return false;
+        }
+        written.is_ok()
+    }
+}

@@ -1,0 +1,4 @@
+//! The shared tier against real Valkey clusters.
+
+mod cluster;
+mod misleading_clusters;

@@ -1,0 +1,170 @@
+//! Takes the streams of a server session one by one, and controls the session from outside.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::version::Version;
+use spdy_session::session::Stats;
+
+use crate::error::Error;
+use crate::session::incoming::{Incoming, poll_next, refuse_all, try_next};
+use crate::session::shared::Shared;
+use crate::session::state::State;
+use crate::stream::{OpenOptions, Stream, open_raw};
+
+/// The streams that the peer opens, at most `max_concurrent_streams` of them waiting. Dropping it shuts
+/// the session down.
+#[derive(Debug)]
+pub struct Accept {
+    pub(super) shared: Arc<Shared>,
+}
+
+impl Accept {
+    /// The next stream; `None` when the session has ended.
+    pub async fn next(&mut self) -> Option<Incoming> {
+        poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`next`](Self::next), for hand-written futures.
+    pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
+        poll_next(&self.shared, cx)
+    }
+
+    /// The next stream, if one waits.
+    pub(crate) fn try_next(&mut self) -> Option<Incoming> {
+        try_next(&self.shared)
+    }
+
+    /// Counters, shutdown and the like, from anywhere.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle {
+            shared: self.shared.clone(),
+        }
+    }
+}
+
+impl Drop for Accept {
+    fn drop(&mut self) {
+        let now = self.shared.runtime.now();
+        self.shared.command(|state| {
+            refuse_all(state);
+            state.shutdown(now);
+        });
+    }
+}
+
+impl State {
+    /// GOAWAY now: a server's clients need it to go elsewhere.
+    fn shutdown(&mut self, now: spdy_clock::Instant) {
+        if self.ended.is_none() && !self.closing {
+            self.machine.shutdown(now);
+        }
+        self.closing = true;
+    }
+}
+
+/// A server session seen from outside.
+#[derive(Clone, Debug)]
+pub struct Handle {
+    shared: Arc<Shared>,
+}
+
+impl Handle {
+    /// Opens a raw stream towards the client, without HTTP, as any side may (SPDY/3.1 §2.3). It belongs to
+    /// no other stream; what belongs to a request is pushed ([`Responder::push`](crate::server::Responder::push)).
+    ///
+    /// Unlike a client's it does not wait for room: a browser, and any client that takes no pushes, has none to give. [`Stream::reply`],
+    /// or the stream's end, shows whether the client takes this one; a client of this crate does after
+    /// [`handshake_with_streams`](crate::client::Builder::handshake_with_streams).
+    ///
+    /// ```
+    /// use spdy::{HeaderBlock, SharedRuntime, client, server};
+    /// use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    ///
+    /// # #[tokio::main(flavor = "current_thread")]
+    /// # async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (near, far) = tokio::io::duplex(4096);
+    /// // `offers` alone keeps the session: this client asks for nothing.
+    /// let (_, mut offers, connection) =
+    ///     client::Builder::default().handshake_with_streams(near, SharedRuntime::tokio());
+    /// connection.spawn();
+    /// let (accept, connection) = server::handshake(far);
+    /// connection.spawn();
+    ///
+    /// let headers = HeaderBlock::from_iter([("topic", "weather")]);
+    /// let mut told = accept.handle().open(headers, server::OpenOptions::default())?;
+    /// told.write_all(b"rain").await?;
+    /// told.shutdown().await?;
+    ///
+    /// let offered = offers.next().await.expect("a server that opens");
+    /// assert_eq!(offered.headers().value("topic"), Some(&b"weather"[..]));
+    /// let mut heard = String::new();
+    /// offered.accept(&HeaderBlock::new())?.read_to_string(&mut heard).await?;
+    /// assert_eq!(heard, "rain");
+    /// # Ok(())
+    /// # }
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TooManyStreams`] if the client takes no more, or none; [`Error::Closing`] if the session
+    /// takes no new streams; [`Error::Headers`] if the headers cannot be written.
+    pub fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
+        let stream = open_raw(&self.shared, headers, options, false)?;
+        let id = stream.id();
+        Ok(Stream::new(stream, id))
+    }
+
+    /// GOAWAY: no new streams are taken; open ones go on to their end, then the session closes.
+    pub fn shutdown(&self) {
+        let now = self.shared.runtime.now();
+        self.shared.command(|state| state.shutdown(now));
+    }
+
+    /// Ends the session at once: open streams are lost.
+    pub fn abort(&self) {
+        self.shared.abort();
+    }
+
+    /// Sends a PING and gives its round trip.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Closing`] if the session ends before the answer. Some peers never answer: bound the wait.
+    pub async fn ping(&self) -> Result<Duration, Error> {
+        self.shared.ping().await
+    }
+
+    /// Waits until the session has ended.
+    pub async fn closed(&self) {
+        self.shared.ended().await;
+    }
+
+    /// Why the session was lost, if it was.
+    #[must_use]
+    pub fn error(&self) -> Option<Error> {
+        self.shared.error()
+    }
+
+    /// Streams that are open.
+    #[must_use]
+    pub fn active_streams(&self) -> usize {
+        self.shared.look(|state| state.active_streams())
+    }
+
+    /// Counters so far.
+    #[must_use]
+    pub fn stats(&self) -> Stats {
+        self.shared.look(|state| state.machine.stats())
+    }
+
+    /// The version spoken.
+    #[must_use]
+    pub fn version(&self) -> Version {
+        self.shared.version
+    }
+}

@@ -1,0 +1,408 @@
+//! Events of the machine to the owners of streams. The driver calls this, under the lock.
+
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::Bytes;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_frame::version::Version;
+use spdy_http::content_length::LengthCheck;
+use spdy_http::push::{Promise, decode_promise, is_same_origin};
+use spdy_session::config::{PushPolicy, Role};
+use spdy_session::error::{OpenError, SessionError};
+use spdy_session::event::{Event, ResetCause};
+use spdy_session::limit::Limit;
+
+use crate::error::Error;
+use crate::session::entry::{Entry, Inbound, OnMismatch, Opening};
+use crate::session::push_parent::PushParent;
+use crate::session::state::State;
+
+/// Logs which limit ended a session. Peers that vanish exceed deadlines every day; any other limit matters
+/// to the operator of the server.
+fn log_limit(error: &SessionError) {
+    match error.limit() {
+        Some(limit) if limit.is_deadline() => tracing::debug!(%limit, %error, "session ended"),
+        Some(limit) => tracing::warn!(%limit, %error, "the peer went past a limit; session ended"),
+        None => {}
+    }
+}
+
+impl State {
+    /// Hands out all that happened; `false` if nothing did. Wakers are collected into `woken`, to be
+    /// called once the lock is free.
+    pub(crate) fn dispatch(
+        &mut self,
+        role: Role,
+        version: Version,
+        woken: &mut Vec<Waker>,
+    ) -> bool {
+        let mut any = false;
+        while let Some(event) = self.machine.poll_event() {
+            any = true;
+            match event {
+                Event::Opened {
+                    id,
+                    associated_to,
+                    priority,
+                    unidirectional,
+                    headers,
+                    fin,
+                } => {
+                    let opening = Opening {
+                        headers,
+                        associated_to,
+                        priority,
+                        unidirectional,
+                        promise: None,
+                        parent: None,
+                    };
+                    self.handle_opened(role, version, id, opening, fin, woken);
+                }
+                Event::Reply { id, headers, fin } => self.handle_reply(id, headers, fin, woken),
+                Event::Headers { id, headers, fin } => self.headers(id, headers, fin, woken),
+                Event::Data { id, data, fin } => self.data(role, id, data, fin, woken),
+                Event::Reset { id, cause } => self.handle_reset(id, cause, woken),
+                Event::Writable { id } => {
+                    if let Some(key) = self.by_id.get(&id) {
+                        woken.extend(self.entries[*key].writer.take());
+                    }
+                }
+                Event::CanOpen => self.open_waiting(woken),
+                Event::Pong { rtt } => {
+                    if let Some(meter) = &self.meter {
+                        meter.record_round_trip(rtt);
+                    }
+                    for ping in self.pings.drain(..) {
+                        let _ = ping.send(rtt); // the caller may be gone
+                    }
+                }
+                Event::GoAway { .. } => {
+                    self.closing = true;
+                    self.fail_waiting(woken);
+                }
+                Event::Closed { error } => {
+                    if let Some(error) = &error {
+                        log_limit(error);
+                    }
+                    let error = error
+                        .map(|error| self.io_error.take().unwrap_or(Error::SessionLost(error)));
+                    self.end(error.map_or(Ok(()), Err), woken);
+                }
+            }
+        }
+        any
+    }
+
+    fn handle_opened(
+        &mut self,
+        role: Role,
+        version: Version,
+        id: StreamId,
+        mut opening: Opening,
+        fin: bool,
+        woken: &mut Vec<Waker>,
+    ) {
+        if !self.peer_uses_priorities && opening.priority != Priority::HIGHEST {
+            self.peer_uses_priorities = true;
+            self.machine.restore_priorities(); // of answers before its first priority
+        }
+        if !self.accepts_streams {
+            self.machine.reset(id, RstStatus::REFUSED_STREAM);
+            return;
+        }
+        // Streams that have ended are not concurrent, yet they use memory until they are taken. Cancelled
+        // ones count as work until their handlers have stopped.
+        let config = self.machine.config();
+        let raw = config.push == PushPolicy::AcceptUnassociated; // a client's, for what is no push
+        let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
+            Some(Limit::UntakenStreams)
+        } else if (role == Role::Server || raw)
+            && self.exceeds_ended_work(role, config.ended_streams_in_work as usize)
+        {
+            Some(Limit::EndedStreamsInWork)
+        } else {
+            None
+        };
+        if let Some(limit) = met {
+            self.machine.count(limit);
+            self.machine.reset(id, RstStatus::REFUSED_STREAM);
+            return;
+        }
+        if role == Role::Client && !raw {
+            match self.check_push(version, &opening) {
+                Ok((promise, beside)) => {
+                    opening.promise = Some(promise);
+                    opening.parent = Some(beside);
+                }
+                Err(status) => {
+                    self.refused_push();
+                    self.machine.reset(id, status);
+                    return;
+                }
+            }
+        }
+        let mut entry = Entry::new(id, 0);
+        // The recipient of a unidirectional stream cannot send on it.
+        entry.fin_sent = opening.unidirectional;
+        entry.opening = Some(Box::new(opening));
+        let key = self.entries.insert(entry);
+        self.by_id.insert(id, key);
+        if self.claims.is_some() {
+            self.wait_for_claim(key);
+        } else {
+            self.incoming.push_back(key);
+            woken.extend(self.incoming_waker.take());
+        }
+        self.finish_on_fin(key, fin, woken);
+    }
+
+    /// Whether a pushed stream may be offered, in the order of checks that browsers used; with the request
+    /// that it is beside.
+    fn check_push(
+        &mut self,
+        version: Version,
+        opening: &Opening,
+    ) -> Result<(Promise, Arc<PushParent>), RstStatus> {
+        let parent = self
+            .by_id
+            .get(&opening.associated_to)
+            .ok_or(RstStatus::INVALID_STREAM)?;
+        let promise =
+            decode_promise(version, &opening.headers).map_err(|_| RstStatus::PROTOCOL_ERROR)?;
+        match self.entries[*parent].push_parent.clone() {
+            Some(asked)
+                if is_same_origin(&asked.uri, &promise.request.uri)
+                    && self.may_wait(&promise.request.uri) =>
+            {
+                Ok((promise, asked))
+            }
+            _ => Err(RstStatus::REFUSED_STREAM),
+        }
+    }
+
+    fn handle_reply(
+        &mut self,
+        id: StreamId,
+        headers: HeaderBlock,
+        fin: bool,
+        woken: &mut Vec<Waker>,
+    ) {
+        if let Some(key) = self.by_id.get(&id).copied() {
+            let entry = &mut self.entries[key];
+            entry.reply = Some(headers);
+            woken.extend(entry.reader.take());
+            self.finish_on_fin(key, fin, woken);
+        }
+    }
+
+    fn headers(&mut self, id: StreamId, headers: HeaderBlock, fin: bool, woken: &mut Vec<Waker>) {
+        let Some(key) = self.by_id.get(&id).copied() else {
+            return;
+        };
+        let entry = &mut self.entries[key];
+        if !entry.discard {
+            entry.inbound.push_back(Inbound::Headers(headers));
+            woken.extend(entry.reader.take());
+        }
+        self.finish_on_fin(key, fin, woken);
+    }
+
+    fn data(&mut self, role: Role, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
+        let Some(key) = self.by_id.get(&id).copied() else {
+            // No reader is left. A server that has answered reads the request to its end, as peers expect,
+            // up to a limit. A client that has left cancels the response, which could be long.
+            self.machine.discard(id, data.len());
+            if role == Role::Client {
+                self.machine.finish_and_reset(id, RstStatus::CANCEL);
+            }
+            return;
+        };
+        let entry = &mut self.entries[key];
+        let bytes = data.len();
+        entry.received_bytes += bytes as u64;
+        if entry.no_body && bytes > 0 {
+            self.machine.consume(id, bytes);
+            return self.refuse_data(key, woken);
+        }
+        if entry.mismatch.is_none()
+            && let Err(mismatch) = entry.length.count(bytes, fin)
+        {
+            entry.mismatch = Some(mismatch);
+            if entry.on_mismatch == OnMismatch::Refuse && self.refuse_length(key, woken) {
+                self.machine.consume(id, bytes);
+                return;
+            }
+        }
+        let entry = &mut self.entries[key];
+        if entry.discard {
+            self.machine.discard(id, bytes);
+        } else if bytes > 0 {
+            entry.push_data(data);
+            if self.claims.is_some() {
+                self.count_unclaimed(key, bytes);
+                if !self.entries.contains(key) {
+                    return;
+                }
+            }
+        }
+        woken.extend(self.entries[key].reader.take());
+        self.finish_on_fin(key, fin, woken);
+    }
+
+    /// A request's length differs from its content-length. `true` if the stream was reset for it: the
+    /// answer has begun, so that it is too late for a 400.
+    pub(crate) fn refuse_length(&mut self, key: usize, woken: &mut Vec<Waker>) -> bool {
+        let entry = &mut self.entries[key];
+        let Some(mismatch) = entry.mismatch else {
+            return false;
+        };
+        let failure = Error::Length {
+            declared: mismatch.declared,
+            received: mismatch.received,
+        };
+        woken.extend(entry.reader.take());
+        if entry.answered {
+            woken.extend(entry.writer.take());
+            self.reset(key, RstStatus::PROTOCOL_ERROR, failure);
+            return true;
+        }
+        entry.discard = true;
+        self.drop_unread(key);
+        false
+    }
+
+    /// Sets the length that a request's DATA must have, and checks what already came.
+    pub(crate) fn expect_length(&mut self, key: usize, mut length: LengthCheck) {
+        let entry = &mut self.entries[key];
+        entry.on_mismatch = OnMismatch::Refuse;
+        let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
+        entry.mismatch = length.count(received, entry.fin_received).err();
+        entry.length = length;
+        self.refuse_length(key, &mut Vec::new());
+    }
+
+    /// The peer's half ended, if `fin`; with both halves the machine has forgotten the stream.
+    fn finish_on_fin(&mut self, key: usize, fin: bool, woken: &mut Vec<Waker>) {
+        let entry = &mut self.entries[key];
+        if fin {
+            entry.fin_received = true;
+            woken.extend(entry.reader.take());
+        }
+        if entry.is_done() {
+            woken.extend(entry.writer.take()); // it may wait for a failure
+            self.detach(key);
+        }
+    }
+
+    /// DATA where the response has none, ended or not, now or together with the head. The reader gets the
+    /// error at the place of the DATA: behind earlier HEADERS, and before later input.
+    pub(crate) fn refuse_data(&mut self, key: usize, woken: &mut Vec<Waker>) {
+        let entry = &mut self.entries[key];
+        let come = std::mem::take(&mut entry.inbound);
+        let is_headers = |item: &Inbound| matches!(item, Inbound::Headers(_));
+        entry.failure = None;
+        self.fail(key, RstStatus::PROTOCOL_ERROR, woken);
+        let entry = &mut self.entries[key];
+        entry.inbound = come.into_iter().take_while(is_headers).collect();
+        entry.fin_received = false;
+    }
+
+    /// Resets a stream for what the peer did on it.
+    fn fail(&mut self, key: usize, status: RstStatus, woken: &mut Vec<Waker>) {
+        let entry = &mut self.entries[key];
+        woken.extend(entry.reader.take());
+        woken.extend(entry.writer.take());
+        let id = entry.id;
+        self.reset(key, status, Error::ResetByUs { id, status });
+    }
+
+    fn handle_reset(&mut self, id: StreamId, cause: ResetCause, woken: &mut Vec<Waker>) {
+        let Some(key) = self.by_id.remove(&id) else {
+            return;
+        };
+        let failure = match cause {
+            ResetCause::ByPeer(status) => Error::ResetByPeer { id, status },
+            ResetCause::ByUs(status) => Error::ResetByUs { id, status },
+            ResetCause::Stalled { waited } => Error::Stalled { id, waited },
+            ResetCause::NotProcessed => Error::NotProcessed { id },
+            ResetCause::SessionLost(error) => {
+                self.io_error.clone().unwrap_or(Error::SessionLost(error))
+            }
+        };
+        let entry = &mut self.entries[key];
+        entry.failure.get_or_insert(failure);
+        woken.extend(entry.reader.take());
+        woken.extend(entry.writer.take());
+        self.forget_untaken(key);
+    }
+
+    /// Drops a stream of the peer that ended before anyone took it: a peer that opens and resets by the
+    /// thousand leaves nothing behind.
+    fn forget_untaken(&mut self, key: usize) {
+        if self.entries[key].handles == 0 {
+            self.stop_waiting(key);
+            self.drop_unread(key);
+            self.incoming.retain(|waiting| *waiting != key);
+            self.entries.remove(key);
+        }
+    }
+
+    /// Opens what waits, the most urgent first, as far as the peer allows.
+    fn open_waiting(&mut self, woken: &mut Vec<Waker>) {
+        while let Some(first) = self.waiting.first_entry() {
+            let waiting = first.get();
+            match self.machine.open(&waiting.headers, waiting.open) {
+                Ok(id) => {
+                    let key = first.remove().key;
+                    let entry = &mut self.entries[key];
+                    entry.id = id;
+                    self.by_id.insert(id, key);
+                    woken.extend(entry.reader.take());
+                    woken.extend(entry.writer.take());
+                }
+                Err(OpenError::Full { .. }) => return,
+                Err(OpenError::Closing | OpenError::ParentGone { .. }) => {
+                    self.closing = true;
+                    return self.fail_waiting(woken);
+                }
+            }
+        }
+    }
+
+    /// Nothing of this was written: all may be tried again elsewhere.
+    fn fail_waiting(&mut self, woken: &mut Vec<Waker>) {
+        let refusal = self.refusal();
+        for (_, waiting) in std::mem::take(&mut self.waiting) {
+            let entry = &mut self.entries[waiting.key];
+            entry.failure = Some(refusal.clone());
+            woken.extend(entry.reader.take());
+            woken.extend(entry.writer.take());
+        }
+    }
+
+    /// The session is over: wakes every waiting task, in the order of the entries.
+    pub(crate) fn end(&mut self, how: Result<(), Error>, woken: &mut Vec<Waker>) {
+        self.closing = true;
+        let lost = how.clone().err().unwrap_or(Error::Closing);
+        self.ended.get_or_insert(how);
+        self.fail_waiting(woken);
+        let open: Vec<usize> = self.entries.iter().map(|(key, _)| key).collect();
+        for key in open {
+            let entry = &mut self.entries[key];
+            if !entry.is_done() {
+                entry.failure.get_or_insert_with(|| lost.clone());
+            }
+            woken.extend(entry.reader.take());
+            woken.extend(entry.writer.take());
+            self.forget_untaken(key);
+        }
+        self.by_id.clear();
+        self.pings.clear();
+        woken.extend(self.incoming_waker.take());
+        woken.extend(self.ended_wakers.drain());
+    }
+}

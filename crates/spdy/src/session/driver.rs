@@ -1,0 +1,458 @@
+//! The driver: turns a session's machine and a connection into futures.
+//!
+//! ```text
+//!           +--> read all there is --> machine --> events to streams --+
+//!           |                                                          |
+//!  woken ---+--> the hour, if a deadline passed -----------------------+--> sleep
+//!           |                                                          |
+//!           +--> machine --> one batch of frames --> one write --------+
+//! ```
+//!
+//! Nothing is decided here. Reading goes on while a write waits, so that two full peers cannot lock each
+//! other. A batch is all output of the machine, up to [`WRITE_AHEAD`] bytes, so that a control frame
+//! reaches the socket in one piece (OkHttp fails on a header block cut near its end) and urgent output is
+//! not stuck behind much that is not. Order is fixed: the same events give the same bytes at the same
+//! instant.
+
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use spdy_clock::Instant;
+use spdy_session::limit::Limit;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite};
+
+use crate::error::Error;
+use crate::runtime::BoxFuture;
+use crate::session::buffers;
+use crate::session::entry::register;
+use crate::session::shared::Shared;
+
+/// Bytes of frames gathered before they are written.
+const WRITE_AHEAD: usize = 64 * 1024;
+/// Bytes read at once.
+const READ_BYTES: usize = 32 * 1024;
+/// Reads in a row before what was read is answered, and passes in a row before other tasks get a turn.
+const MAX_PASSES: usize = 16;
+/// How long the last frames of an ended session may take to be written.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long to read on, unheard, after our side was closed: a connection closed with bytes unread is
+/// reset, and the reset can destroy our last frames in the peer's buffer.
+const LINGER_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// The half of a session that does the I/O: nothing moves unless it is [run](Self::run).
+///
+/// [`spawn`](Self::spawn) it, or await [`run`](Self::run) beside the requests. If it is dropped before the
+/// session has ended, all that uses the session fails with [`Error::ConnectionDropped`]; if it is not run
+/// while something waits for the session, with [`Error::ConnectionNotRun`] after 10 s.
+#[must_use = "the session does nothing unless its connection is spawned or run"]
+pub struct Connection<T> {
+    io: T,
+    shared: Arc<Shared>,
+    /// Bytes that came; between reads, the beginning of a frame.
+    input: BytesMut,
+    /// Bytes of frames on their way out.
+    out: BytesMut,
+    /// Bytes were written since the last flush.
+    unflushed: bool,
+    /// Since when the connection takes nothing, though there is something for it.
+    blocked_since: Option<Instant>,
+    /// For how long it may.
+    write_timeout: Option<Duration>,
+    /// The peer has not closed its side.
+    readable: bool,
+    timer: Option<(Instant, BoxFuture<()>)>,
+    phase: Phase,
+    /// It was run.
+    is_started: bool,
+    woken: Vec<Waker>,
+}
+
+/// How reading came to stop.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum ReadStop {
+    /// There may be more, after a turn for the others.
+    Yield,
+    /// The connection has nothing, and wakes us when it has.
+    WouldBlock,
+    /// The machine wants no input now: data on the connection does not wake us.
+    Paused,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    /// The session lives.
+    Running,
+    /// It ended; its last frames are being written.
+    Closing { until: Instant },
+    /// Our side is closed; the peer's last bytes are read and dropped.
+    Lingering { until: Instant },
+    /// All over.
+    Done,
+}
+
+impl<T> std::fmt::Debug for Connection<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Connection")
+            .field("session", &self.shared)
+            .field("phase", &self.phase)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
+    pub(crate) fn new(io: T, shared: Arc<Shared>) -> Self {
+        let write_timeout = shared.look(|state| state.machine.config().write_timeout);
+        Self {
+            io,
+            shared,
+            input: BytesMut::new(),
+            out: BytesMut::new(),
+            unflushed: false,
+            blocked_since: None,
+            write_timeout,
+            readable: true,
+            timer: None,
+            phase: Phase::Running,
+            is_started: false,
+            woken: Vec::new(),
+        }
+    }
+
+    /// Drives the session until it has ended and its last byte is written.
+    ///
+    /// Dropping the future before loses the session: every stream fails.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SessionLost`] for a fault of the peer or an end without notice, [`Error::Io`] for one
+    /// of the transport, [`Error::ConnectionNotRun`] if the session ended since this was called too late.
+    pub fn run(mut self) -> impl Future<Output = Result<(), Error>> {
+        self.begin(); // now, since the future may be polled after that of a request
+        async move { poll_fn(|cx| self.poll_run(cx, |_| {})).await }
+    }
+
+    /// Stops the watch for a connection that is never run.
+    fn begin(&mut self) {
+        if !self.is_started {
+            self.is_started = true;
+            if !self.shared.run_watch.run() {
+                self.phase = Phase::Done;
+            }
+        }
+    }
+
+    /// As long as there is something to do. `between` runs after what came was handed out and before
+    /// anything is written: what it sends goes into the same batch.
+    pub(crate) fn poll_run(
+        &mut self,
+        cx: &mut Context<'_>,
+        between: impl FnMut(&mut Context<'_>),
+    ) -> Poll<Result<(), Error>> {
+        self.begin();
+        let polled = match self.phase {
+            Phase::Done => Poll::Ready(self.ended()),
+            _ => self.poll_passes(cx, between),
+        };
+        buffers::READ.take_back(&mut self.input);
+        buffers::WRITE.take_back(&mut self.out);
+        polled
+    }
+
+    fn poll_passes(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut between: impl FnMut(&mut Context<'_>),
+    ) -> Poll<Result<(), Error>> {
+        let span = self.shared.span.clone();
+        let _within = span.enter();
+        for _ in 0..MAX_PASSES {
+            let stopped = self.receive(cx);
+            between(cx);
+            let phase = self.phase;
+            let next_timeout = self.send(cx);
+            let timer_fired = self.wait(cx, next_timeout);
+            if self.phase == Phase::Done {
+                return Poll::Ready(self.ended());
+            }
+            let reads_on = match stopped {
+                ReadStop::Yield => true,
+                ReadStop::WouldBlock => false,
+                // What held it back may have been written since.
+                ReadStop::Paused => self.shared.look(|state| state.machine.wants_input()),
+            };
+            // A session that ended wanted no input; what lingers on its connection is read all the same.
+            if !reads_on && !timer_fired && self.phase == phase {
+                return Poll::Pending;
+            }
+        }
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
+    /// How the session ended.
+    fn ended(&self) -> Result<(), Error> {
+        let ended = self.shared.look(|state| state.ended.clone());
+        ended.unwrap_or(Ok(()))
+    }
+
+    /// Reads what is there.
+    fn receive(&mut self, cx: &mut Context<'_>) -> ReadStop {
+        for _ in 0..MAX_PASSES {
+            if !self.readable || self.phase == Phase::Done {
+                return ReadStop::WouldBlock;
+            }
+            // A session that wants nothing now wakes us when it does.
+            if self.phase == Phase::Running
+                && !self.shared.look(|state| state.machine.wants_input())
+            {
+                return ReadStop::Paused;
+            }
+            buffers::READ.lend(&mut self.input);
+            if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
+                self.input.reserve(READ_BYTES);
+            }
+            // The future holds no state between polls, so it may be created again.
+            match pin!(self.io.read_buf(&mut self.input)).poll(cx) {
+                Poll::Pending => return ReadStop::WouldBlock,
+                Poll::Ready(Ok(0)) => {
+                    self.readable = false;
+                    self.update(|state, now| state.machine.handle_eof(now));
+                }
+                Poll::Ready(Ok(_)) if self.phase == Phase::Running => {
+                    let mut input = std::mem::take(&mut self.input);
+                    self.update(|state, now| state.machine.handle_input_buffer(now, &mut input));
+                    self.input = input;
+                }
+                Poll::Ready(Ok(_)) => self.input.clear(), // lingering: input is discarded
+                Poll::Ready(Err(error)) => self.handle_io_error(error),
+            }
+        }
+        ReadStop::Yield
+    }
+
+    /// Writes the machine's output; returns its next deadline.
+    fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
+        buffers::WRITE.lend(&mut self.out);
+        let next_timeout = loop {
+            let now = self.shared.runtime.now();
+            let mut old = None;
+            let (out, woken, shared) = (&mut self.out, &mut self.woken, &self.shared);
+            let (timeout, closed) = shared.look(|state| {
+                if out.is_empty() {
+                    state.machine.handle_transmitted(now);
+                }
+                if state.draining && state.waiting.is_empty() {
+                    // Only now: what waits must still be opened.
+                    state.draining = false;
+                    state.cancel_all_unclaimed();
+                    state.closing = true;
+                    state.machine.shutdown(now);
+                }
+                loop {
+                    while out.len() < WRITE_AHEAD && state.machine.poll_transmit(now, out) {}
+                    // The output may have freed a slot: it is used at once.
+                    if !state.dispatch(shared.role, shared.version, woken)
+                        || out.len() >= WRITE_AHEAD
+                    {
+                        break;
+                    }
+                }
+                if out.is_empty() {
+                    register(&mut state.driver, cx.waker(), &mut old);
+                }
+                (
+                    state.next_deadline(),
+                    state.ended.is_some() && state.machine.is_closed(),
+                )
+            });
+            self.wake();
+            if closed && self.phase == Phase::Running {
+                self.phase = Phase::Closing {
+                    until: now + CLOSE_TIMEOUT,
+                };
+            }
+            if self.out.is_empty() {
+                break timeout;
+            }
+            match Pin::new(&mut self.io).poll_write(cx, &self.out) {
+                Poll::Ready(Ok(0)) => self.handle_io_error(io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(written)) => {
+                    self.out.advance(written);
+                    self.unflushed = true;
+                    self.blocked_since = None;
+                }
+                Poll::Ready(Err(error)) => self.handle_io_error(error),
+                Poll::Pending => {
+                    self.blocked_since.get_or_insert(now);
+                    let mut old = None;
+                    self.shared
+                        .look(|state| register(&mut state.driver, cx.waker(), &mut old));
+                    break timeout;
+                }
+            }
+            if self.phase == Phase::Done {
+                return None;
+            }
+        };
+        if self.unflushed {
+            match Pin::new(&mut self.io).poll_flush(cx) {
+                Poll::Ready(Ok(())) => {
+                    self.unflushed = false;
+                    if self.out.is_empty() {
+                        self.blocked_since = None;
+                    }
+                }
+                Poll::Ready(Err(error)) => self.handle_io_error(error),
+                Poll::Pending => {
+                    self.blocked_since.get_or_insert(self.shared.runtime.now());
+                }
+            }
+        }
+        if let Phase::Closing { .. } = self.phase
+            && self.out.is_empty()
+            && !self.unflushed
+        {
+            match Pin::new(&mut self.io).poll_shutdown(cx) {
+                // Whether the peer receives the end is beyond our control now.
+                Poll::Ready(_) if self.readable => {
+                    self.phase = Phase::Lingering {
+                        until: self.shared.runtime.now() + LINGER_TIMEOUT,
+                    };
+                }
+                Poll::Ready(_) => self.phase = Phase::Done,
+                Poll::Pending => {}
+            }
+        }
+        match self.phase {
+            Phase::Running => next_timeout.into_iter().chain(self.write_deadline()).min(),
+            Phase::Closing { until } | Phase::Lingering { until } => Some(until),
+            Phase::Done => None,
+        }
+    }
+
+    /// When the connection has accepted nothing for too long. The machine cannot detect it: it counts a
+    /// frame in our buffer as sent. Without this, an answer that fits the buffer would wait for ever.
+    fn write_deadline(&self) -> Option<Instant> {
+        self.blocked_since
+            .zip(self.write_timeout)
+            .map(|(since, limit)| since + limit)
+    }
+
+    /// Sleeps until `deadline`; `true` if it has passed and was acted upon.
+    fn wait(&mut self, cx: &mut Context<'_>, deadline: Option<Instant>) -> bool {
+        if let Phase::Lingering { .. } = self.phase
+            && !self.readable
+        {
+            self.phase = Phase::Done;
+        }
+        let Some(deadline) = deadline.filter(|_| self.phase != Phase::Done) else {
+            self.timer = None;
+            return false;
+        };
+        loop {
+            // A timer that is early is reused: deadlines that move on with every frame cost nothing that
+            // way.
+            if self.timer.as_ref().is_none_or(|(at, _)| *at > deadline) {
+                self.timer = Some((deadline, self.shared.runtime.sleep_until(deadline)));
+            }
+            match &mut self.timer {
+                Some((_, timer)) => match timer.as_mut().poll(cx) {
+                    Poll::Ready(()) => self.timer = None,
+                    Poll::Pending => return false,
+                },
+                None => unreachable!("armed above"),
+            }
+            if self.shared.runtime.now() >= deadline {
+                break;
+            }
+        }
+        match self.phase {
+            Phase::Running
+                if self
+                    .write_deadline()
+                    .is_some_and(|end| self.shared.runtime.now() >= end) =>
+            {
+                let waited = self.write_timeout.unwrap_or_default();
+                let why = format!("the peer took no byte for {waited:?}");
+                self.update(|state, _| state.machine.count(Limit::WriteTimeout));
+                self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, why));
+            }
+            Phase::Running => self.update(|state, now| {
+                state.machine.handle_timeout(now);
+                state.cancel_expired(now);
+            }),
+            Phase::Closing { .. } | Phase::Lingering { .. } => self.phase = Phase::Done,
+            Phase::Done => {}
+        }
+        true
+    }
+
+    /// The transport failed.
+    fn handle_io_error(&mut self, error: io::Error) {
+        self.readable = false;
+        self.phase = Phase::Done;
+        self.out.clear();
+        let error = Error::Io(Arc::new(error));
+        self.update(|state, now| {
+            state.io_error = Some(error.clone());
+            state.machine.handle_eof(now);
+        });
+        let woken = &mut self.woken;
+        self.shared.look(|state| state.end(Err(error), woken));
+        self.wake();
+    }
+}
+
+impl<T> Connection<T> {
+    /// Passes an event to the machine, and dispatches its effects.
+    fn update(&mut self, happened: impl FnOnce(&mut crate::session::state::State, Instant)) {
+        let (shared, woken) = (&self.shared, &mut self.woken);
+        let now = shared.runtime.now();
+        let awake = shared.look(|state| {
+            happened(state, now);
+            state.dispatch(shared.role, shared.version, woken);
+            // What is commanded from now on is written before this turn is over.
+            state.driver.take()
+        });
+        drop(awake);
+        self.wake();
+    }
+
+    /// Wakes the tasks whose streams changed, now that the lock is free.
+    fn wake(&mut self) {
+        for waker in self.woken.drain(..) {
+            waker.wake();
+        }
+    }
+}
+
+impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Connection<T> {
+    /// Runs it as a task of the session's runtime; the session's handle reports how it ended.
+    pub fn spawn(self) {
+        let runtime = self.shared.runtime.clone();
+        let run = self.run();
+        runtime.spawn(Box::pin(async move {
+            if let Err(error) = run.await {
+                tracing::debug!(%error, "session ended");
+            }
+        }));
+    }
+}
+
+/// Without its driver a session is lost, and every waiting task must be woken.
+impl<T> Drop for Connection<T> {
+    fn drop(&mut self) {
+        if !self.shared.look(|state| state.ended.is_some()) {
+            let error = Error::ConnectionDropped;
+            let woken = &mut self.woken;
+            self.shared.look(|state| state.end(Err(error), woken));
+            self.wake();
+        }
+        self.shared.handle_driver_gone();
+    }
+}

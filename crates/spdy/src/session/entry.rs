@@ -1,0 +1,218 @@
+//! One stream, as its owners and the driver share it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::Waker;
+
+use bytes::{Bytes, BytesMut};
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::stream_id::StreamId;
+use spdy_http::content_length::{LengthCheck, LengthMismatch};
+
+use crate::error::Error;
+use crate::session::push_parent::PushParent;
+use crate::trace::StreamSpan;
+
+/// What came for a stream, in the order of the wire.
+#[derive(Debug)]
+pub(crate) enum Inbound {
+    /// DATA; its credit is still with us.
+    Data(Bytes),
+    /// HEADERS. No window bounds them: the machine takes so many on a stream, `headers_per_stream`.
+    Headers(HeaderBlock),
+}
+
+/// SYN_STREAM of the peer, until someone takes it.
+#[derive(Debug)]
+pub(crate) struct Opening {
+    pub(crate) headers: HeaderBlock,
+    pub(crate) associated_to: StreamId,
+    pub(crate) priority: Priority,
+    pub(crate) unidirectional: bool,
+    /// A client's: what is pushed.
+    pub(crate) promise: Option<spdy_http::push::Promise>,
+    /// A client's: the request that it is pushed beside.
+    pub(crate) parent: Option<Arc<PushParent>>,
+}
+
+/// What to do if the length of DATA differs from content-length.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum OnMismatch {
+    /// Deliver, and report it (a client).
+    Flag,
+    /// The request is bad: 400, or PROTOCOL_ERROR if the answer has begun (a server).
+    Refuse,
+}
+
+/// DATA shorter than this, bytes, is copied: it would keep a whole read buffer alive otherwise, so that a
+/// window of single bytes could hold gigabytes.
+const COPY_BELOW_BYTES: usize = 4096;
+
+/// Copied DATA is joined to pieces of up to so many bytes.
+const JOIN_UP_TO_BYTES: usize = 16 * 1024;
+
+/// One stream.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    /// 0 while it waits to be opened.
+    pub(crate) id: StreamId,
+    /// Owners; the entry goes with the last.
+    pub(crate) handles: usize,
+    /// The peer's SYN_STREAM, not yet taken.
+    pub(crate) opening: Option<Box<Opening>>,
+    /// The peer's SYN_REPLY, not yet taken.
+    pub(crate) reply: Option<HeaderBlock>,
+    /// We have sent SYN_REPLY, or the head of a push.
+    pub(crate) answered: bool,
+    pub(crate) inbound: VecDeque<Inbound>,
+    /// DATA in `inbound`, bytes.
+    pub(crate) unread_bytes: usize,
+    pub(crate) fin_received: bool,
+    pub(crate) fin_sent: bool,
+    /// No reader: the credit for DATA is returned as it comes.
+    pub(crate) discard: bool,
+    /// The response has no body: DATA is the peer's fault.
+    pub(crate) no_body: bool,
+    /// Why it ended early. What came before may still be read.
+    pub(crate) failure: Option<Error>,
+    pub(crate) received_bytes: u64,
+    pub(crate) sent_bytes: u64,
+    pub(crate) length: LengthCheck,
+    pub(crate) on_mismatch: OnMismatch,
+    pub(crate) mismatch: Option<LengthMismatch>,
+    /// Present if a subscriber of `tracing` follows the stream.
+    pub(crate) span: Option<Box<StreamSpan>>,
+    /// The URL and headers of our request, if pushes on it must be checked.
+    pub(crate) push_parent: Option<Arc<PushParent>>,
+    /// The URL of the peer's request, if our pushes on it must be checked.
+    pub(crate) uri: Option<http::Uri>,
+    pub(crate) reader: Option<Waker>,
+    pub(crate) writer: Option<Waker>,
+}
+
+impl Entry {
+    /// A stream with `handles` owners.
+    pub(crate) fn new(id: StreamId, handles: usize) -> Self {
+        Self {
+            id,
+            handles,
+            opening: None,
+            reply: None,
+            answered: false,
+            inbound: VecDeque::new(),
+            unread_bytes: 0,
+            fin_received: false,
+            fin_sent: false,
+            discard: false,
+            no_body: false,
+            failure: None,
+            received_bytes: 0,
+            sent_bytes: 0,
+            length: LengthCheck::default(),
+            on_mismatch: OnMismatch::Flag,
+            mismatch: None,
+            span: None,
+            push_parent: None,
+            uri: None,
+            reader: None,
+            writer: None,
+        }
+    }
+
+    /// Keeps DATA for the reader.
+    pub(crate) fn push_data(&mut self, data: Bytes) {
+        self.unread_bytes += data.len();
+        if data.len() >= COPY_BELOW_BYTES {
+            return self.inbound.push_back(Inbound::Data(data));
+        }
+        if let Some(Inbound::Data(last)) = self.inbound.back_mut()
+            && last.len() + data.len() <= JOIN_UP_TO_BYTES
+        {
+            // What was copied is ours alone, and grows in place; what shares a buffer is copied once.
+            let mut joined = match std::mem::take(last).try_into_mut() {
+                Ok(alone) => alone,
+                Err(shared) => BytesMut::from(&shared[..]),
+            };
+            joined.extend_from_slice(&data);
+            *last = joined.freeze();
+        } else {
+            self.inbound
+                .push_back(Inbound::Data(Bytes::copy_from_slice(&data)));
+        }
+    }
+
+    /// Both halves have ended in order.
+    pub(crate) fn is_done(&self) -> bool {
+        self.fin_received && self.fin_sent
+    }
+
+    /// Nothing more comes, and all that came was taken.
+    pub(crate) fn is_drained(&self) -> bool {
+        self.fin_received && self.inbound.is_empty()
+    }
+}
+
+/// Remembers `waker`, without cloning it again for a task that polls again.
+///
+/// What it replaces goes to `old`, to be dropped once the lock is free: where a waker is all that holds
+/// a task, dropping it drops the task, and with it a share in a stream, which wants the lock.
+pub(crate) fn register(slot: &mut Option<Waker>, waker: &Waker, old: &mut Option<Waker>) {
+    if !slot.as_ref().is_some_and(|known| known.will_wake(waker)) {
+        *old = slot.replace(waker.clone());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn kept(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+        let mut entry = Entry::new(StreamId::new(1), 1);
+        pieces.into_iter().for_each(|piece| entry.push_data(piece));
+        let data = |item| match item {
+            Inbound::Data(data) => data,
+            Inbound::Headers(_) => unreachable!("none were kept"),
+        };
+        entry.inbound.drain(..).map(data).collect()
+    }
+
+    /// A read buffer of 32 KiB stayed for each byte that came alone.
+    #[test]
+    fn small_data_is_copied_and_joined() {
+        let buffers: Vec<Bytes> = (0..40_000_u32)
+            .map(|n| Bytes::from(vec![n as u8; 64]))
+            .collect();
+        let kept = kept(buffers.iter().map(|buffer| buffer.slice(..1)));
+        let lengths: Vec<usize> = kept.iter().map(Bytes::len).collect();
+        assert_eq!(
+            lengths,
+            [
+                JOIN_UP_TO_BYTES,
+                JOIN_UP_TO_BYTES,
+                40_000 - 2 * JOIN_UP_TO_BYTES
+            ]
+        );
+        assert!(
+            kept.concat()
+                .iter()
+                .enumerate()
+                .all(|(n, byte)| *byte == n as u8)
+        );
+        assert!(buffers.iter().all(Bytes::is_unique));
+    }
+
+    #[test]
+    fn long_pieces_are_shared_and_not_copied() {
+        let buffer = Bytes::from(vec![b'x'; 3 * COPY_BELOW_BYTES]);
+        let kept = kept([
+            buffer.slice(..COPY_BELOW_BYTES),
+            buffer.slice(COPY_BELOW_BYTES..),
+        ]);
+        let begins: Vec<_> = kept.iter().map(|piece| piece.as_ptr()).collect();
+        assert_eq!(
+            begins,
+            [buffer.as_ptr(), buffer[COPY_BELOW_BYTES..].as_ptr()]
+        );
+    }
+}

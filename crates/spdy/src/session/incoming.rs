@@ -1,0 +1,189 @@
+//! A stream that the peer opened, before anyone answered it: a server's
+//! [`Accept`](crate::server::Accept) gives it, or a client's [`IncomingStreams`](crate::client::IncomingStreams).
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+
+use crate::error::Error;
+use crate::session::block_check;
+use crate::session::entry::{Opening, register};
+use crate::session::shared::Shared;
+use crate::session::state::State;
+use crate::session::stream_ref::StreamRef;
+use crate::stream::Stream;
+use crate::trace;
+
+/// What is known of a stream when it is taken.
+struct TakenStream {
+    key: usize,
+    id: StreamId,
+    opening: Box<Opening>,
+    /// Its FIN came, and no DATA.
+    ended: bool,
+}
+
+/// Takes the first stream that waits, for one owner.
+fn take(state: &mut State) -> Option<TakenStream> {
+    while let Some(key) = state.incoming.pop_front() {
+        let entry = &mut state.entries[key];
+        entry.handles = 1;
+        if let Some(opening) = entry.opening.take() {
+            return Some(TakenStream {
+                key,
+                id: entry.id,
+                opening,
+                ended: entry.is_drained(),
+            });
+        }
+    }
+    None
+}
+
+/// The next stream that the peer opened; `None` when the session has ended.
+pub(crate) fn poll_next(shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
+    let mut old = None;
+    shared.watch_run();
+    let taken = shared.look(|state| match take(state) {
+        Some(taken) => Poll::Ready(Some(taken)),
+        None if state.ended.is_some() => Poll::Ready(None),
+        None => {
+            register(&mut state.incoming_waker, cx.waker(), &mut old);
+            Poll::Pending
+        }
+    });
+    taken.map(|taken| taken.map(|taken| Incoming::new(shared, taken)))
+}
+
+/// The next stream, if one waits.
+pub(crate) fn try_next(shared: &Arc<Shared>) -> Option<Incoming> {
+    shared.look(take).map(|taken| Incoming::new(shared, taken))
+}
+
+/// Refuses the streams that wait, and those that come.
+pub(crate) fn refuse_all(state: &mut State) {
+    state.accepts_streams = false;
+    while let Some(taken) = take(state) {
+        let (id, status) = (taken.id, RstStatus::REFUSED_STREAM);
+        state.reset(taken.key, status, Error::ResetByUs { id, status });
+        // No task has waited for it, so no waker is dropped with it.
+        drop(state.release(taken.key));
+    }
+}
+
+/// A stream that the peer opened and that is not answered yet. Dropping it refuses the stream.
+#[derive(Debug)]
+pub struct Incoming {
+    pub(crate) stream: UnansweredStream,
+    id: StreamId,
+    pub(crate) opening: Box<Opening>,
+    /// Its FIN came, and no DATA.
+    pub(crate) ended: bool,
+}
+
+/// Refuses the stream, unless it was taken out.
+#[derive(Debug)]
+pub(crate) struct UnansweredStream(Option<StreamRef>);
+
+impl UnansweredStream {
+    pub(crate) fn take(mut self) -> StreamRef {
+        let Some(stream) = self.0.take() else {
+            unreachable!("a stream is taken out once")
+        };
+        stream
+    }
+}
+
+impl Drop for UnansweredStream {
+    fn drop(&mut self) {
+        if let Some(stream) = &self.0 {
+            stream.reset(RstStatus::REFUSED_STREAM);
+        }
+    }
+}
+
+impl Incoming {
+    fn new(shared: &Arc<Shared>, taken: TakenStream) -> Self {
+        let TakenStream {
+            key,
+            id,
+            opening,
+            ended,
+        } = taken;
+        Self {
+            stream: UnansweredStream(Some(StreamRef::from_counted(shared.clone(), key))),
+            id,
+            opening,
+            ended,
+        }
+    }
+
+    /// Its headers, as they came.
+    #[must_use]
+    pub fn headers(&self) -> &HeaderBlock {
+        &self.opening.headers
+    }
+
+    /// Its priority.
+    #[must_use]
+    pub fn priority(&self) -> Priority {
+        self.opening.priority
+    }
+
+    /// Its number.
+    #[must_use]
+    pub fn id(&self) -> StreamId {
+        self.id
+    }
+
+    /// The stream it belongs to; 0 for none.
+    #[must_use]
+    pub fn associated_to(&self) -> StreamId {
+        self.opening.associated_to
+    }
+
+    /// Whether the peer wants no answer.
+    #[must_use]
+    pub fn is_unidirectional(&self) -> bool {
+        self.opening.unidirectional
+    }
+
+    /// Answers with SYN_REPLY and takes the stream as it is. On a unidirectional stream nothing is
+    /// sent.
+    ///
+    /// # Errors
+    ///
+    /// Why the stream ended before; [`Error::Headers`] if the headers cannot be written, when the stream
+    /// is reset.
+    pub fn accept_raw(self, headers: &HeaderBlock) -> Result<Stream, Error> {
+        let unidirectional = self.is_unidirectional();
+        let (stream, id) = (self.stream.take(), self.id);
+        if let Err(error) = block_check::check(stream.shared.version, headers) {
+            stream.reset(RstStatus::INTERNAL_ERROR);
+            return Err(error);
+        }
+        let shared = &stream.shared;
+        let now = || shared.runtime.now();
+        let followed = trace::peer_stream(&shared.span, shared.role, id, now, None);
+        stream.command(|state, key| {
+            let entry = &mut state.entries[key];
+            entry.span = followed;
+            entry.answered = true;
+            match &entry.failure {
+                Some(failure) => Err(failure.clone()),
+                None if unidirectional || state.machine.reply(id, headers, false) => Ok(()),
+                None => Err(Error::SendClosed { id }),
+            }
+        })?;
+        Ok(Stream::new(stream, id))
+    }
+
+    /// RST_STREAM.
+    pub fn reject(self, status: RstStatus) {
+        self.stream.take().reset(status);
+    }
+}

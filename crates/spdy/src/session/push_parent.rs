@@ -1,0 +1,97 @@
+//! A request that pushes belong to: whether what was pushed beside it answers another request of ours.
+
+use http::header::{self, HeaderMap, HeaderName};
+use http::{StatusCode, Uri};
+
+/// Request headers that an answer may depend on without listing them in `Vary`: credentials, and preferences of form.
+pub const SELECTING_HEADERS: [HeaderName; 4] = [
+    header::AUTHORIZATION,
+    header::COOKIE,
+    header::ACCEPT_ENCODING,
+    header::ACCEPT_LANGUAGE,
+];
+
+/// A request of ours, as far as pushes beside it must be judged.
+#[derive(Debug)]
+pub(crate) struct PushParent {
+    pub(crate) uri: Uri,
+    pub(crate) headers: HeaderMap,
+}
+
+impl PushParent {
+    /// Whether what was pushed beside this request answers another of ours, with `headers`, as far as its
+    /// head is known.
+    pub(crate) fn is_same_response(
+        &self,
+        headers: &HeaderMap,
+        response: Option<(StatusCode, &HeaderMap)>,
+    ) -> bool {
+        response.is_none_or(|(status, _)| answers(status))
+            && selects_same_response(&self.headers, headers, response.map(|(_, headers)| headers))
+    }
+}
+
+/// Whether `request` has the values of the page's request in what selects the pushed answer.
+fn selects_same_response(
+    page: &HeaderMap,
+    request: &HeaderMap,
+    response: Option<&HeaderMap>,
+) -> bool {
+    let same = |name: &HeaderName| page.get_all(name).iter().eq(request.get_all(name).iter());
+    let vary = response.map(|headers| headers.get_all(header::VARY));
+    let mut named = vary.iter().flat_map(header::GetAll::iter);
+    SELECTING_HEADERS.iter().all(same)
+        && named.all(|value| {
+            value.to_str().is_ok_and(|value| {
+                value.split(',').map(str::trim).all(|name| {
+                    // `*` would be a name as good as any, and means that no request is like another.
+                    name.is_empty()
+                        || name != "*"
+                            && HeaderName::from_bytes(name.as_bytes()).is_ok_and(|name| same(&name))
+                })
+            })
+        })
+}
+
+/// True if a pushed response of this status answers a plain GET.
+fn answers(status: StatusCode) -> bool {
+    !status.is_informational()
+        && status != StatusCode::NOT_MODIFIED
+        && status != StatusCode::PARTIAL_CONTENT
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &'static str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &'static str)| {
+            let value = http::HeaderValue::from_static(value);
+            (HeaderName::from_static(name), value)
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn selecting_headers_must_equal_those_of_the_page() {
+        let page = headers(&[("cookie", "a=1"), ("accept", "text/html"), ("x-a", "1")]);
+        for (request, vary, want) in [
+            (&[("cookie", "a=1"), ("accept", "text/css")][..], None, true),
+            (&[("accept", "text/css")], None, false),
+            (&[("cookie", "a=2")], None, false),
+            (&[("cookie", "a=1"), ("accept-language", "de")], None, false),
+            (&[("cookie", "a=1")], Some("Accept"), false),
+            (
+                &[("cookie", "a=1"), ("x-a", "1")],
+                Some("x-a, cookie,"),
+                true,
+            ),
+            (&[("cookie", "a=1")], Some("*"), false),
+            (&[("cookie", "a=1")], Some("no name"), false),
+        ] {
+            let response = vary.map(|vary| headers(&[("vary", vary)]));
+            let same = selects_same_response(&page, &headers(request), response.as_ref());
+            assert_eq!(same, want, "{request:?} {vary:?}");
+        }
+    }
+}

@@ -1,0 +1,311 @@
+//! The state of a session under its lock: the session machine, the entries of its streams, and who waits for what.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
+use std::task::Waker;
+use std::time::Duration;
+
+use http::StatusCode;
+use slab::Slab;
+use spdy_frame::header_block::HeaderBlock;
+use spdy_frame::priority::Priority;
+use spdy_frame::status::RstStatus;
+use spdy_frame::stream_id::StreamId;
+use spdy_session::config::Role;
+use spdy_session::error::OpenError;
+use spdy_session::session::{Session as Machine, StreamOptions};
+use tokio::sync::oneshot;
+
+use crate::error::Error;
+use crate::metrics::{Exchanges, Meter};
+use crate::session::entry::Entry;
+use crate::session::push_limits::UnclaimedPushes;
+
+/// Hashes stream ids: they rise by two, so a multiplication spreads them well enough. A peer that
+/// picks ids to collide gains nothing: it may have `max_concurrent_streams` of them.
+#[derive(Default)]
+pub(crate) struct IdHasher(u64);
+
+impl Hasher for IdHasher {
+    fn finish(&self) -> u64 {
+        self.0
+    }
+
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u32(u32::from(*byte));
+        }
+    }
+
+    fn write_u32(&mut self, value: u32) {
+        self.0 = (self.0.rotate_left(32) ^ u64::from(value)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+}
+
+/// A stream that cannot be opened yet.
+pub(crate) struct QueuedOpen {
+    pub(crate) key: usize,
+    pub(crate) headers: HeaderBlock,
+    pub(crate) open: StreamOptions,
+}
+
+/// Everything under the lock.
+pub(crate) struct State {
+    pub(crate) machine: Machine,
+    /// Streams that have an owner, or are not taken yet. The key stays as long as the entry.
+    pub(crate) entries: Slab<Entry>,
+    /// Keys of the streams that the machine still knows.
+    pub(crate) by_id: HashMap<StreamId, usize, BuildHasherDefault<IdHasher>>,
+    /// Streams to open once the peer allows it, by priority and then in order.
+    pub(crate) waiting: BTreeMap<(Priority, u64), QueuedOpen>,
+    pub(crate) next_ticket: u64,
+    /// Streams of the peer that are not taken yet: at most `max_concurrent_streams`.
+    pub(crate) incoming: VecDeque<usize>,
+    pub(crate) incoming_waker: Option<Waker>,
+    pub(crate) accepts_streams: bool,
+    /// The peer opened a stream that was less urgent than others may be: it ranks them.
+    pub(crate) peer_uses_priorities: bool,
+    /// Pushes that wait for requests.
+    pub(crate) claims: Option<UnclaimedPushes>,
+    /// The driver's waker while it sleeps.
+    pub(crate) driver: Option<Waker>,
+    /// Clones of a client's session handle, that of its [`IncomingStreams`](crate::client::IncomingStreams) among them.
+    pub(crate) owners: usize,
+    /// To be shut down when the last stream has ended.
+    pub(crate) draining: bool,
+    /// No new streams of ours: GOAWAY was sent or received.
+    pub(crate) closing: bool,
+    /// How the session ended.
+    pub(crate) ended: Option<Result<(), Error>>,
+    /// Wakers of the tasks that wait for the end. A task that stops waiting removes its own.
+    pub(crate) ended_wakers: Slab<Waker>,
+    pub(crate) io_error: Option<Error>,
+    pub(crate) pings: Vec<oneshot::Sender<Duration>>,
+    /// Requests and responses so far.
+    pub(crate) exchanges: Exchanges,
+    pub(crate) meter: Option<Meter>,
+}
+
+impl State {
+    /// Opens a stream for `entry` and returns its key, or queues it where `may_wait`.
+    pub(crate) fn open(
+        &mut self,
+        mut entry: Entry,
+        headers: HeaderBlock,
+        open: StreamOptions,
+        may_wait: bool,
+    ) -> Result<usize, Error> {
+        if self.ended.is_some() || self.draining || self.closing {
+            return Err(self.refusal());
+        }
+        entry.fin_sent = open.fin;
+        entry.fin_received = open.unidirectional;
+        // Someone more urgent, or earlier, already waits: the free slot is not ours.
+        let overtaken = self
+            .waiting
+            .first_key_value()
+            .is_some_and(|((priority, _), _)| *priority <= open.priority);
+        let opened = if overtaken && may_wait {
+            None
+        } else {
+            Some(self.machine.open(&headers, open))
+        };
+        match opened {
+            Some(Ok(id)) => {
+                entry.id = id;
+                let key = self.entries.insert(entry);
+                self.by_id.insert(id, key);
+                Ok(key)
+            }
+            Some(Err(OpenError::Full { .. })) | None if may_wait => {
+                let key = self.entries.insert(entry);
+                self.waiting.insert(
+                    (open.priority, self.next_ticket),
+                    QueuedOpen { key, headers, open },
+                );
+                self.next_ticket += 1;
+                Ok(key)
+            }
+            Some(Err(error)) => Err(self.open_error(error)),
+            None => unreachable!("only what may wait is overtaken"),
+        }
+    }
+
+    /// Opens the stream of an entry that is there already; it does not wait.
+    pub(crate) fn open_entry(
+        &mut self,
+        key: usize,
+        headers: &HeaderBlock,
+        open: StreamOptions,
+    ) -> Result<(), Error> {
+        if self.ended.is_some() || self.draining || self.closing {
+            return Err(self.refusal());
+        }
+        let id = match self.machine.open(headers, open) {
+            Ok(id) => id,
+            Err(error) => return Err(self.open_error(error)),
+        };
+        let entry = &mut self.entries[key];
+        entry.id = id;
+        entry.fin_sent = open.fin;
+        entry.fin_received = open.unidirectional;
+        self.by_id.insert(id, key);
+        Ok(())
+    }
+
+    /// Why no new stream is taken.
+    pub(crate) fn refusal(&self) -> Error {
+        match &self.ended {
+            Some(Err(error)) if error.concerns_every_stream() => error.clone(),
+            _ => Error::Closing,
+        }
+    }
+
+    fn open_error(&mut self, error: OpenError) -> Error {
+        match error {
+            OpenError::Full { limit } => Error::TooManyStreams { limit },
+            OpenError::ParentGone { .. } => Error::PushRefused {
+                why: "the request was answered, or given up",
+            },
+            OpenError::Closing => {
+                self.closing = true;
+                Error::Closing
+            }
+        }
+    }
+
+    /// Forgets the stream in the machine's table, keeping the entry for its owner.
+    pub(crate) fn detach(&mut self, key: usize) {
+        let id = self.entries[key].id;
+        if !id.is_zero() {
+            self.by_id.remove(&id);
+        }
+    }
+
+    /// Ends the stream from this side: RST_STREAM, and `failure` for its remaining readers and writers.
+    pub(crate) fn reset(&mut self, key: usize, status: RstStatus, failure: Error) {
+        let entry = &mut self.entries[key];
+        // What is dropped unread with its FIN behind it must not pass for an empty whole.
+        entry.fin_received &= entry.inbound.is_empty();
+        self.drop_unread(key);
+        let entry = &mut self.entries[key];
+        if self.by_id.get(&entry.id) == Some(&key) {
+            self.machine.reset(entry.id, status);
+            self.by_id.remove(&entry.id);
+        }
+        entry.failure.get_or_insert(failure);
+        if entry.id.is_zero() {
+            self.waiting.retain(|_, waiting| waiting.key != key);
+        }
+    }
+
+    /// Sends the queued output of a stream, then ends it. Its input is discarded.
+    pub(crate) fn end_stream(&mut self, key: usize, status: RstStatus) {
+        self.drop_unread(key);
+        let entry = &mut self.entries[key];
+        let id = entry.id;
+        if self.by_id.get(&id) == Some(&key) {
+            self.machine.finish_and_reset(id, status);
+            self.by_id.remove(&id);
+        }
+        let entry = &mut self.entries[key];
+        entry.discard = true;
+        entry.fin_sent = true;
+        entry.failure.get_or_insert(Error::ResetByUs { id, status });
+    }
+
+    /// As [`reset`](Self::reset), behind what was sent on the stream, which is not dropped.
+    pub(crate) fn reset_behind_output(&mut self, key: usize, status: RstStatus) {
+        let entry = &mut self.entries[key];
+        // A body that is dropped unread, with its FIN received, must not look like a complete empty body.
+        entry.fin_received &= entry.inbound.is_empty();
+        self.drop_unread(key);
+        let entry = &mut self.entries[key];
+        let id = entry.id;
+        if self.by_id.get(&id) == Some(&key) {
+            self.machine.reset_behind_output(id, status);
+            self.by_id.remove(&id);
+        }
+        let entry = &mut self.entries[key];
+        entry.discard = true;
+        entry.failure.get_or_insert(Error::ResetByUs { id, status });
+    }
+
+    /// Returns the credit of DATA that will not be read.
+    pub(crate) fn drop_unread(&mut self, key: usize) {
+        let entry = &mut self.entries[key];
+        let unread = std::mem::take(&mut entry.unread_bytes);
+        entry.inbound.clear();
+        if unread > 0 {
+            self.machine.consume(entry.id, unread);
+        }
+    }
+
+    /// One owner less; with the last the entry goes. A stream whose own half is open is cancelled;
+    /// one that we have answered to the end goes on unseen, its DATA discarded.
+    #[must_use = "it holds wakers, which are dropped without the lock"]
+    pub(crate) fn release(&mut self, key: usize) -> Option<Entry> {
+        let entry = &mut self.entries[key];
+        entry.handles -= 1;
+        if entry.handles > 0 {
+            return None;
+        }
+        if !entry.fin_sent && entry.failure.is_none() {
+            let id = entry.id;
+            self.reset(
+                key,
+                RstStatus::CANCEL,
+                Error::ResetByUs {
+                    id,
+                    status: RstStatus::CANCEL,
+                },
+            );
+        } else {
+            self.drop_unread(key);
+            let (id, open) = (self.entries[key].id, !self.entries[key].is_done());
+            if open && self.machine.config().role == Role::Server {
+                self.machine.discard(id, 0);
+            }
+            self.detach(key);
+        }
+        if self.entries[key].id.is_zero() {
+            self.waiting.retain(|_, waiting| waiting.key != key);
+        }
+        Some(self.entries.remove(key))
+    }
+
+    /// A response with `status`, on the stream `key`.
+    pub(crate) fn answered(&mut self, key: usize, status: StatusCode) {
+        self.exchanges.answered(status);
+        if let Some(meter) = &self.meter {
+            meter.answered(status);
+        }
+        if let Some(span) = &mut self.entries[key].span {
+            span.status = Some(status.as_u16());
+        }
+    }
+
+    /// True if more than `limit` streams of the peer are forgotten by the machine, and still have an owner. Our own
+    /// streams do not count: a client that leaves answers unread stores only what it requested.
+    pub(crate) fn exceeds_ended_work(&self, role: Role, limit: usize) -> bool {
+        let known = self.by_id.len() + self.waiting.len();
+        if self.entries.len() <= known + limit {
+            return false; // not even with ours
+        }
+        let theirs = match role {
+            Role::Server => 1,
+            Role::Client => 0,
+        };
+        let ended = |entry: &Entry| {
+            let is_theirs = !entry.id.is_zero() && entry.id.value() % 2 == theirs;
+            is_theirs && !self.by_id.contains_key(&entry.id)
+        };
+        let entries = self.entries.iter();
+        entries.filter(|(_, entry)| ended(entry)).count() > limit
+    }
+
+    /// Streams that are open, or wait to be.
+    pub(crate) fn active_streams(&self) -> usize {
+        self.by_id.len() + self.waiting.len()
+    }
+}

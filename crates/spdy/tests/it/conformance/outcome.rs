@@ -1,0 +1,219 @@
+//! The vocabulary of `expect`: what each outcome requires of a run.
+
+use spdy::{Frame, GoAwayStatus, HeaderBlock, RstStatus, StreamId, Version};
+use spdy_testkit::conformance::{Case, Receiver};
+
+use super::seen::{Run, Seen, decode, version};
+
+/// True if `run` ended in `outcome`.
+pub(crate) fn is(outcome: &str, case: &Case, run: &Run) -> bool {
+    let words: Vec<&str> = outcome.split(':').collect();
+    let look = Look { case, run };
+    match words[..] {
+        ["accept" | "ignore_flags"] => {
+            let sent = [&case.setup, &case.input].map(|part| part.0.as_slice());
+            look.resets().is_empty() && look.lives() && look.served_all(&sent.concat())
+        }
+        ["ignore"] => look.resets().is_empty() && look.lives() && look.served_all(&case.setup.0),
+        ["rst", stream, code] if !code.contains(' ') => {
+            look.resets() == [(id(stream), status(code))] && look.lives()
+        }
+        // `rst:1:CODE then accept:3`
+        ["rst", stream, code, served] => {
+            let code = code.trim_end_matches(" then accept");
+            look.resets() == [(id(stream), status(code))] && look.lives() && look.served(id(served))
+        }
+        ["session", name] => look.gone(name),
+        ["http", code, stream] => {
+            look.resets().is_empty()
+                && look.lives()
+                && look.reply(id(stream)).is_some_and(|says| says == code)
+        }
+        ["echo", ping] => look.echoes(number(ping)),
+        ["close_stream", stream] => {
+            look.resets().is_empty() && look.lives() && look.reply(id(stream)).is_none()
+        }
+        ["retry_stream", "1"] => {
+            matches!(&run.response, Some(Err(failed)) if failed.retry_safe)
+        }
+        ["accept", "reply_only"] => {
+            look.resets().is_empty() && look.reply(id("1")).is_some() && look.data_bytes() == 0
+        }
+        ["accept", "window_updates"] => {
+            look.granted(id("1")) && (version(case) != Version::V31 || look.granted(StreamId::ZERO))
+        }
+        ["accept", data] => {
+            let bytes = data.trim_start_matches("data_");
+            look.resets().is_empty() && look.data_bytes() == number(bytes) as usize
+        }
+        ["accept_if_window_was_raised"] => {
+            look.resets().is_empty() && !look.says_goaway() && look.raised_windows()
+        }
+        _ => panic!("{}: unknown outcome {outcome}", case.id),
+    }
+}
+
+fn number(word: &str) -> u32 {
+    word.parse().expect("a number")
+}
+
+fn id(word: &str) -> StreamId {
+    StreamId::new(number(word))
+}
+
+fn status(name: &str) -> RstStatus {
+    match name {
+        "PROTOCOL_ERROR" => RstStatus::PROTOCOL_ERROR,
+        "INVALID_STREAM" => RstStatus::INVALID_STREAM,
+        "REFUSED_STREAM" => RstStatus::REFUSED_STREAM,
+        "UNSUPPORTED_VERSION" => RstStatus::UNSUPPORTED_VERSION,
+        "CANCEL" => RstStatus::CANCEL,
+        "FLOW_CONTROL_ERROR" => RstStatus::FLOW_CONTROL_ERROR,
+        "STREAM_IN_USE" => RstStatus::STREAM_IN_USE,
+        "STREAM_ALREADY_CLOSED" => RstStatus::STREAM_ALREADY_CLOSED,
+        "FRAME_TOO_LARGE" => RstStatus::FRAME_TOO_LARGE,
+        other => panic!("unknown status {other}"),
+    }
+}
+
+/// Questions about a run.
+struct Look<'a> {
+    case: &'a Case,
+    run: &'a Run,
+}
+
+impl Look<'_> {
+    fn any(&self, mut wanted: impl FnMut(&Frame) -> bool) -> bool {
+        self.run.frames.iter().any(|seen| wanted(&seen.frame))
+    }
+
+    fn resets(&self) -> Vec<(StreamId, RstStatus)> {
+        let reset = |seen: &Seen| match &seen.frame {
+            Frame::RstStream(rst) => Some((rst.stream_id, rst.status)),
+            _ => None,
+        };
+        self.run.frames.iter().filter_map(reset).collect()
+    }
+
+    fn says_goaway(&self) -> bool {
+        self.any(|frame| matches!(frame, Frame::GoAway(_)))
+    }
+
+    fn echoes(&self, ping: u32) -> bool {
+        self.any(|frame| matches!(frame, Frame::Ping(seen) if seen.id == ping))
+    }
+
+    fn granted(&self, stream: StreamId) -> bool {
+        self.any(|frame| matches!(frame, Frame::WindowUpdate(seen) if seen.stream_id == stream))
+    }
+
+    fn raised_windows(&self) -> bool {
+        self.any(|frame| {
+            let window = spdy_frame::frame::SettingId::INITIAL_WINDOW_SIZE;
+            matches!(frame, Frame::Settings(settings)
+                if settings.value(window).is_some_and(|bytes| bytes > 65_536))
+        })
+    }
+
+    fn data_bytes(&self) -> usize {
+        let length = |seen: &Seen| match &seen.frame {
+            Frame::Data(data) => data.payload.len(),
+            _ => 0,
+        };
+        self.run.frames.iter().map(length).sum()
+    }
+
+    /// The status that a stream was answered with.
+    fn reply(&self, stream: StreamId) -> Option<&str> {
+        let reply = self.run.frames.iter().find(
+            |seen| matches!(&seen.frame, Frame::SynReply(reply) if reply.stream_id == stream),
+        )?;
+        let names = [":status", "status"];
+        let status = names.iter().find_map(|name| reply.headers.value(name))?;
+        std::str::from_utf8(status.get(..3)?).ok()
+    }
+
+    /// Whether a stream was answered with 200, to its end.
+    fn served(&self, stream: StreamId) -> bool {
+        let ended = self.any(|frame| match frame {
+            Frame::SynReply(reply) => reply.stream_id == stream && reply.fin,
+            Frame::Data(data) => data.stream_id == stream && data.fin,
+            _ => false,
+        });
+        ended && self.reply(stream) == Some("200")
+    }
+
+    /// True if the session went on as before: it answered the request in `then`.
+    fn lives(&self) -> bool {
+        match self.case.receiver {
+            // After the peer's GOAWAY it may have drained, and ended in order.
+            _ if self.case.then.0.is_empty() || self.peer_left() => !self.failed(),
+            Receiver::Server => !self.says_goaway() && self.echoes(101) && self.served(id("101")),
+            Receiver::Client => !self.says_goaway() && self.echoes(102),
+        }
+    }
+
+    fn peer_left(&self) -> bool {
+        let parts = [&self.case.setup, &self.case.input].map(|part| part.0.as_slice());
+        let sent = decode(version(self.case), &parts.concat());
+        sent.iter()
+            .any(|seen| matches!(seen.frame, Frame::GoAway(_)))
+    }
+
+    /// Whether it ended out of order. (GOAWAY of SPDY/2 gives no reason.)
+    fn failed(&self) -> bool {
+        let bad = |frame: &Frame| match frame {
+            Frame::GoAway(goaway) => goaway.status.is_some_and(|why| why != GoAwayStatus::OK),
+            _ => false,
+        };
+        self.any(bad)
+    }
+
+    /// Whether every request in `bytes` that may be answered was, and a client's request too.
+    fn served_all(&self, bytes: &[u8]) -> bool {
+        if self.case.receiver == Receiver::Client {
+            return matches!(self.run.response, Some(Ok(_)));
+        }
+        let sent = decode(version(self.case), bytes);
+        let ended = |wanted: StreamId| {
+            sent.iter().any(|seen| match &seen.frame {
+                Frame::SynStream(syn) => syn.stream_id == wanted && syn.fin,
+                Frame::Data(data) => data.stream_id == wanted && data.fin,
+                Frame::Headers(headers) => headers.stream_id == wanted && headers.fin,
+                _ => false,
+            })
+        };
+        let given_up = |wanted: StreamId| {
+            sent.iter()
+                .any(|seen| matches!(&seen.frame, Frame::RstStream(rst) if rst.stream_id == wanted))
+        };
+        sent.iter().all(|seen| match &seen.frame {
+            Frame::SynStream(syn) => {
+                let stream = syn.stream_id;
+                holds(&seen.headers) || !ended(stream) || given_up(stream) || self.served(stream)
+            }
+            _ => true,
+        })
+    }
+
+    /// Whether the session ended with this status.
+    fn gone(&self, name: &str) -> bool {
+        let wanted = match name {
+            "PROTOCOL_ERROR" => GoAwayStatus::PROTOCOL_ERROR,
+            // The text names it and gives it no number.
+            "FLOW_CONTROL_ERROR" => return false,
+            other => panic!("unknown status {other}"),
+        };
+        let told = |frame: &Frame| match frame {
+            Frame::GoAway(goaway) => goaway.status.is_none_or(|status| status == wanted),
+            _ => false,
+        };
+        self.run.closed && self.any(told)
+    }
+}
+
+/// True for a request that the server leaves unanswered.
+pub(crate) fn holds(headers: &HeaderBlock) -> bool {
+    let path = headers.value(":path").or_else(|| headers.value("url"));
+    path.is_some_and(|path| path == b"/hold")
+}

@@ -1,0 +1,132 @@
+//! Runs one input: sends its three parts with time to answer in between, and notes what came back.
+
+use std::any::Any;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::Request;
+use spdy::{Body, Priority, SharedRuntime, Version, client, server};
+use spdy_testkit::conformance::{Case, Receiver};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::application;
+use super::seen::{Failed, Run, decode, version};
+
+use crate::support::virtual_world::{End, VirtualTime, World, wire};
+
+/// Time to answer `setup`, and then `input` and `then`.
+const PAUSES: [Duration; 3] = [
+    Duration::from_millis(500),
+    Duration::from_millis(900),
+    Duration::from_millis(900),
+];
+
+/// What the wire brought.
+#[derive(Default)]
+struct Log {
+    bytes: BytesMut,
+    closed: bool,
+    response: Option<Result<Bytes, Failed>>,
+    /// What the client's application holds on to: its session, and a body that it does not read.
+    held: Vec<Box<dyn Any + Send>>,
+}
+
+/// Runs `case` from its first byte until the last answer had its time.
+pub(crate) fn run(case: &Case) -> Run {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (ours, theirs) = wire(&world, Duration::ZERO);
+    let log = Arc::<Mutex<Log>>::default();
+    match case.receiver {
+        Receiver::Server => serve(theirs, version(case), &runtime),
+        Receiver::Client => ask(theirs, case, &runtime, &log),
+    }
+    let (mut reader, mut writer) = tokio::io::split(ours);
+    let heard = log.clone();
+    runtime.spawn(Box::pin(async move {
+        let mut piece = vec![0; 65_536];
+        loop {
+            let length = reader.read(&mut piece).await.expect("a wire does not fail");
+            let mut log = heard.lock().expect("one thread");
+            if length == 0 {
+                log.closed = true;
+                return;
+            }
+            log.bytes.extend_from_slice(&piece[..length]);
+        }
+    }));
+    let result = Arc::<Mutex<Option<Run>>>::default();
+    let (noted, clock, case_version) = (result.clone(), runtime.clone(), version(case));
+    let parts = [&case.setup, &case.input, &case.then].map(|part| part.0.clone());
+    runtime.spawn(Box::pin(async move {
+        for (part, pause) in parts.iter().zip(PAUSES) {
+            // A receiver that left may not take the rest.
+            let _ = writer.write_all(part).await;
+            clock.sleep_until(clock.now() + pause).await;
+        }
+        let mut log = log.lock().expect("one thread");
+        *noted.lock().expect("one thread") = Some(Run {
+            frames: decode(case_version, &log.bytes),
+            closed: log.closed,
+            response: log.response.take(),
+        });
+    }));
+    world.run();
+    let run = result.lock().expect("one thread").take();
+    run.unwrap_or_else(|| panic!("{} did not come to its end", case.id))
+}
+
+/// A server with the paths that the inputs request.
+fn serve(io: End, version: Version, runtime: &SharedRuntime) {
+    let builder = server::Builder::new(version);
+    let serving = builder.serve(io, runtime.clone(), application::answer);
+    runtime.spawn(Box::pin(async move {
+        let _ = serving.await; // how it ended is seen on the wire
+    }));
+}
+
+/// A client that has requested `/`, and takes pushes.
+fn ask(io: End, case: &Case, runtime: &SharedRuntime, log: &Arc<Mutex<Log>>) {
+    // These cases leave the body unread, and presume the initial window of a session.
+    let overflows = case.id.starts_with("c_recv_overflow");
+    let mut builder = client::Builder::new(version(case));
+    if overflows {
+        builder = builder.initial_window_bytes(65_536);
+    }
+    let (session, mut pushes, connection) = builder.handshake_with_pushes(io, runtime.clone());
+    connection.spawn();
+    runtime.spawn(Box::pin(async move {
+        while let Some(push) = pushes.next().await {
+            if let Ok(response) = push.response().await {
+                let _ = response.into_body().collect_up_to(1 << 20).await;
+            }
+        }
+    }));
+    let request = Request::get("http://localhost/").body(Body::empty());
+    let log = log.clone();
+    let asked = session.request(request.expect("valid"), Priority::HIGHEST);
+    log.lock().expect("one thread").held.push(Box::new(session));
+    runtime.spawn(Box::pin(async move {
+        let response = match asked.await {
+            Ok(unread) if overflows => {
+                log.lock().expect("one thread").held.push(Box::new(unread));
+                return;
+            }
+            Ok(response) => response
+                .into_body()
+                .collect_up_to(1 << 20)
+                .await
+                .map_err(|error| match error.downcast::<spdy::Error>() {
+                    Ok(error) => *error,
+                    Err(error) => panic!("{error}"),
+                }),
+            Err(error) => Err(error),
+        };
+        let response = response.map_err(|error| Failed {
+            retry_safe: error.is_retry_safe(),
+            why: error.to_string(),
+        });
+        log.lock().expect("one thread").response = Some(response);
+    }));
+}

@@ -1,0 +1,489 @@
+//! Streams without HTTP.
+
+use std::io::IoSlice;
+
+use bytes::Bytes;
+use futures_util::FutureExt;
+use spdy::client::OpenOptions;
+use spdy::{Error, HeaderBlock, RstStatus, Stream, Version, client, server};
+use tokio::io::{AsyncReadExt, AsyncWrite, AsyncWriteExt};
+
+use crate::support::{pattern, pipe, runtime};
+
+fn block(pairs: &[(&'static str, &'static str)]) -> HeaderBlock {
+    pairs.iter().copied().collect()
+}
+
+/// A client's session and what its server accepts.
+fn pair() -> (client::Session, server::Accept) {
+    let (near, far) = pipe();
+    let runtime = runtime();
+    let (accept, serving) = server::Builder::new(Version::V31).handshake(far, runtime.clone());
+    serving.spawn();
+    let (session, connection) = client::Builder::new(Version::V31).handshake(near, runtime);
+    connection.spawn();
+    (session, accept)
+}
+
+async fn open(session: &client::Session, accept: &mut server::Accept) -> (Stream, Stream) {
+    let headers = block(&[("streamtype", "stdin")]);
+    let mut near = session
+        .open(headers.clone(), OpenOptions::default())
+        .await
+        .expect("a stream");
+    let incoming = accept.next().await.expect("a stream");
+    assert_eq!(incoming.headers(), &headers);
+    let far = incoming
+        .accept_raw(&block(&[("x", "y")]))
+        .expect("a stream");
+    assert_eq!(near.reply().await.expect("a reply"), block(&[("x", "y")]));
+    assert_eq!(near.id(), far.id());
+    (near, far)
+}
+
+#[tokio::test]
+async fn bytes_go_both_ways_and_each_half_ends_on_its_own() {
+    let (session, mut accept) = pair();
+    let (near, far) = open(&session, &mut accept).await;
+    let echo = tokio::spawn(async move {
+        let (mut from, mut to) = tokio::io::split(far);
+        tokio::io::copy(&mut from, &mut to).await.expect("an echo");
+        to.shutdown().await.expect("an end");
+    });
+    let (mut from, mut to) = tokio::io::split(near);
+    let sent = pattern(3_000_000);
+    let writer = tokio::spawn({
+        let sent = sent.clone();
+        async move {
+            to.write_all(&sent).await.expect("written");
+            to.shutdown().await.expect("an end");
+            to
+        }
+    });
+    let mut back = Vec::new();
+    from.read_to_end(&mut back).await.expect("read");
+    assert!(back == sent);
+    let to = writer.await.expect("no panic");
+    echo.await.expect("no panic");
+    drop((from, to));
+    assert_eq!(session.active_streams(), 0);
+    assert_eq!(
+        session.stats().resets_sent.total(),
+        0,
+        "both halves ended, so nothing was reset"
+    );
+}
+
+#[tokio::test]
+async fn data_arrives_complete_without_frame_borders() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.send(Bytes::from_static(b"hello "))
+        .await
+        .expect("sent");
+    near.send(Bytes::from_static(b"world")).await.expect("sent");
+    near.finish().expect("an end");
+    assert!(matches!(
+        near.send(Bytes::from_static(b"!")).await,
+        Err(Error::SendClosed { .. })
+    ));
+    let mut got = Vec::new();
+    while let Some(data) = far.receive().await {
+        got.extend_from_slice(&data.expect("no error"));
+    }
+    assert_eq!(got, b"hello world");
+}
+
+#[tokio::test]
+async fn vectored_writes_become_one_frame_within_the_window() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    assert!(near.is_write_vectored());
+    let frames = session.stats().frames_sent.total();
+    let slices = [&b"hello "[..], b"", b"wor", b"ld"].map(IoSlice::new);
+    let written = near.write_vectored(&slices).await.expect("written");
+    assert_eq!(written, 11);
+    assert_eq!(
+        far.receive().await.expect("data").expect("no error"),
+        "hello world"
+    );
+    assert_eq!(session.stats().frames_sent.total(), frames + 1);
+
+    // Without a reader, the window of 64 KiB and the buffer of the same size are all there is.
+    let (long, mut taken) = (pattern(100_000), 0);
+    let slices = [&long[..], &long[..]].map(IoSlice::new);
+    while let Some(wrote) = near.write_vectored(&slices).now_or_never() {
+        taken += wrote.expect("written");
+        tokio::task::yield_now().await;
+    }
+    assert!((65_536..=2 * 65_536).contains(&taken), "{taken} bytes");
+}
+
+#[tokio::test]
+async fn headers_travel_after_the_first() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.send_headers(&block(&[("x-more", "1")]), false)
+        .expect("sent");
+    near.send(Bytes::from_static(b"data")).await.expect("sent");
+    assert_eq!(
+        far.receive().await.expect("data").expect("no error"),
+        "data"
+    );
+    assert_eq!(far.take_headers(), Some(block(&[("x-more", "1")])));
+    assert_eq!(far.take_headers(), None);
+}
+
+#[tokio::test]
+async fn a_reset_is_reported_after_earlier_data() {
+    let (session, mut accept) = pair();
+    let (near, mut far) = open(&session, &mut accept).await;
+    let mut near = near;
+    near.send(Bytes::from_static(b"last words"))
+        .await
+        .expect("sent");
+    assert_eq!(
+        far.receive().await.expect("data").expect("no error"),
+        "last words"
+    );
+    near.reset(RstStatus::CANCEL);
+    let error = far.receive().await.expect("an error").expect_err("reset");
+    assert_eq!(error.reset_status(), Some(RstStatus::CANCEL));
+    let mut far = far;
+    let error = far.write_all(b"too late").await.expect_err("reset");
+    assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
+}
+
+#[tokio::test]
+async fn a_unidirectional_stream_is_read_and_not_answered() {
+    let (session, mut accept) = pair();
+    let options = OpenOptions {
+        unidirectional: true,
+        ..OpenOptions::default()
+    };
+    let mut near = session
+        .open(block(&[("x", "log")]), options)
+        .await
+        .expect("a stream");
+    near.send(Bytes::from_static(b"line")).await.expect("sent");
+    near.finish().expect("an end");
+    let incoming = accept.next().await.expect("a stream");
+    assert!(incoming.is_unidirectional());
+    let mut far = incoming.accept_raw(&HeaderBlock::new()).expect("a stream");
+    let mut got = String::new();
+    far.read_to_string(&mut got).await.expect("read");
+    assert_eq!(got, "line");
+    assert!(far.write_all(b"x").await.is_err());
+    drop((near, far));
+    assert_eq!(session.active_streams(), 0);
+}
+
+#[tokio::test]
+async fn a_dropped_stream_is_cancelled_and_a_dropped_offer_refused() {
+    let (session, mut accept) = pair();
+    let (near, mut far) = open(&session, &mut accept).await;
+    drop(near);
+    assert_eq!(
+        far.failed().await.and_then(|error| error.reset_status()),
+        Some(RstStatus::CANCEL)
+    );
+    let mut near = session
+        .open(block(&[("x", "y")]), OpenOptions::default())
+        .await
+        .expect("a stream");
+    drop(accept.next().await.expect("a stream"));
+    let error = near.reply().await.expect_err("refused");
+    assert_eq!(error.reset_status(), Some(RstStatus::REFUSED_STREAM));
+    assert!(error.is_retry_safe());
+}
+
+/// A stream was reset by its own drop after `finish`, and what it had still to send went with it.
+#[tokio::test]
+async fn data_written_before_finish_survives_the_drop() {
+    let (session, mut accept) = pair();
+    let sent = pattern(60_000);
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.write_all(&sent).await.expect("room");
+    near.shutdown().await.expect("an end");
+    drop(near);
+    let mut got = Vec::new();
+    far.read_to_end(&mut got).await.expect("no reset");
+    assert!(got == sent);
+    // The other way round, the answer included.
+    let mut near = session
+        .open(block(&[("x", "y")]), OpenOptions::default())
+        .await
+        .expect("a stream");
+    let incoming = accept.next().await.expect("a stream");
+    let mut far = incoming.accept_raw(&block(&[])).expect("a stream");
+    far.write_all(&sent).await.expect("room");
+    far.shutdown().await.expect("an end");
+    drop(far);
+    near.reply().await.expect("a reply");
+    let mut got = Vec::new();
+    near.read_to_end(&mut got).await.expect("no reset");
+    assert!(got == sent);
+}
+
+#[tokio::test]
+async fn sending_to_a_closed_client_is_an_error() {
+    let (session, mut accept) = pair();
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    near.finish().expect("an end");
+    drop(near);
+    far.send(Bytes::from_static(b"anyone?"))
+        .await
+        .expect("room");
+    assert_eq!(
+        far.failed().await.and_then(|error| error.reset_status()),
+        Some(RstStatus::CANCEL)
+    );
+    assert_eq!(session.active_streams(), 0);
+}
+
+/// Names and values reach the encoder by other ways than `http`'s types, and its lengths are of 16 bits in
+/// SPDY/2: it panicked, within the driver.
+#[tokio::test]
+async fn headers_that_cannot_be_written_are_refused_before_they_reach_the_session() {
+    for version in Version::ALL {
+        let (near, far) = pipe();
+        let runtime = runtime();
+        let (mut accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
+        serving.spawn();
+        let (session, connection) = client::Builder::new(version).handshake(near, runtime);
+        connection.spawn();
+        let long: HeaderBlock = [("x", vec![b'v'; 1024 * 1024 + 1])].into_iter().collect();
+        let bad = [
+            long,
+            block(&[("x", "a\r\nset-cookie: b")]),
+            block(&[("x", "a\0\0b")]),
+            block(&[("X", "upper")]),
+            block(&[("", "empty")]),
+        ];
+        let refused = |result: Result<(), Error>| matches!(result, Err(Error::Headers(_)));
+        for headers in bad {
+            let opened = session.open(headers.clone(), OpenOptions::default()).await;
+            assert!(refused(opened.map(|_| ())), "{version}");
+            let near = session
+                .open(block(&[("x", "y")]), OpenOptions::default())
+                .await
+                .expect("a stream");
+            let incoming = accept.next().await.expect("a stream");
+            assert!(
+                refused(incoming.accept_raw(&headers).map(|_| ())),
+                "{version}"
+            );
+            drop(near);
+            let near = session.open(block(&[("x", "y")]), OpenOptions::default());
+            let mut near = near.await.expect("a stream");
+            assert!(refused(near.send_headers(&headers, false)), "{version}");
+            drop(accept.next().await);
+        }
+        session.ping().await.expect("the session lives");
+    }
+}
+
+#[tokio::test]
+async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
+    let value = "v".repeat(65_536);
+    let (near, far) = pipe();
+    let runtime = runtime();
+    let answer = value.clone();
+    let serving = server::Builder::new(Version::V2).serve(far, runtime.clone(), move |_| {
+        let response = http::Response::builder().header("x", &answer);
+        std::future::ready(response.body(spdy::Body::empty()).expect("valid"))
+    });
+    tokio::spawn(serving);
+    let (session, connection) = client::Builder::new(Version::V2).handshake(near, runtime);
+    connection.spawn();
+    let request = http::Request::get("http://example.org/").header("x", &value);
+    let request = request.body(spdy::Body::empty()).expect("valid");
+    let asked = session.request(request, spdy::Priority::HIGHEST).await;
+    assert!(matches!(asked, Err(Error::Headers(_))), "{asked:?}");
+    let request = http::Request::get("http://example.org/").body(spdy::Body::empty());
+    let asked = session
+        .request(request.expect("valid"), spdy::Priority::HIGHEST)
+        .await;
+    let error = asked.expect_err("no such response");
+    assert_eq!(error.reset_status(), Some(RstStatus::INTERNAL_ERROR));
+}
+
+/// A client that takes what its server opens, and that server.
+fn offered(
+    client: client::Builder,
+    version: Version,
+) -> (client::Session, client::IncomingStreams, server::Accept) {
+    let (near, far) = pipe();
+    let runtime = runtime();
+    let (accept, serving) = server::Builder::new(version).handshake(far, runtime.clone());
+    serving.spawn();
+    let (session, offers, connection) = client.handshake_with_streams(near, runtime);
+    connection.spawn();
+    (session, offers, accept)
+}
+
+#[tokio::test]
+async fn a_server_opens_streams_as_a_client_does() {
+    for version in Version::ALL {
+        let (session, mut offers, accept) = offered(client::Builder::new(version), version);
+        let headers = block(&[("streamtype", "event")]);
+        let opened = accept
+            .handle()
+            .open(headers.clone(), OpenOptions::default());
+        let mut far = opened.expect("a stream");
+        assert_eq!(far.id().value(), 2, "{version}");
+        let offer = offers.next().await.expect("a stream");
+        assert_eq!((offer.headers(), offer.id()), (&headers, far.id()));
+        assert!(offer.associated_to().is_zero() && !offer.is_unidirectional());
+        let mut near = offer.accept(&block(&[("x", "y")])).expect("a stream");
+        assert_eq!(far.reply().await.expect("a reply"), block(&[("x", "y")]));
+        // More than any window, there and back.
+        let sent = pattern(300_000);
+        let echo = tokio::spawn(async move {
+            let (mut from, mut to) = tokio::io::split(&mut near);
+            tokio::io::copy(&mut from, &mut to).await.expect("an echo");
+            to.shutdown().await.expect("an end");
+        });
+        let (mut from, mut to) = tokio::io::split(far);
+        let write = async {
+            to.write_all(&sent).await.expect("written");
+            to.shutdown().await.expect("an end");
+        };
+        let mut back = Vec::new();
+        let (_, read) = tokio::join!(write, from.read_to_end(&mut back));
+        read.expect("read");
+        assert!(back == sent, "{version}");
+        echo.await.expect("no panic");
+        drop((from, to));
+        assert_eq!(session.active_streams(), 0, "{version}");
+        assert_eq!(accept.handle().active_streams(), 0, "{version}");
+    }
+}
+
+#[tokio::test]
+async fn a_client_accepts_or_rejects_server_streams() {
+    let (session, mut offers, accept) = offered(client::Builder::new(Version::V31), Version::V31);
+    let one_way = OpenOptions {
+        unidirectional: true,
+        ..OpenOptions::default()
+    };
+    let handle = accept.handle();
+    let open = || handle.open(block(&[("x", "log")]), one_way);
+    let mut far = open().expect("a stream");
+    far.send(Bytes::from_static(b"line")).await.expect("sent");
+    far.finish().expect("an end");
+    let offer = offers.next().await.expect("a stream");
+    assert!(offer.is_unidirectional());
+    let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
+    let mut got = String::new();
+    near.read_to_string(&mut got).await.expect("read");
+    assert_eq!(got, "line");
+    assert!(near.write_all(b"x").await.is_err());
+    let mut far = open().expect("a stream");
+    drop(offers.next().await.expect("a stream"));
+    let refused = Some(RstStatus::REFUSED_STREAM);
+    assert_eq!(
+        far.failed().await.and_then(|error| error.reset_status()),
+        refused
+    );
+    // Streams are no longer taken, so waiting ones are refused too.
+    let mut waits = open().expect("a stream");
+    session.ping().await.expect("it has come");
+    drop(offers);
+    assert_eq!(
+        waits.failed().await.and_then(|error| error.reset_status()),
+        refused
+    );
+    let mut late = open().expect("a stream");
+    assert_eq!(
+        late.failed().await.and_then(|error| error.reset_status()),
+        refused
+    );
+}
+
+/// The session drained with its last handle, and later offers were refused.
+#[tokio::test]
+async fn incoming_streams_keep_the_session_open() {
+    let (session, mut offers, accept) = offered(client::Builder::new(Version::V31), Version::V31);
+    drop(session);
+    let handle = accept.handle();
+    for _ in 0..2 {
+        handle.ping().await.expect("the session lives");
+        let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
+        let mut far = opened.expect("a stream");
+        let offer = offers.next().await.expect("a stream");
+        let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
+        near.finish().expect("an end");
+        far.finish().expect("an end");
+        assert!(far.receive().await.is_none());
+    }
+    drop(offers);
+    handle.closed().await;
+    assert!(handle.error().is_none());
+}
+
+/// Streams that a client had requested, and still held, were counted as the server's.
+#[tokio::test]
+async fn open_client_streams_do_not_count_against_server_streams() {
+    let mut client = client::Builder::new(Version::V31);
+    client.config_mut().ended_streams_in_work = 1;
+    let (session, mut offers, mut accept) = offered(client, Version::V31);
+    let mut kept = Vec::new();
+    for _ in 0..3 {
+        let (mut near, mut far) = open(&session, &mut accept).await;
+        near.finish().expect("an end");
+        far.finish().expect("an end");
+        assert!(far.receive().await.is_none());
+        kept.push(near);
+    }
+    // The last of them stood open until its FIN came.
+    session.ping().await.expect("all has come");
+    assert_eq!(session.active_streams(), 0);
+    let handle = accept.handle();
+    let open = || handle.open(block(&[("x", "y")]), OpenOptions::default());
+    for _ in 0..2 {
+        let mut far = open().expect("a stream");
+        far.finish().expect("an end");
+        let offer = tokio::select! {
+            offer = offers.next() => offer.expect("an offer"),
+            failed = far.failed() => panic!("{failed:?}"),
+        };
+        let mut near = offer.accept(&HeaderBlock::new()).expect("a stream");
+        near.finish().expect("an end");
+        assert!(far.receive().await.is_none());
+        kept.push(near);
+    }
+    // Those that the server opened do count: two, and the limit is one.
+    let refused = open()
+        .expect("a stream")
+        .failed()
+        .await
+        .and_then(|error| error.reset_status());
+    assert_eq!(refused, Some(RstStatus::REFUSED_STREAM));
+}
+
+#[tokio::test]
+async fn a_server_opens_no_more_streams_than_the_client_allows() {
+    let client = client::Builder::new(Version::V31).max_concurrent_streams(2);
+    let (_session, _offers, accept) = offered(client, Version::V31);
+    let handle = accept.handle();
+    handle
+        .ping()
+        .await
+        .expect("the client's settings have come");
+    let open = || handle.open(block(&[("x", "y")]), OpenOptions::default());
+    let _held = [open().expect("a stream"), open().expect("a stream")];
+    assert!(matches!(open(), Err(Error::TooManyStreams { limit: 2 })));
+}
+
+#[tokio::test]
+async fn a_client_without_incoming_streams_allows_none() {
+    let (_session, accept) = pair();
+    let handle = accept.handle();
+    handle
+        .ping()
+        .await
+        .expect("the client's settings have come");
+    let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
+    assert!(matches!(opened, Err(Error::TooManyStreams { limit: 0 })));
+}

@@ -1,0 +1,507 @@
+//! Peers that mean ill, written frame by frame, against client and server in virtual time.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use futures_util::FutureExt;
+use http::{Request, Response};
+use spdy::{Body, Frame, HeaderBlock, Priority, SharedRuntime, StreamId, Version, client, server};
+use spdy_frame::compress::{Compression, Deflater};
+use spdy_frame::frame::{Ping, SynStream};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+
+use crate::support::virtual_world::{VirtualTime, World, wire};
+
+const VERSION: Version = Version::V31;
+
+/// A request.
+const ASK: [(&str, &str); 5] = [
+    (":method", "GET"),
+    (":path", "/"),
+    (":version", "HTTP/1.1"),
+    (":host", "a.example"),
+    (":scheme", "http"),
+];
+
+/// Frames as a peer writes them.
+struct FrameWriter {
+    deflater: Deflater,
+    wire: BytesMut,
+}
+
+impl FrameWriter {
+    fn new() -> Self {
+        Self {
+            deflater: Deflater::new(VERSION, Compression::CrimeSafe),
+            wire: BytesMut::new(),
+        }
+    }
+
+    fn syn(
+        &mut self,
+        id: u32,
+        of: u32,
+        unidirectional: bool,
+        pairs: &[(&'static str, &'static str)],
+    ) {
+        let headers: HeaderBlock = pairs.iter().copied().collect();
+        let mut block = BytesMut::new();
+        self.deflater.deflate(&headers, &mut block);
+        self.frame(&Frame::SynStream(SynStream {
+            stream_id: StreamId::new(id),
+            associated_to: StreamId::new(of),
+            priority: Priority::HIGHEST,
+            fin: true,
+            unidirectional,
+            block: block.freeze(),
+        }));
+    }
+
+    fn frame(&mut self, frame: &Frame) {
+        frame.encode(VERSION, &mut self.wire);
+    }
+}
+
+/// A connection that brings bytes and takes none.
+struct TakesNothing(Bytes);
+
+impl AsyncRead for TakesNothing {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        if self.0.is_empty() {
+            return Poll::Pending;
+        }
+        let length = self.0.len().min(buf.remaining());
+        buf.put_slice(&self.0.split_to(length));
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncWrite for TakesNothing {
+    fn poll_write(self: Pin<&mut Self>, _: &mut Context<'_>, _: &[u8]) -> Poll<io::Result<usize>> {
+        Poll::Pending
+    }
+
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+
+    fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Pending
+    }
+}
+
+fn world() -> (Arc<World>, SharedRuntime) {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    (world, runtime)
+}
+
+/// A client and a server that are connected without a delay.
+fn peers(world: &Arc<World>, runtime: &SharedRuntime) -> (client::Session, server::Accept) {
+    let (near, far) = wire(world, Duration::ZERO);
+    let (accept, connection) = server::Builder::new(VERSION).handshake(far, runtime.clone());
+    connection.spawn();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    (session, accept)
+}
+
+/// Only queued DATA had a deadline: a client that requested answers without a body, held one stream open
+/// and read nothing was served for ever.
+#[test]
+fn a_peer_that_reads_nothing_hits_the_write_timeout() {
+    let (world, runtime) = world();
+    let mut hand = FrameWriter::new();
+    hand.syn(1, 0, false, &ASK);
+    hand.frame(&Frame::Ping(Ping { id: 1 }));
+    let serving = server::Builder::new(VERSION).serve(
+        TakesNothing(hand.wire.freeze()),
+        runtime.clone(),
+        |_| std::future::pending::<Response<Body>>(),
+    );
+    let ended = Arc::<Mutex<Option<(Duration, bool)>>>::default();
+    let (note, clock) = (ended.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let how = serving.await;
+        let after = clock.now() - spdy::Instant::ZERO;
+        *note.lock().expect("one thread") = Some((after, how.is_err()));
+    }));
+    world.run();
+    let ended = ended.lock().expect("one thread").take();
+    assert_eq!(ended, Some((Duration::from_secs(60), true)));
+}
+
+/// What became of `work`, and how long after the start of the world.
+type Outcome = Arc<Mutex<Option<(Duration, String)>>>;
+
+fn outcome<T>(
+    runtime: &SharedRuntime,
+    work: impl Future<Output = Result<T, spdy::Error>> + Send + 'static,
+) -> Outcome {
+    let (outcome, clock) = (Outcome::default(), runtime.clone());
+    let note = outcome.clone();
+    runtime.spawn(Box::pin(async move {
+        let how = work.await.err();
+        let how = how.map_or_else(|| "done".to_owned(), |error| error.to_string());
+        let after = clock.now() - spdy::Instant::ZERO;
+        *note.lock().expect("one thread") = Some((after, how));
+    }));
+    outcome
+}
+
+fn upload(bytes: usize) -> Request<Body> {
+    let request = Request::post("http://a.example/");
+    request.body(Body::full(vec![7; bytes])).expect("valid")
+}
+
+/// Only servers had a deadline: an upload to one that reads nothing waited for ever.
+#[test]
+fn an_unread_upload_fails_after_a_minute_alone() {
+    let (world, runtime) = world();
+    let (near, far) = wire(&world, Duration::ZERO);
+    let reads_none = |request: Request<Body>| async move {
+        let _unread = request.into_body();
+        std::future::pending::<Response<Body>>().await
+    };
+    let mut builder = server::Builder::new(VERSION);
+    builder.config_mut().idle_timeout = None;
+    let serving = builder.serve(far, runtime.clone(), reads_none);
+    runtime.spawn(Box::pin(async move { drop(serving.await) }));
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let uploaded = outcome(
+        &runtime,
+        session.request(upload(1 << 20), Priority::HIGHEST),
+    );
+    // Windows hold all of it: what is not answered is not our limit's.
+    let answered = outcome(&runtime, session.request(upload(60_000), Priority::HIGHEST));
+    let (clock, stats) = (runtime.clone(), Arc::<Mutex<_>>::default());
+    let note = stats.clone();
+    runtime.spawn(Box::pin(async move {
+        clock.sleep_until(spdy::Instant::from_millis(61_000)).await;
+        *note.lock().expect("one thread") = Some(session.stats().limits.to_string());
+        drop(session);
+    }));
+    world.run();
+    let said = "stream 1 was reset here: the peer gave no credit for its DATA for 60s";
+    let uploaded = uploaded.lock().expect("one thread").take();
+    assert_eq!(uploaded, Some((Duration::from_secs(60), said.to_owned())));
+    let answered = answered.lock().expect("one thread").take();
+    assert!(answered.is_none_or(|(after, _)| after > Duration::from_secs(60)));
+    let limits = stats.lock().expect("one thread").take();
+    assert_eq!(limits.as_deref(), Some("stream_write_timeout 1"));
+}
+
+/// Raw streams to Kubernetes' peers may be quiet for hours: a terminal that is held, a program that rests.
+#[test]
+fn an_unreading_server_times_out_later_over_an_upgrade() {
+    for (builder, patience, said, limit) in [
+        (
+            client::Builder::new(VERSION),
+            Duration::from_secs(60),
+            "the connection failed: the peer took no byte for 60s",
+            "write_timeout 1",
+        ),
+        (
+            spdy::upgrade::client_builder(),
+            spdy::upgrade::IDLE_TIMEOUT,
+            "the session was lost: nothing crossed either way for 14400s",
+            "silence_timeout 1",
+        ),
+    ] {
+        let (world, runtime) = world();
+        let (session, connection) = builder.handshake(TakesNothing(Bytes::new()), runtime.clone());
+        connection.spawn();
+        let uploaded = outcome(
+            &runtime,
+            session.request(upload(1 << 20), Priority::HIGHEST),
+        );
+        world.run();
+        let uploaded = uploaded.lock().expect("one thread").take();
+        assert_eq!(uploaded, Some((patience, said.to_owned())));
+        assert_eq!(session.stats().limits.to_string(), limit);
+    }
+}
+
+/// A stream that has ended when it opens is not concurrent, so no limit applied: such streams waited to be
+/// taken by the million.
+#[test]
+fn untaken_pushes_wait_up_to_the_limit() {
+    let (world, runtime) = world();
+    let (near, mut far) = wire(&world, Duration::ZERO);
+    let builder = client::Builder::new(VERSION).max_concurrent_streams(3);
+    let (session, mut pushes, connection) = builder.handshake_with_pushes(near, runtime.clone());
+    connection.spawn();
+    let request = Request::get("http://a.example/").body(Body::empty());
+    let asked = session.request(request.expect("valid"), Priority::HIGHEST);
+    let taken = Arc::<Mutex<Vec<u32>>>::default();
+    let (note, clock) = (taken.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let mut hand = FrameWriter::new();
+        for id in 1..=100 {
+            hand.syn(
+                2 * id,
+                1,
+                true,
+                &[
+                    (":path", "/pushed"),
+                    (":host", "a.example"),
+                    (":scheme", "http"),
+                    (":status", "200"),
+                    (":version", "HTTP/1.1"),
+                ],
+            );
+        }
+        // The request first: a push belongs to a stream that is open.
+        let mut heard = [0; 1024];
+        let _ = far.read(&mut heard).await.expect("a request");
+        far.write_all(&hand.wire).await.expect("a wire");
+        clock
+            .sleep_until(clock.now() + Duration::from_secs(1))
+            .await;
+        // It closes the connection, so that the pushes come to an end.
+        drop(far);
+    }));
+    let clock = runtime.clone();
+    runtime.spawn(Box::pin(async move {
+        clock
+            .sleep_until(clock.now() + Duration::from_millis(500))
+            .await;
+        while let Some(push) = pushes.next().await {
+            note.lock().expect("one thread").push(push.id().value());
+        }
+        drop((asked, session));
+    }));
+    world.run();
+    assert_eq!(*taken.lock().expect("one thread"), [2, 4, 6]);
+}
+
+#[test]
+fn untaken_unidirectional_streams_wait_up_to_the_limit() {
+    let (world, runtime) = world();
+    let (near, far) = wire(&world, Duration::ZERO);
+    let builder = server::Builder::new(VERSION).max_concurrent_streams(3);
+    let (mut accept, connection) = builder.handshake(far, runtime.clone());
+    connection.spawn();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let taken = Arc::<Mutex<Vec<u32>>>::default();
+    let note = taken.clone();
+    runtime.spawn(Box::pin(async move {
+        for _ in 0..100 {
+            let options = client::OpenOptions {
+                unidirectional: true,
+                ..Default::default()
+            };
+            let headers = [("x", "y")].into_iter().collect();
+            let mut stream = session.open(headers, options).await.expect("a stream");
+            stream.finish().expect("an end");
+            session.ping().await.expect("it lives");
+        }
+        drop(session);
+        while let Some(incoming) = accept.next().await {
+            note.lock().expect("one thread").push(incoming.id().value());
+        }
+    }));
+    world.run();
+    assert_eq!(*taken.lock().expect("one thread"), [1, 3, 5]);
+}
+
+/// The service ran, and its answer had nowhere to go.
+#[test]
+fn a_request_on_a_one_way_stream_is_reset_and_never_served() {
+    let (world, runtime) = world();
+    let (near, far) = wire(&world, Duration::ZERO);
+    let served = Arc::<Mutex<usize>>::default();
+    let count = served.clone();
+    let serving = server::Builder::new(VERSION).serve(far, runtime.clone(), move |_| {
+        *count.lock().expect("one thread") += 1;
+        std::future::ready(Response::new(Body::empty()))
+    });
+    runtime.spawn(Box::pin(async move { drop(serving.await) }));
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let failure = Arc::<Mutex<Option<spdy::Error>>>::default();
+    let note = failure.clone();
+    runtime.spawn(Box::pin(async move {
+        let options = client::OpenOptions {
+            unidirectional: true,
+            ..Default::default()
+        };
+        let headers = ASK.iter().copied().collect();
+        let mut stream = session.open(headers, options).await.expect("a stream");
+        *note.lock().expect("one thread") = stream.failed().await;
+    }));
+    world.run();
+    let status = failure
+        .lock()
+        .expect("one thread")
+        .as_ref()
+        .and_then(spdy::Error::reset_status);
+    assert_eq!(status, Some(spdy::RstStatus::PROTOCOL_ERROR));
+    assert_eq!(*served.lock().expect("one thread"), 0);
+}
+
+/// The driver stopped reading for its queue, emptied the queue, and went to sleep without a waker on the
+/// connection.
+#[test]
+fn reading_goes_on_when_the_queue_that_stopped_it_was_written() {
+    let (world, runtime) = world();
+    let (mut near, far) = wire(&world, Duration::ZERO);
+    let mut builder = server::Builder::new(VERSION);
+    builder.config_mut().control_queue_frames = 10;
+    let (accept, connection) = builder.handshake(far, runtime.clone());
+    connection.spawn();
+    let heard = Arc::<Mutex<BytesMut>>::default();
+    let (note, clock) = (heard.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let mut hand = FrameWriter::new();
+        for id in 1..=15 {
+            // For a stream that is not there: each makes the server queue RST_STREAM.
+            hand.frame(&Frame::Data(spdy_frame::frame::Data {
+                stream_id: StreamId::new(2 * id + 1),
+                payload: Bytes::from_static(b"x"),
+                fin: false,
+            }));
+        }
+        near.write_all(&hand.wire.split()).await.expect("a wire");
+        hand.frame(&Frame::Ping(Ping { id: 7 }));
+        near.write_all(&hand.wire).await.expect("a wire");
+        let mut piece = [0; 4096];
+        while let Ok(length @ 1..) = near.read(&mut piece).await {
+            // Some timeout wakes everybody in the end.
+            if clock.now() > spdy::Instant::from_millis(1000) {
+                return;
+            }
+            note.lock()
+                .expect("one thread")
+                .extend_from_slice(&piece[..length]);
+        }
+    }));
+    world.run();
+    drop(accept);
+    let mut echo = BytesMut::new();
+    Frame::Ping(Ping { id: 7 }).encode(VERSION, &mut echo);
+    let heard = heard.lock().expect("one thread");
+    assert!(heard.windows(echo.len()).any(|bytes| *bytes == echo[..]));
+}
+
+/// The session forgets a cancelled request at once, but its handler still runs: reset after reset, the
+/// work piled up past every limit on streams.
+#[test]
+fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
+    let (world, runtime) = world();
+    let (near, far) = wire(&world, Duration::ZERO);
+    let mut builder = server::Builder::new(VERSION).max_concurrent_streams(100);
+    builder.config_mut().ended_streams_in_work = 3;
+    let (mut accept, connection) = builder.handshake(far, runtime.clone());
+    connection.spawn();
+    let server = accept.handle();
+    let (session, connection) = client::Builder::new(VERSION).handshake(near, runtime.clone());
+    connection.spawn();
+    let refused = Arc::<Mutex<Vec<bool>>>::default();
+    let note = refused.clone();
+    runtime.spawn(Box::pin(async move {
+        // Work that ignores its cancellation: it holds its stream.
+        let mut work = Vec::new();
+        let mut ask = async |work: &mut Vec<_>| {
+            let options = client::OpenOptions::default();
+            let headers = ASK.iter().copied().collect();
+            let stream = session.open(headers, options).await.expect("a stream");
+            session.ping().await.expect("it lives");
+            let taken = accept.next().now_or_never().flatten();
+            let refused = taken.is_none();
+            work.extend(taken.and_then(|incoming| incoming.into_request().ok()));
+            stream.reset(spdy::RstStatus::CANCEL);
+            session.ping().await.expect("it lives");
+            refused
+        };
+        for _ in 0..6 {
+            let refused = ask(&mut work).await;
+            note.lock().expect("one thread").push(refused);
+        }
+        work.clear();
+        let refused = ask(&mut work).await;
+        note.lock().expect("one thread").push(refused);
+        let limits = server.stats().limits;
+        assert_eq!(limits.of(spdy::Limit::EndedStreamsInWork), 2, "{limits}");
+    }));
+    world.run();
+    let refused = refused.lock().expect("one thread").clone();
+    // At three and one more that is work still; then no more until the work has stopped.
+    assert_eq!(refused, [false, false, false, false, true, true, false]);
+}
+
+/// The reset dropped what had come and left the FIN behind it, so that a reader found a whole body of
+/// no bytes.
+#[test]
+fn a_locally_reset_request_does_not_read_as_complete() {
+    let (world, runtime) = world();
+    let (session, mut accept) = peers(&world, &runtime);
+    let clock = runtime.clone();
+    let asked = Request::post("http://a.example/").body(Body::from("a question"));
+    let asking = session.request(asked.expect("valid"), Priority::HIGHEST);
+    runtime.spawn(Box::pin(async move { drop(asking.await) }));
+    let read = Arc::<Mutex<Option<bool>>>::default();
+    let note = read.clone();
+    runtime.spawn(Box::pin(async move {
+        let incoming = accept.next().await.expect("a question");
+        let (request, responder) = incoming.into_request().expect("a request");
+        // All of it is there, and its end.
+        clock
+            .sleep_until(clock.now() + Duration::from_secs(1))
+            .await;
+        responder.reset(spdy::RstStatus::INTERNAL_ERROR);
+        let body = request.into_body().collect_up_to(100).await;
+        *note.lock().expect("one thread") = Some(body.is_err());
+    }));
+    world.run();
+    drop(session);
+    assert_eq!(*read.lock().expect("one thread"), Some(true));
+}
+
+/// The upload failed in a task of its own and reset the stream, and the reader of the answer was not
+/// woken: it waited until the session ended.
+#[test]
+fn an_upload_failure_reaches_the_response_reader() {
+    let (world, runtime) = world();
+    let (session, mut accept) = peers(&world, &runtime);
+    let clock = runtime.clone();
+    let upload = futures_util::stream::once(async move {
+        clock
+            .sleep_until(clock.now() + Duration::from_secs(5))
+            .await;
+        Err::<Bytes, _>(io::Error::other("broken"))
+    });
+    let asked = Request::post("http://a.example/").body(Body::from_stream(upload));
+    let asking = session.request(asked.expect("valid"), Priority::HIGHEST);
+    runtime.spawn(Box::pin(async move {
+        let incoming = accept.next().await.expect("a question");
+        let (request, responder) = incoming.into_request().expect("a request");
+        // The answer begins at once and never ends.
+        let endless = futures_util::stream::pending::<Result<Bytes, io::Error>>();
+        let answer = Response::new(Body::from_stream(endless));
+        let _ = responder.respond(answer).await;
+        drop(request);
+    }));
+    let heard = Arc::<Mutex<Option<(Duration, bool)>>>::default();
+    let (note, clock) = (heard.clone(), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let response = asking.await.expect("the head of an answer");
+        let body = response.into_body().collect_up_to(100).await;
+        let after = clock.now() - spdy::Instant::ZERO;
+        *note.lock().expect("one thread") = Some((after, body.is_err()));
+    }));
+    world.run();
+    drop(session);
+    let heard = *heard.lock().expect("one thread");
+    assert_eq!(heard, Some((Duration::from_secs(5), true)));
+}

@@ -1,0 +1,661 @@
+//! HTTP/1.1 `Upgrade: SPDY/3.1`, both sides: what each sends before the first frame, and how streams end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Bytes, BytesMut};
+use http::{Request, StatusCode};
+use spdy::client::OpenOptions;
+use spdy::upgrade::{self, Channel, Limits, Refusal, Rewind, UpgradeError, Upgraded};
+use spdy::{
+    Compression, Error, Frame, HeaderBlock, Instant, Priority, RstStatus, SharedRuntime, StreamId,
+    Version, client, server,
+};
+use spdy_frame::compress::Deflater;
+use spdy_frame::frame::{RstStream, SynStream};
+use spdy_session::session::Session as Machine;
+use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
+
+use crate::support::virtual_world::{VirtualTime, World, wire};
+use crate::support::{pattern, pipe, runtime};
+
+const EXEC: &[&str] = &["v4.channel.k8s.io", "v3.channel.k8s.io"];
+
+fn ask() -> Request<()> {
+    Request::post("http://kubelet:10250/exec/token?x=1")
+        .header("authorization", "Bearer abc")
+        .body(())
+        .expect("a request")
+}
+
+async fn connect(
+    io: DuplexStream,
+    protocols: &[&str],
+) -> Result<Upgraded<DuplexStream>, UpgradeError> {
+    upgrade::connect(io, &ask(), protocols, Limits::default(), &runtime()).await
+}
+
+/// What a client makes of `answer`, written in pieces of `size` bytes, and what it had sent.
+async fn answered(
+    answer: &[u8],
+    size: usize,
+) -> (Result<Upgraded<DuplexStream>, UpgradeError>, String) {
+    let (near, mut far) = pipe();
+    let asking = tokio::spawn(async move { connect(near, EXEC).await });
+    let mut asked = Vec::new();
+    while !asked.ends_with(b"\r\n\r\n") {
+        asked.push(far.read_u8().await.expect("a request"));
+    }
+    for piece in answer.chunks(size) {
+        if far.write_all(piece).await.is_err() {
+            break; // it has seen enough
+        }
+        tokio::task::yield_now().await;
+    }
+    drop(far);
+    let got = asking.await.expect("no panic");
+    (got, String::from_utf8(asked).expect("ascii"))
+}
+
+/// What a server answers to `request`, which offers it `protocols`.
+async fn served(
+    request: &[u8],
+    protocols: &[&str],
+) -> (Result<Upgraded<DuplexStream>, UpgradeError>, String) {
+    let (mut near, far) = pipe();
+    near.write_all(request).await.expect("room");
+    let serve = async {
+        let offer = upgrade::read_request(far, Limits::default(), &runtime()).await?;
+        offer.accept(protocols).await
+    };
+    let got = serve.await;
+    let mut answer = Vec::new();
+    if got.is_ok() {
+        while !answer.ends_with(b"\r\n\r\n") {
+            answer.push(near.read_u8().await.expect("an answer"));
+        }
+    } else {
+        near.read_to_end(&mut answer).await.expect("an answer");
+    }
+    (got, String::from_utf8(answer).expect("ascii"))
+}
+
+fn request(lines: &[&str]) -> Vec<u8> {
+    let mut head = "POST /exec/t HTTP/1.1\r\nHost: h\r\n".to_owned();
+    for line in lines {
+        head += line;
+        head += "\r\n";
+    }
+    (head + "\r\n").into_bytes()
+}
+
+const SWITCH: &str = "HTTP/1.1 101 Switching Protocols\r\nconnection: keep-alive, UPGRADE\r\n\
+                      upgrade: spdy/3.1\r\nX-Stream-Protocol-Version: v3.channel.k8s.io\r\n\r\n";
+
+#[tokio::test]
+async fn upgrade_request_matches_kubernetes_and_keeps_later_bytes() {
+    let frames = [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 2];
+    let answer = [SWITCH.as_bytes(), &frames].concat();
+    for size in [1, 2, 7, answer.len()] {
+        let (got, asked) = answered(&answer, size).await;
+        let upgraded = got.expect("a switch");
+        assert_eq!(upgraded.protocol(), Some("v3.channel.k8s.io"));
+        let mut rest = Vec::new();
+        upgraded
+            .into_io()
+            .read_to_end(&mut rest)
+            .await
+            .expect("read");
+        assert_eq!(rest, frames, "in pieces of {size}");
+        assert_eq!(
+            asked,
+            "POST /exec/token?x=1 HTTP/1.1\r\nhost: kubelet:10250\r\nconnection: Upgrade\r\n\
+             upgrade: SPDY/3.1\r\ncontent-length: 0\r\nauthorization: Bearer abc\r\n\
+             x-stream-protocol-version: v4.channel.k8s.io\r\nx-stream-protocol-version: v3.channel.k8s.io\r\n\r\n"
+        );
+    }
+}
+
+#[tokio::test]
+async fn answers_before_the_final_one_are_passed_over() {
+    let answer =
+        format!("HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 103 Early Hints\r\nlink: x\r\n\r\n{SWITCH}");
+    let (got, _) = answered(answer.as_bytes(), 5).await;
+    assert_eq!(got.expect("a switch").protocol(), Some("v3.channel.k8s.io"));
+}
+
+#[tokio::test]
+async fn a_refusal_has_status_headers_and_body() {
+    let cases = [
+        (
+            "HTTP/1.1 403 Forbidden\r\nX-Accepted-Stream-Protocol-Versions: v9\r\nContent-Length: 5\r\n\r\nsorryXXX",
+            403,
+            "sorry",
+        ),
+        (
+            "HTTP/1.1 302 Found\r\nLocation: http://evil/\r\nContent-Length: 0\r\n\r\n",
+            302,
+            "",
+        ),
+        (
+            "HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n",
+            500,
+            "abcde",
+        ),
+        (
+            "HTTP/1.0 404 Not Found\r\n\r\nto the end",
+            404,
+            "to the end",
+        ),
+        (
+            "HTTP/1.1 200 OK\r\nUpgrade: SPDY/3.1\r\nConnection: Upgrade\r\nContent-Length: 2\r\n\r\nno",
+            200,
+            "no",
+        ),
+    ];
+    for (answer, code, text) in cases {
+        for size in [1, answer.len()] {
+            match answered(answer.as_bytes(), size).await.0 {
+                Err(UpgradeError::Refused {
+                    status,
+                    body,
+                    headers,
+                }) => {
+                    assert_eq!(
+                        (status.as_u16(), &body[..]),
+                        (code, text.as_bytes()),
+                        "{answer}"
+                    );
+                    let known = ["content-length", "transfer-encoding", "location"];
+                    assert!(code == 404 || known.iter().any(|name| headers.contains_key(*name)));
+                }
+                other => panic!("{answer}: {other:?}"),
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_of_any_length_is_kept_to_the_limit() {
+    let limit = Limits::default().refusal_bytes;
+    let answer = format!("HTTP/1.1 500 Oops\r\n\r\n{}", "x".repeat(limit + 1));
+    match answered(answer.as_bytes(), 1000).await.0 {
+        Err(UpgradeError::Refused { body, .. }) => assert_eq!(body.len(), limit),
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Found by the fuzz target `upgrade`: input of one read beyond the limit was used too, so that the body of a
+/// refusal depended on the size of the reads.
+#[tokio::test]
+async fn a_chunked_refusal_is_the_same_with_any_read_size() {
+    let limit = Limits::default().refusal_bytes;
+    let chunk = format!("3\r\nabc\r\n{limit:x}\r\n{}", "x".repeat(limit));
+    let answer = format!("HTTP/1.1 500 Oops\r\nTransfer-Encoding: chunked\r\n\r\n{chunk}");
+    for size in [1, 1000, answer.len()] {
+        match answered(answer.as_bytes(), size).await.0 {
+            // 8 bytes for the first chunk, 7 for the length of the second
+            Err(UpgradeError::Refused { body, .. }) => assert_eq!(body.len(), limit - 15 + 3),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_101_to_anything_else_is_no_switch() {
+    let cases = [
+        "HTTP/1.1 101 x\r\nUpgrade: SPDY/3.1\r\n\r\n",
+        "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n",
+        "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v9\r\n\r\n",
+        "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\nX-Stream-Protocol-Version: v4.channel.k8s.io\r\nX-Stream-Protocol-Version: v3.channel.k8s.io\r\n\r\n",
+    ];
+    for answer in cases {
+        let got = answered(answer.as_bytes(), answer.len()).await.0;
+        assert!(
+            matches!(got, Err(UpgradeError::UnexpectedSwitch { .. })),
+            "{answer}: {got:?}"
+        );
+    }
+    let unnamed = "HTTP/1.1 101 x\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n";
+    let got = answered(unnamed.as_bytes(), 9).await.0.expect("a switch");
+    assert_eq!(got.protocol(), None);
+}
+
+#[tokio::test]
+async fn invalid_short_and_long_heads_are_distinct_errors() {
+    let (got, _) = answered(b"\x80\x03\x00\x06\n\n", 100).await;
+    assert!(matches!(got, Err(UpgradeError::Head(_))), "{got:?}");
+    let (got, _) = answered(b"HTTP/1.1 101 x\r\n", 100).await;
+    assert!(
+        matches!(got, Err(UpgradeError::Closed { got: 16 })),
+        "{got:?}"
+    );
+    let limit = Limits::default().head_bytes;
+    let line = "HTTP/1.1 101 x\r\na: ";
+    for (extra, fits) in [(0, true), (1, false)] {
+        let filler = "y".repeat(limit - line.len() - 4 + extra);
+        let (got, _) = answered(format!("{line}{filler}\r\n\r\n").as_bytes(), 4096).await;
+        match got {
+            Err(UpgradeError::UnexpectedSwitch { .. }) => assert!(fits),
+            Err(UpgradeError::HeadTooLong { .. }) => assert!(!fits),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_written_is_not_sent() {
+    let (near, mut far) = pipe();
+    let got = connect(near, &["v4, v3"]).await;
+    assert!(matches!(got, Err(UpgradeError::Request { .. })), "{got:?}");
+    assert_eq!(far.read(&mut [0; 1]).await.expect("an end"), 0);
+    let (near, _far) = pipe();
+    let nameless = Request::get("/exec").body(()).expect("a request");
+    let got = upgrade::connect(near, &nameless, EXEC, Limits::default(), &runtime()).await;
+    assert!(matches!(got, Err(UpgradeError::Request { .. })), "{got:?}");
+}
+
+#[tokio::test]
+async fn the_first_known_offer_is_chosen_in_any_case() {
+    let head = request(&[
+        "connection: keep-alive, upgrade",
+        "UPGRADE: h2c, spdy/3.1",
+        "X-Stream-Protocol-Version: v5.channel.k8s.io",
+        "X-Stream-Protocol-Version: v3.channel.k8s.io, v4.channel.k8s.io",
+        "Content-Length: 0",
+    ]);
+    let with_frames = [&head[..], b"\x80\x03"].concat();
+    let (got, answer) = served(&with_frames, EXEC).await;
+    let upgraded = got.expect("a switch");
+    assert_eq!(
+        upgraded.protocol(),
+        Some("v3.channel.k8s.io"),
+        "the client's order counts"
+    );
+    assert_eq!(
+        answer,
+        "HTTP/1.1 101 Switching Protocols\r\nconnection: Upgrade\r\nupgrade: SPDY/3.1\r\n\
+         x-stream-protocol-version: v3.channel.k8s.io\r\n\r\n"
+    );
+    assert_eq!(
+        &upgraded.into_io().into_parts().0[..],
+        b"\x80\x03",
+        "the first frame came along"
+    );
+}
+
+#[tokio::test]
+async fn a_server_refuses_with_400_and_403_as_apimachinery_does() {
+    let up = ["Connection: Upgrade", "Upgrade: SPDY/3.1"];
+    let offer = "X-Stream-Protocol-Version: v4.channel.k8s.io";
+    let cases: &[(&[&str], &str)] = &[
+        (&[up[0], offer], "400"),
+        (&[up[1], offer], "400"),
+        (&["Connection: close", up[1], offer], "400"),
+        (&[up[0], "Upgrade: websocket", offer], "400"),
+        (&up, "400"),
+        (&[up[0], up[1], "X-Stream-Protocol-Version: ,"], "400"),
+        (&[up[0], up[1], offer, "Content-Length: 1"], "400"),
+        (&[up[0], up[1], offer, "Transfer-Encoding: chunked"], "400"),
+        (&[up[0], up[1], "X-Stream-Protocol-Version: v9"], "403"),
+    ];
+    for (lines, code) in cases {
+        let (got, answer) = served(&request(lines), EXEC).await;
+        assert!(
+            matches!(got, Err(UpgradeError::Offer(_))),
+            "{lines:?}: {got:?}"
+        );
+        assert!(
+            answer.starts_with(&format!("HTTP/1.1 {code} ")),
+            "{lines:?}: {answer}"
+        );
+        let accepted = EXEC.iter().all(|name| {
+            answer.contains(&format!("x-accepted-stream-protocol-versions: {name}\r\n"))
+        });
+        assert_eq!(accepted, *code == "403", "{answer}");
+    }
+    let (_, answer) = served(b"PUT / HTTP/1.1\r\n\r\n", EXEC).await;
+    assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+    assert!(answer.contains("\r\nallow: GET, POST\r\n"), "{answer}");
+    let (_, answer) = served(
+        b"GET / HTTP/1.0\r\nConnection: upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n",
+        &[],
+    )
+    .await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let (_, answer) = served(b"\x80\x03\x00\x01\r\n\r\n", EXEC).await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+    let (got, _) = served(&request(&up), &[]).await;
+    assert_eq!(got.expect("no sub-protocol is spoken of").protocol(), None);
+}
+
+#[tokio::test]
+async fn a_request_head_over_a_limit_gets_431() {
+    let limits = Limits::default();
+    let over_bytes = request(&[&format!("a: {}", "y".repeat(limits.head_bytes))]);
+    let over_lines = request(&vec!["a: b"; limits.header_lines]);
+    for head in [over_bytes, over_lines] {
+        let (got, answer) = served(&head, EXEC).await;
+        assert!(got.is_err());
+        assert!(answer.starts_with("HTTP/1.1 431 "), "{answer}");
+    }
+    let fits = request(&vec!["a: b"; limits.header_lines - 1]);
+    let (_, answer) = served(&fits, EXEC).await;
+    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
+}
+
+#[tokio::test]
+async fn the_callers_refusal_is_written_as_given() {
+    let (mut near, far) = pipe();
+    near.write_all(&request(&[])).await.expect("room");
+    let offer = upgrade::read_request(far, Limits::default(), &runtime())
+        .await
+        .expect("a request");
+    assert_eq!(offer.request().uri().path(), "/exec/t");
+    offer
+        .refuse(&Refusal::new(StatusCode::NOT_FOUND, "no such token"))
+        .await
+        .expect("written");
+    let mut answer = String::new();
+    near.read_to_string(&mut answer).await.expect("an answer");
+    assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
+    assert!(answer.ends_with("\r\n\r\nno such token\n"), "{answer}");
+}
+
+#[test]
+fn a_slow_upgrade_head_times_out() {
+    let world = Arc::<World>::default();
+    let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+    let (near, far) = wire(&world, Duration::from_millis(1));
+    let (near_error, far_error) = (Arc::default(), Arc::default());
+    let store = |slot: &Arc<std::sync::Mutex<Option<UpgradeError>>>, error| {
+        *slot.lock().expect("one thread") = Some(error);
+    };
+    // The server waits for a blank line that never comes, the client for an answer.
+    let (slot, beside) = (Arc::clone(&far_error), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let got = upgrade::read_request(
+            Rewind::new(Bytes::from_static(b"GET"), far),
+            Limits {
+                timeout: Duration::from_secs(60),
+                ..Limits::default()
+            },
+            &beside,
+        )
+        .await;
+        store(&slot, got.map(|_| ()).expect_err("never whole"));
+    }));
+    let (slot, beside) = (Arc::clone(&near_error), runtime.clone());
+    runtime.spawn(Box::pin(async move {
+        let got = upgrade::connect(Mute(near), &ask(), EXEC, Limits::default(), &beside).await;
+        store(&slot, got.map(|_| ()).expect_err("no answer"));
+    }));
+    world.run();
+    let near_error = near_error
+        .lock()
+        .expect("one thread")
+        .take()
+        .expect("an end");
+    assert!(
+        matches!(near_error, UpgradeError::TimedOut { after } if after == Duration::from_secs(30)),
+        "{near_error}"
+    );
+    let far_error = far_error
+        .lock()
+        .expect("one thread")
+        .take()
+        .expect("an end");
+    assert!(
+        matches!(far_error, UpgradeError::Closed { .. }),
+        "{far_error}"
+    );
+}
+
+/// An answer without a body was read until the timeout, and then not reported.
+#[test]
+fn a_refusal_without_body_is_reported_at_once() {
+    let cases = [
+        ("204 No Content\r\n\r\n", 204, "", 0),
+        ("304 Not Modified\r\ncontent-length: 9\r\n\r\n", 304, "", 0),
+        (
+            "403 Forbidden\r\ncontent-length: 9\r\n\r\nsor",
+            403,
+            "sor",
+            30,
+        ),
+        ("404 Not Found\r\n\r\nno such", 404, "no such", 30),
+    ];
+    for (answer, code, text, seconds) in cases {
+        let world = Arc::<World>::default();
+        let runtime = SharedRuntime::new(VirtualTime(world.clone()));
+        let (near, mut far) = wire(&world, Duration::from_millis(1));
+        let answer = format!("HTTP/1.1 {answer}");
+        runtime.spawn(Box::pin(async move {
+            far.write_all(answer.as_bytes()).await.expect("room");
+            while far.read(&mut [0; 512]).await.is_ok_and(|read| read > 0) {}
+        }));
+        let told = Arc::<std::sync::Mutex<Option<_>>>::default();
+        let (slot, beside) = (Arc::clone(&told), runtime.clone());
+        runtime.spawn(Box::pin(async move {
+            let got = upgrade::connect(near, &ask(), EXEC, Limits::default(), &beside).await;
+            let error = got.map(|_| ()).expect_err("no switch");
+            *slot.lock().expect("one thread") = Some((error, beside.now()));
+        }));
+        world.run();
+        let told = told.lock().expect("one thread").take();
+        let (error, at) = told.expect("an end");
+        assert_eq!(at.as_nanos() / 1_000_000_000, seconds, "{code}");
+        match error {
+            UpgradeError::Refused { status, body, .. } => {
+                assert_eq!((status.as_u16(), &body[..]), (code, text.as_bytes()));
+            }
+            other => panic!("{code}: {other}"),
+        }
+    }
+}
+
+/// A connection that takes bytes and passes none on.
+struct Mute<T>(T);
+
+impl<T: tokio::io::AsyncRead + Unpin> tokio::io::AsyncRead for Mute<T> {
+    fn poll_read(
+        mut self: std::pin::Pin<&mut Self>,
+        cx: &mut std::task::Context<'_>,
+        buf: &mut tokio::io::ReadBuf<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::pin::Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl<T: Unpin> tokio::io::AsyncWrite for Mute<T> {
+    fn poll_write(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+        buf: &[u8],
+    ) -> std::task::Poll<std::io::Result<usize>> {
+        std::task::Poll::Ready(Ok(buf.len()))
+    }
+
+    fn poll_flush(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(
+        self: std::pin::Pin<&mut Self>,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<std::io::Result<()>> {
+        std::task::Poll::Ready(Ok(()))
+    }
+}
+
+/// Two sessions behind an upgrade, the client's and what the server accepts.
+async fn pair() -> (client::Session, server::Accept) {
+    let (near, far) = pipe();
+    let serving = tokio::spawn(async move {
+        let offer = upgrade::read_request(far, Limits::default(), &runtime())
+            .await
+            .expect("a request");
+        let upgraded = offer.accept(EXEC).await.expect("a switch");
+        let (accept, connection) =
+            upgrade::server_builder().handshake(upgraded.into_io(), runtime());
+        connection.spawn();
+        accept
+    });
+    let upgraded = connect(near, EXEC).await.expect("a switch");
+    let (session, connection) = upgrade::client_builder().handshake(upgraded.into_io(), runtime());
+    connection.spawn();
+    (session, serving.await.expect("no panic"))
+}
+
+async fn open(session: &client::Session, accept: &mut server::Accept) -> (Channel, Channel) {
+    let headers = HeaderBlock::from_iter([("streamtype", "stdout")]);
+    let near = session
+        .open(headers, OpenOptions::default())
+        .await
+        .expect("a stream");
+    let incoming = accept.next().await.expect("a stream");
+    let far = incoming.accept_raw(&HeaderBlock::new()).expect("a stream");
+    let mut near = Channel::new(near);
+    assert!(near.reply().await.expect("a reply").is_empty());
+    (near, Channel::new(far))
+}
+
+#[tokio::test]
+async fn no_window_stops_a_transfer_either_way() {
+    let (session, mut accept) = pair().await;
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    let sent = pattern(3_000_000);
+    for _ in 0..2 {
+        let writer = tokio::spawn({
+            let sent = sent.clone();
+            async move {
+                far.write_all(&sent).await.expect("written");
+                far
+            }
+        });
+        let mut got = vec![0; sent.len()];
+        near.read_exact(&mut got).await.expect("read");
+        assert!(got == sent);
+        (near, far) = (writer.await.expect("no panic"), near);
+    }
+}
+
+#[tokio::test]
+async fn a_channel_that_is_dropped_loses_nothing_and_leaves_nothing() {
+    let (session, mut accept) = pair().await;
+    let (mut near, mut far) = open(&session, &mut accept).await;
+    let sent = pattern(1_000_000);
+    let writer = tokio::spawn({
+        let sent = sent.clone();
+        async move {
+            far.send(sent).await.expect("sent");
+            far.end(); // with what the session holds still unsent
+        }
+    });
+    let mut got = Vec::new();
+    near.read_to_end(&mut got).await.expect("an end");
+    assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
+    writer.await.expect("no panic");
+    drop(near);
+    let handle = accept.handle();
+    handle.shutdown();
+    handle.closed().await;
+    assert!(handle.error().is_none(), "{:?}", handle.error());
+    assert_eq!((session.active_streams(), handle.active_streams()), (0, 0));
+}
+
+#[tokio::test]
+async fn cancel_reads_as_the_end_and_any_other_reset_as_a_fault() {
+    for status in [RstStatus::CANCEL, RstStatus::INTERNAL_ERROR] {
+        let (session, mut accept) = pair().await;
+        let (mut near, mut far) = open(&session, &mut accept).await;
+        let (mut beside, other) = open(&session, &mut accept).await;
+        far.send(Bytes::from_static(b"all there is"))
+            .await
+            .expect("sent");
+        assert_eq!(
+            near.receive().await.expect("data").expect("no error"),
+            "all there is"
+        );
+        far.reset(status);
+        other.reset(status);
+        let mut rest = Vec::new();
+        let read = near.read_to_end(&mut rest).await;
+        let received = beside.receive().await;
+        if status == RstStatus::CANCEL {
+            assert_eq!(read.expect("an end"), 0);
+            assert!(received.is_none());
+        } else {
+            assert!(read.is_err());
+            let error = received.expect("an error").expect_err("reset");
+            assert!(matches!(error, Error::ResetByPeer { .. }), "{error}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_server_sends_nothing_before_the_first_client_frame() {
+    let (mut near, far) = pipe();
+    let head = request(&["Connection: Upgrade", "Upgrade: SPDY/3.1"]);
+    near.write_all(&head).await.expect("room");
+    let offer = upgrade::read_request(far, Limits::default(), &runtime())
+        .await
+        .expect("a request");
+    let upgraded = offer.accept(&[]).await.expect("a switch");
+    let (accept, connection) = upgrade::server_builder().handshake(upgraded.into_io(), runtime());
+    let running = tokio::spawn(connection.run());
+    // A PING of ours makes it speak: its echo must then be the first thing behind the 101.
+    near.write_all(&[0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1])
+        .await
+        .expect("room");
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\r\n\r\n") {
+        answer.push(near.read_u8().await.expect("a head"));
+    }
+    let mut echo = [0; 12];
+    near.read_exact(&mut echo).await.expect("an echo");
+    assert_eq!(echo, [0x80, 3, 0, 6, 0, 0, 0, 4, 0, 0, 0, 1]);
+    drop((near, accept));
+    running.await.expect("no panic").expect("an orderly end");
+}
+
+/// `kubectl port-forward` resets a stream for each connection that it closes: the session outlives as many as are
+/// allowed, and not one more.
+#[test]
+fn one_reset_more_than_the_limit_in_ten_seconds_ends_the_session() {
+    let mut builder = upgrade::server_builder();
+    let mut session = Machine::new(builder.config_mut().clone(), Instant::ZERO);
+    let mut deflater = Deflater::new(Version::V31, Compression::Zlib(0));
+    let headers = HeaderBlock::from_iter([("streamtype", "data")]);
+    let mut open_and_reset = |number: u32| {
+        let stream_id = StreamId::new(2 * number + 1);
+        let (mut block, mut wire) = (BytesMut::new(), BytesMut::new());
+        deflater.deflate(&headers, &mut block);
+        let syn = Frame::SynStream(SynStream {
+            stream_id,
+            associated_to: StreamId::ZERO,
+            priority: Priority::HIGHEST,
+            unidirectional: false,
+            fin: false,
+            block: block.freeze(),
+        });
+        let status = RstStatus::CANCEL;
+        let reset = Frame::RstStream(RstStream { stream_id, status });
+        syn.encode(Version::V31, &mut wire);
+        reset.encode(Version::V31, &mut wire);
+        session.handle_input(Instant::ZERO, &wire);
+        while session.poll_event().is_some() {}
+        session.is_closing()
+    };
+    for number in 0..upgrade::MAX_RESETS {
+        assert!(!open_and_reset(number), "after {} resets", number + 1);
+    }
+    assert!(open_and_reset(upgrade::MAX_RESETS));
+    assert_eq!(
+        session.stats().limits.to_string(),
+        "flood_spoiled_streams 1"
+    );
+}
