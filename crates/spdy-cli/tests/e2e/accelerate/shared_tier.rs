@@ -129,7 +129,7 @@ impl Setup {
         format!(
             "secret_file = {:?}\n[listen]\ntls = []\nplain = ['127.0.0.1:0']\n\
              [admin]\naddress = '127.0.0.1:0'\ntoken_file = {:?}\n\
-             [cache]\n{cache}\n[cache.shared]\nurls = {:?}\ntimeout_ms = {timeout_ms}\npoll_ms = 100\n\
+             [cache]\n{cache}\n[cache.shared]\nurls = {:?}\ntimeout_ms = {timeout_ms}\n\
              [[site]]\nnames = ['{SITE}']\norigin = '{}'\naddress = '{}'\n",
             self.file("secret", &"s".repeat(32)),
             self.file("token", TOKEN),
