@@ -1,6 +1,6 @@
-//! The certificates that are served, managed here or elsewhere.
+//! Holds the certificates that are served: those that this crate manages, and external ones that are read from files.
 //!
-//! All state changes under one lock, including what handshakes see: of two concurrent changes none is lost.
+//! One lock covers all state, including the identities that handshakes use, so that concurrent changes are not lost.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,49 +15,50 @@ use crate::certificate_info::CertificateInfo;
 use crate::error::AcmeError;
 use crate::state_dir::StateDir;
 
-/// How many orders there were.
+/// Counts orders for certificates by their result.
 #[derive(Debug, Default)]
 pub struct OrderCounters {
-    /// Those that brought a certificate.
+    /// Orders that returned a certificate.
     pub issued: AtomicU64,
-    /// Those that did not.
+    /// Orders that failed.
     pub failed: AtomicU64,
 }
 
-/// The certificates that are held, of all keepers that there were. Clones are the same ones.
+/// The managed certificates of all renewers, and the external ones. Clones share the same state.
 #[derive(Clone, Debug)]
 pub struct Certificates {
     identities: Identities,
-    all: Arc<Mutex<CertificateState>>,
-    /// What became of orders.
+    state: Arc<Mutex<CertificateState>>,
+    /// The results of orders.
     pub orders: Arc<OrderCounters>,
 }
 
 #[derive(Debug, Default)]
 struct CertificateState {
-    held: BTreeMap<String, ManagedCertificate>,
-    /// Certificates that are also served, and managed elsewhere.
+    /// The wanted certificates, by the first name of each.
+    managed: BTreeMap<String, ManagedCertificate>,
     external: Vec<ExternalCertificate>,
 }
 
-/// One, under the first of its names.
+/// A wanted certificate.
 #[derive(Debug, Default)]
 struct ManagedCertificate {
-    known: Option<LoadedCertificate>,
+    /// `None` until a certificate was loaded or issued.
+    loaded: Option<LoadedCertificate>,
     names: Vec<String>,
 }
 
-/// A certificate, with all that is to be known of it before it is shown.
+/// A managed certificate that is parsed and ready to be served.
 #[derive(Clone, Debug)]
 pub(crate) struct LoadedCertificate {
     pub(crate) identity: Identity,
     pub(crate) facts: CertificateInfo,
     certified: SigningIdentity,
-    /// The folder that stores it, which shows its owner.
+    /// The folder that stores it. Each authority has its own folder.
     folder: StateDir,
 }
 
-/// A certificate that is managed elsewhere: from a file.
+/// A certificate that was read from a file and is not renewed here.
 #[derive(Clone, Debug)]
 pub struct ExternalCertificate {
     facts: CertificateInfo,
@@ -66,21 +67,21 @@ pub struct ExternalCertificate {
 }
 
 impl Certificates {
-    /// None yet; what comes is shown as hosts of `identities`.
+    /// Starts without certificates. Later ones become the hosts of `identities`.
     #[must_use]
     pub fn new(identities: Identities) -> Self {
         Self {
             identities,
-            all: Arc::default(),
+            state: Arc::default(),
             orders: Arc::default(),
         }
     }
 
-    /// Reads `identity`, and makes it ready to be [given](Self::set_external); it is stale if there should be another by now.
+    /// Parses `identity` for [`set_external`](Self::set_external). `is_stale` is true if a newer file should have replaced it by now.
     ///
     /// # Errors
     ///
-    /// It cannot be read, or its key is not the leaf's.
+    /// The leaf cannot be parsed, or the key does not belong to it.
     pub fn load_external(
         &self,
         identity: &Identity,
@@ -93,69 +94,70 @@ impl Certificates {
         })
     }
 
-    /// Shows these from now on, each for the names in it, and none that were given before. Of two for one name the first is shown.
-    pub fn set_external(&self, given: Vec<ExternalCertificate>) {
-        let mut all = self.lock();
-        all.external = given;
-        self.show_all(&all);
+    /// Replaces the external certificates. Each is served for all names in it; if two have the same name, the first is served.
+    pub fn set_external(&self, external: Vec<ExternalCertificate>) {
+        let mut state = self.lock();
+        state.external = external;
+        self.show_all(&state);
     }
 
-    /// Until when each certificate is valid, by the first of its names; `None`: it has not come yet. If several have the same first name,
-    /// the value is of the one that ends first.
+    /// The end of validity of each certificate, by its first name. `None` means that a managed certificate has not been issued yet. If
+    /// several external certificates have the same first name, the value is the earliest end.
     #[must_use]
     pub fn expiries(&self) -> Vec<(String, Option<SystemTime>)> {
-        let all = self.lock();
-        let expiry = |held: &ManagedCertificate| Some(held.known.as_ref()?.facts.validity.end);
-        let held = all.held.iter();
-        let held = held.map(|(name, held)| (name.clone(), expiry(held)));
-        let mut given = BTreeMap::<String, SystemTime>::new();
-        for ExternalCertificate { facts, .. } in &all.external {
+        let state = self.lock();
+        let end = |managed: &ManagedCertificate| Some(managed.loaded.as_ref()?.facts.validity.end);
+        let managed = state.managed.iter();
+        let managed = managed.map(|(name, managed)| (name.clone(), end(managed)));
+        let mut external = BTreeMap::<String, SystemTime>::new();
+        for ExternalCertificate { facts, .. } in &state.external {
             let name = facts.names.first().cloned().unwrap_or_default();
-            let end = given.entry(name).or_insert(facts.validity.end);
-            *end = facts.validity.end.min(*end);
+            let earliest = external.entry(name).or_insert(facts.validity.end);
+            *earliest = facts.validity.end.min(*earliest);
         }
-        let given = given.into_iter().map(|(name, end)| (name, Some(end)));
-        held.chain(given).collect()
+        let external = external.into_iter().map(|(name, end)| (name, Some(end)));
+        managed.chain(external).collect()
     }
 
-    /// How many of those that are given are stale.
+    /// The number of external certificates that are stale.
     #[must_use]
     pub fn stale_count(&self) -> usize {
-        let all = self.lock();
-        all.external.iter().filter(|given| given.is_stale).count()
+        let state = self.lock();
+        let external = state.external.iter();
+        external.filter(|external| external.is_stale).count()
     }
 
-    /// True if there is a certificate for `name`.
+    /// True if a certificate is served for `name`.
     #[must_use]
     pub fn has(&self, name: &str) -> bool {
-        let all = self.lock();
-        let meant = all.held.values();
-        let meant = meant.filter(|held| held.names.iter().any(|meant| meant == name));
-        let known = meant.filter_map(|held| held.known.as_ref());
-        let given = all.external.iter().map(|given| &given.facts);
-        let mut facts = known.map(|known| &known.facts).chain(given);
+        let state = self.lock();
+        let managed = state.managed.values();
+        let wanted = managed.filter(|managed| managed.names.iter().any(|wanted| wanted == name));
+        let loaded = wanted.filter_map(|managed| managed.loaded.as_ref());
+        let external = state.external.iter().map(|external| &external.facts);
+        let mut facts = loaded.map(|loaded| &loaded.facts).chain(external);
         facts.any(|facts| facts.covers(name))
     }
 
-    /// None any more.
+    /// Removes all managed certificates. External ones stay.
     pub fn clear(&self) {
         self.want(&[]);
     }
 
-    /// From now on these are meant and shown, and no others.
+    /// Sets the names of the managed certificates. One with the same first name is kept, and all others are no longer served.
     pub(crate) fn want(&self, certificates: &[Vec<String>]) {
-        let mut all = self.lock();
+        let mut state = self.lock();
         let wanted = certificates.iter().filter_map(|names| {
-            let mut one = all.held.remove(names.first()?).unwrap_or_default();
-            one.names.clone_from(names);
-            Some((names.first()?.clone(), one))
+            let mut managed = state.managed.remove(names.first()?).unwrap_or_default();
+            managed.names.clone_from(names);
+            Some((names.first()?.clone(), managed))
         });
-        all.held = wanted.collect();
-        self.show_all(&all);
+        state.managed = wanted.collect();
+        self.show_all(&state);
     }
 
-    /// Reads `identity`, which is stored in `folder`, and prepares it for use.
-    pub(crate) fn known(
+    /// Parses `identity`, which is stored in `folder`, for [`set`](Self::set) or [`set_stored`](Self::set_stored).
+    pub(crate) fn load_managed(
         &self,
         identity: Identity,
         folder: &StateDir,
@@ -168,57 +170,65 @@ impl Certificates {
         })
     }
 
-    /// Shows `known` for those of its names that are wanted.
-    pub(crate) fn set(&self, first: &str, known: LoadedCertificate) {
-        let mut all = self.lock();
-        // Else it is wanted no longer.
-        if let Some(one) = all.held.get_mut(first) {
-            one.known = Some(known);
-            self.show_all(&all);
+    /// Serves `loaded` for the wanted names that it covers. Does nothing if no certificate with the first name `first` is wanted.
+    pub(crate) fn set(&self, first: &str, loaded: LoadedCertificate) {
+        let mut state = self.lock();
+        if let Some(managed) = state.managed.get_mut(first) {
+            managed.loaded = Some(loaded);
+            self.show_all(&state);
         }
     }
 
-    /// The same of one that was in its folder, unless one is held that came later and belongs there: its keeper may be about to
-    /// write it, or could not. What is shown then says this.
-    pub(crate) fn set_loaded(&self, first: &str, known: LoadedCertificate) -> CertificateInfo {
-        let mut all = self.lock();
-        let Some(one) = all.held.get_mut(first) else {
-            return known.facts; // it is wanted no longer
+    /// Serves `stored`, which was read from its folder, unless the current certificate belongs to the same folder and its validity starts
+    /// later. Such a certificate is not in the folder yet: it is about to be written, or writing it failed.
+    ///
+    /// Returns the facts of the certificate that is then current. If no certificate with the first name `first` is wanted, nothing is
+    /// served, and the result is the facts of `stored`.
+    pub(crate) fn set_stored(&self, first: &str, stored: LoadedCertificate) -> CertificateInfo {
+        let mut state = self.lock();
+        let Some(managed) = state.managed.get_mut(first) else {
+            return stored.facts;
         };
-        let later = one.known.as_ref().filter(|held| {
-            held.folder == known.folder && held.facts.validity.start > known.facts.validity.start
+        let newer = managed.loaded.as_ref().filter(|current| {
+            current.folder == stored.folder
+                && current.facts.validity.start > stored.facts.validity.start
         });
-        if let Some(later) = later {
-            return later.facts.clone();
+        if let Some(newer) = newer {
+            return newer.facts.clone();
         }
-        let facts = known.facts.clone();
-        one.known = Some(known);
-        self.show_all(&all);
+        let facts = stored.facts.clone();
+        managed.loaded = Some(stored);
+        self.show_all(&state);
         facts
     }
 
-    /// The one that is held under that name.
-    pub(crate) fn held(&self, first: &str) -> Option<LoadedCertificate> {
-        self.lock().held.get(first)?.known.clone()
+    /// The managed certificate whose first name is `first`, if it has been loaded or issued.
+    pub(crate) fn current(&self, first: &str) -> Option<LoadedCertificate> {
+        self.lock().managed.get(first)?.loaded.clone()
     }
 
     fn lock(&self) -> MutexGuard<'_, CertificateState> {
-        self.all.lock()
+        self.state.lock()
     }
 
-    /// Serves `all`, and nothing else. The caller holds the lock.
-    fn show_all(&self, all: &CertificateState) {
+    /// Replaces what handshakes use by the certificates in `state`, which the caller has locked.
+    ///
+    /// External certificates come first, because of two for one name the first is served.
+    fn show_all(&self, state: &CertificateState) {
         let mut hosts = Vec::new();
-        for given in &all.external {
-            let names = given.facts.names.iter();
-            hosts.extend(names.map(|name| (name.clone(), given.certified.clone())));
+        for external in &state.external {
+            let names = external.facts.names.iter();
+            hosts.extend(names.map(|name| (name.clone(), external.certified.clone())));
         }
-        for one in all.held.values() {
-            let Some(known) = &one.known else {
+        for managed in state.managed.values() {
+            let Some(loaded) = &managed.loaded else {
                 continue;
             };
-            let covered = one.names.iter().filter(|name| known.facts.covers(name));
-            hosts.extend(covered.map(|name| (name.clone(), known.certified.clone())));
+            let covered = managed
+                .names
+                .iter()
+                .filter(|name| loaded.facts.covers(name));
+            hosts.extend(covered.map(|name| (name.clone(), loaded.certified.clone())));
         }
         self.identities.show_hosts(hosts);
     }
@@ -236,8 +246,8 @@ mod tests {
 
     use super::*;
 
-    /// Threads meet now and then.
-    const MEETINGS: usize = 100;
+    /// Repetitions: the threads change the state at the same time only in some of them.
+    const ATTEMPTS: usize = 100;
 
     async fn shown(server: &ServerTls, client: &ClientTls) -> CertificateDer<'static> {
         let (near, far) = tokio::io::duplex(64 << 10);
@@ -248,7 +258,7 @@ mod tests {
         near.unwrap().2[0].clone().into_owned()
     }
 
-    /// What was read before it came was shown after it.
+    /// A reconfiguration that read the state before the certificate was set once restored the old certificate after it.
     #[tokio::test]
     async fn certificate_issued_during_reconfiguration_is_shown() {
         let options = TlsOptions {
@@ -267,12 +277,12 @@ mod tests {
         let folder = StateDir::open(dir.path(), &"https://acme.test/".parse().unwrap()).unwrap();
         let certificates = Certificates::new(identities);
         certificates.want(&[names.to_vec()]);
-        for _ in 0..MEETINGS {
-            let known = certificates.known(issue(), &folder).unwrap();
-            let leaf = known.identity.chain[0].clone();
+        for _ in 0..ATTEMPTS {
+            let loaded = certificates.load_managed(issue(), &folder).unwrap();
+            let leaf = loaded.identity.chain[0].clone();
             thread::scope(|scope| {
                 scope.spawn(|| certificates.want(&[names.to_vec()]));
-                certificates.set("a.test", known);
+                certificates.set("a.test", loaded);
             });
             assert_eq!(shown(&server, &client).await, leaf);
         }

@@ -205,13 +205,13 @@ impl RenewalTask {
             ..
         } = &self.common;
         let kept = folder.load_certificate(self.first());
-        let known = kept.and_then(|kept| {
-            let known = kept.map(|kept| certificates.known(kept, folder));
-            known.transpose()
+        let stored = kept.and_then(|kept| {
+            let loaded = kept.map(|kept| certificates.load_managed(kept, folder));
+            loaded.transpose()
         });
-        let facts = match known {
+        let facts = match stored {
             Ok(None) => return,
-            Ok(Some(known)) => certificates.set_loaded(self.first(), known),
+            Ok(Some(stored)) => certificates.set_stored(self.first(), stored),
             Err(error) => {
                 let names = &self.names;
                 return self.emit(&RenewalEvent::Unusable {
@@ -252,7 +252,7 @@ impl RenewalTask {
     async fn order(&mut self) {
         let common = self.common.clone();
         let place = common.order_permits.acquire().await;
-        let held = common.certificates.held(self.first());
+        let held = common.certificates.current(self.first());
         self.emit(&RenewalEvent::Ordered {
             names: &self.names,
             is_first: held.is_none(),
@@ -345,7 +345,7 @@ impl RenewalTask {
             folder,
             ..
         } = &self.common;
-        let known = certificates.known(identity, folder)?;
+        let known = certificates.load_managed(identity, folder)?;
         known.facts.check(names, self.now())?;
         let validity = known.facts.validity.clone();
         certificates.set(self.first(), known.clone());
@@ -360,7 +360,7 @@ impl RenewalTask {
     }
 
     async fn ask(&mut self) {
-        let held = self.common.certificates.held(self.first());
+        let held = self.common.certificates.current(self.first());
         let leaf = held.and_then(|held| held.identity.chain.into_iter().next());
         let advice = match leaf {
             Some(leaf) => catch_panic(self.common.authority.renewal_info(leaf)).await,
