@@ -1,14 +1,16 @@
-//! Text of results: counts, and foreign text without control characters.
+//! Formats text for the terminal: counts, and foreign text with its control characters escaped.
 
 use std::borrow::Cow;
 
-/// `3 streams`.
-pub(crate) fn format_count(count: u64, what: &str) -> String {
-    format!("{count} {what}{}", if count == 1 { "" } else { "s" })
+/// Formats a count with its noun: `1 stream`, `3 streams`.
+pub(crate) fn format_count(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
-/// `text` with each control character as an escape, as `\n` or `\u{1b}`, so that a recorded page, a peer or a client cannot send commands to
-/// the terminal.
+/// Replaces each control character of `text` by an escape such as `\n` or `\u{1b}`, so that a recorded page, a peer or a client cannot send
+/// commands to the terminal.
+///
+/// A backslash stays as it is, so the result is for display only: a line feed and a literal `\n` look the same.
 pub(crate) fn escape(text: &str) -> Cow<'_, str> {
     if !text.contains(char::is_control) {
         return Cow::Borrowed(text);

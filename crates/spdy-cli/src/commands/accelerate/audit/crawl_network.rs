@@ -1,13 +1,15 @@
 //! Restricts the addresses that a crawl connects to: public ones, and those that the command line names.
 //!
 //! ```text
-//! the page's own host ── all of its addresses private? ──▶ these, and no look-up again ──┐
-//! --resolve HOST:PORT:ADDRESS ──────────────────────────▶ this address and port ─────────┼──▶ allowed
-//! what a page names, or redirects to ── anybody's address, ports 80, 443 and these ──────┘
+//! the page's own host ── all of its addresses private? ──▶ these addresses, looked up once ──┐
+//! --resolve HOST:PORT:ADDRESS ──────────────────────────▶ this address and port ─────────────┼──▶ allowed
+//! hosts that a page names or redirects to ──────────────▶ public addresses ──────────────────┘
+//! ports: 80, 443, the page's own, and those of --resolve
 //! ```
 //!
-//! A page is written by others. Without this it would have the operator's machine ask its own loopback, the network around it and a
-//! cloud's metadata. A host that has a private address among public ones is refused whole, the page's own too.
+//! A third party may have written the page. Without these rules the page could make the operator's machine send requests to its own
+//! loopback, to its private network or to a cloud's metadata. A host that has both private and public addresses is refused, even if it
+//! is the page's own.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -19,11 +21,12 @@ use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_net::network::{Network, SharedNetwork, SystemNetwork};
 use url::{Host, Url};
 
-/// The network for the page at `url`, which `config` will fetch by; a private page's addresses are put into `config.resolve`.
+/// Returns the network for a crawl that starts with the page at `url`. If the page is in a private network, its addresses are added to
+/// `config.resolve`.
 ///
 /// # Errors
 ///
-/// The page's host has no address.
+/// The page's host cannot be resolved.
 pub(crate) async fn crawl_network(url: &Url, config: &mut Config) -> anyhow::Result<SharedNetwork> {
     let mut rules = AddressRules::default();
     rules.ports.extend(url.port());
@@ -32,7 +35,7 @@ pub(crate) async fn crawl_network(url: &Url, config: &mut Config) -> anyhow::Res
         rules.ports.extend(port);
     }
     if let Some(Host::Domain(host)) = url.host() {
-        // What a single label means, the operator knows.
+        // The operator named this host, so it may be a single label (`backend`), which the rules otherwise refuse.
         rules.hosts.insert(host.to_owned());
     }
     for (host, address) in private_addresses(url, config, &rules).await? {
@@ -43,35 +46,41 @@ pub(crate) async fn crawl_network(url: &Url, config: &mut Config) -> anyhow::Res
     Ok(Arc::new(guarded))
 }
 
-/// The addresses of the page's host, if none of them is the world's.
+/// The page's host with each of its addresses, if `rules` deny all of them. Empty if any is public, or if `config.resolve` has the host.
 async fn private_addresses(
     url: &Url,
     config: &Config,
     rules: &AddressRules,
 ) -> anyhow::Result<Vec<(String, IpAddr)>> {
     let host = match url.host() {
-        Some(Host::Ipv4(address)) => return Ok(literal_address(url, address.into(), rules)),
-        Some(Host::Ipv6(address)) => return Ok(literal_address(url, address.into(), rules)),
+        Some(Host::Ipv4(address)) => return Ok(denied_literal(url, address.into(), rules)),
+        Some(Host::Ipv6(address)) => return Ok(denied_literal(url, address.into(), rules)),
         Some(Host::Domain(host)) => host,
         None => return Ok(Vec::new()),
     };
     let port = url.port_or_known_default();
-    let mut named = config.resolve.iter();
-    if named.any(|(name, at, _)| name == host && (at.is_none() || *at == port)) {
+    let mut resolved = config.resolve.iter();
+    if resolved.any(|(name, at, _)| name == host && (at.is_none() || *at == port)) {
         return Ok(Vec::new());
     }
     let addresses = SystemNetwork.resolve(host).await;
     let addresses = addresses.with_context(|| format!("cannot fetch {url}"))?;
-    Ok(match addresses.iter().any(|at| rules.check(*at).is_ok()) {
-        true => Vec::new(),
-        false => addresses
-            .into_iter()
-            .map(|address| (host.to_owned(), address))
-            .collect(),
-    })
+    Ok(
+        match addresses
+            .iter()
+            .any(|address| rules.check(*address).is_ok())
+        {
+            true => Vec::new(),
+            false => addresses
+                .into_iter()
+                .map(|address| (host.to_owned(), address))
+                .collect(),
+        },
+    )
 }
 
-fn literal_address(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(String, IpAddr)> {
+/// The page's host, which is the IP address `address`, if `rules` deny it. An allowed address needs no exception.
+fn denied_literal(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(String, IpAddr)> {
     let host = url.host_str().unwrap_or_default();
     let host = host.trim_matches(['[', ']']).to_owned();
     match rules.check(address) {
