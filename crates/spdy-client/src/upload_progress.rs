@@ -1,12 +1,13 @@
 //! Tracks the progress of a request's body, so that a timeout counts only while the origin does not read.
 //!
 //! ```text
-//!   unasked --the connection asks--> asked <---asks again---.
-//!                                      `--a piece comes--> taken --the last one, or no more is wanted--> over
+//!   NotPolled --poll--> AwaitingBody --piece taken--> AwaitingServer --poll--> AwaitingBody --> ...
+//!   any stage --last piece taken, or the body ended, failed or was dropped--> Finished
 //!
-//!   unasked, over: the server's answer is waited for    `Config::head_timeout`
-//!   asked:         whoever makes the body is            the same, and another error
-//!   taken:         the server is, to make room          `ClientOptions::write_timeout`, which the connection keeps
+//!   stage                 waiting for                  timeout
+//!   NotPolled, Finished   the response                 `Config::head_timeout`
+//!   AwaitingBody          the producer of the body     `Config::head_timeout`, with another error
+//!   AwaitingServer        the server, to make room     `ClientOptions::write_timeout`, which the connection applies
 //! ```
 
 use std::pin::Pin;
@@ -21,29 +22,34 @@ use spdy::body::{Body, BoxError};
 use spdy::runtime::SharedRuntime;
 use spdy_clock::Instant;
 
-/// The most that is handed over at once, bytes: a body in memory is no single piece of any size.
+/// Largest piece that is passed to the connection, bytes. Without this limit a body in memory would be one piece, and show no progress.
 const PIECE_BYTES: usize = 16 * 1024;
 
-/// Who is waited for.
+/// What the exchange waits for, by the body's progress.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum UploadStage {
+    /// The connection has not polled the body yet.
     NotPolled,
+    /// The connection polled the body, and no piece is ready.
     AwaitingBody,
+    /// The connection took a piece, and has not polled for the next one.
     AwaitingServer,
+    /// The last piece was taken, or the body ended, failed or was dropped.
     Finished,
 }
 
-/// How far a request's body came.
+/// The progress of one request's body. Clones share it.
 #[derive(Clone)]
 pub(crate) struct UploadProgress(Arc<Mutex<State>>);
 
 struct State {
     stage: UploadStage,
-    /// Where the stage began; of `Taken`, where the last piece was.
+    /// When the stage began; in `AwaitingServer`, when the last piece was taken.
     since: Instant,
 }
 
 impl UploadProgress {
+    /// Progress of a request that is sent at `start`.
     pub(crate) fn since(start: Instant) -> Self {
         Self(Arc::new(Mutex::new(State {
             stage: UploadStage::NotPolled,
@@ -55,6 +61,8 @@ impl UploadProgress {
         self.0.lock()
     }
 
+    /// Records that the body is in `stage` at `now`. A repeated stage keeps its start, except `AwaitingServer`: each piece that was taken
+    /// is progress.
     fn set_stage(&self, stage: UploadStage, now: Instant) {
         let mut state = self.lock();
         if state.stage != stage || stage == UploadStage::AwaitingServer {
@@ -62,11 +70,12 @@ impl UploadProgress {
         }
     }
 
-    /// When it is time to look, at `now` or later: at `now`, the wait has lasted for `after`.
+    /// When to check the wait next. The result is `now` if the stage has already lasted for `after`.
     pub(crate) fn due(&self, now: Instant, after: Duration) -> Instant {
         let state = self.lock();
         match state.stage {
-            // Whatever follows this begins later.
+            // The connection's own timeout covers this stage. A later stage starts at `now` or later, so its wait cannot be over before
+            // this.
             UploadStage::AwaitingServer => now + after,
             UploadStage::NotPolled | UploadStage::AwaitingBody | UploadStage::Finished => {
                 now.max(state.since + after)
@@ -74,12 +83,12 @@ impl UploadProgress {
         }
     }
 
-    /// Whether there is room for more of the body than there is body.
+    /// Whether the connection could send more of the body than its producer has supplied.
     pub(crate) fn is_awaiting_body(&self) -> bool {
         self.lock().stage == UploadStage::AwaitingBody
     }
 
-    /// `body`, which tells of itself here.
+    /// Wraps `body` so that it records its progress here.
     pub(crate) fn of(&self, body: Body, runtime: SharedRuntime) -> Body {
         Body::wrap(Upload {
             body,
@@ -92,14 +101,14 @@ impl UploadProgress {
 
 struct Upload {
     body: Body,
-    /// Of its last piece, what was not taken.
+    /// The part of the last piece that the connection has not taken yet.
     rest: Bytes,
     progress: UploadProgress,
     runtime: SharedRuntime,
 }
 
 impl Upload {
-    fn note(&self, stage: UploadStage) {
+    fn record(&self, stage: UploadStage) {
         self.progress.set_stage(stage, self.runtime.now());
     }
 }
@@ -113,21 +122,22 @@ impl http_body::Body for Upload {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         if self.rest.is_empty() {
-            self.note(UploadStage::AwaitingBody);
+            self.record(UploadStage::AwaitingBody);
             let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
             match frame.map(|frame| frame.map(Frame::into_data)) {
                 Some(Ok(Ok(data))) => self.rest = data,
                 ended => {
-                    self.note(UploadStage::Finished);
-                    let trailers =
-                        |frame: Result<Bytes, _>| frame.map_or_else(|it| it, Frame::data);
-                    return Poll::Ready(ended.map(|frame| frame.map(trailers)));
+                    self.record(UploadStage::Finished);
+                    let to_frame = |frame: Result<Bytes, _>| {
+                        frame.map_or_else(|trailers| trailers, Frame::data)
+                    };
+                    return Poll::Ready(ended.map(|frame| frame.map(to_frame)));
                 }
             }
         }
         let len = self.rest.len().min(PIECE_BYTES);
         let piece = self.rest.split_to(len);
-        self.note(match http_body::Body::is_end_stream(&*self) {
+        self.record(match http_body::Body::is_end_stream(&*self) {
             true => UploadStage::Finished,
             false => UploadStage::AwaitingServer,
         });
@@ -151,6 +161,6 @@ impl http_body::Body for Upload {
 
 impl Drop for Upload {
     fn drop(&mut self) {
-        self.note(UploadStage::Finished);
+        self.record(UploadStage::Finished);
     }
 }
