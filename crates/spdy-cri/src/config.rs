@@ -1,4 +1,4 @@
-//! Every limit and choice of the streaming server, with its name and its default.
+//! Configures the streaming server: its limits and options, with their defaults.
 
 use std::time::Duration;
 
@@ -7,39 +7,39 @@ use spdy::Metrics;
 use crate::protocol::{ChannelProtocol, RemoteCommand};
 use crate::websocket::MAX_MESSAGE_BYTES;
 
-/// Limits and choices; the defaults are the kubelet's where it has the same.
+/// Limits and options. A default is the kubelet's if the kubelet has the same setting.
 #[derive(Clone, Debug)]
 pub struct Config {
-    /// How long a URL may wait to be used. Default 1 min.
+    /// How long a URL is valid before it is used. Default 1 min.
     pub token_lifetime: Duration,
-    /// URLs that may wait at once; one more is [`RequestError::TooMany`](crate::RequestError::TooMany).
+    /// Most URLs that are valid and unused at once; one more is [`RequestError::TooMany`](crate::RequestError::TooMany).
     /// Default 1000.
     pub max_tokens: usize,
-    /// From the switch to the last stream that the request requires; and, for each forwarded connection,
-    /// from its first stream to its second. Default 30 s.
+    /// Longest time from the protocol switch to the last stream that the request requires. For each forwarded
+    /// connection, also the longest time from its first stream to its second. Default 30 s.
     pub stream_creation_timeout: Duration,
-    /// How long HTTP may take to send its head. Default 30 s.
+    /// Longest time that a client may take to send the head of its HTTP request. Default 30 s.
     pub head_timeout: Duration,
-    /// Bytes of an HTTP head, 8192 at least. Default 16 KiB.
+    /// Largest head of an HTTP request, bytes; 8192 at least. Default 16 KiB.
     pub head_bytes: usize,
-    /// Connections that [`serve`](crate::StreamingServer::serve) has at once; more wait to be accepted.
+    /// Most connections that [`serve`](crate::StreamingServer::serve) has open at once; more wait to be accepted.
     /// Default 1000.
     pub max_connections: usize,
-    /// Forwarded connections of one session that have one stream of two; one more is reset. Default 100.
+    /// Most forwarded connections of one session that have only one of their two streams; one more is reset.
+    /// Default 100.
     pub max_half_pairs: usize,
-    /// Versions of exec and attach that are accepted. Default 4 to 1, as the kubelet: clients offer 5
-    /// first, which over SPDY is 4 under another name.
+    /// Protocol versions of exec and attach that are accepted. Default 4 to 1, as in the kubelet. Clients offer 5
+    /// first; leaving it out costs nothing, because over SPDY 5 differs from 4 only in its name.
     pub remote_command: Vec<RemoteCommand>,
     /// Whether port-forward is also served as SPDY inside WebSocket. Default `true`.
     pub tunnel: bool,
-    /// Sub-protocols of plain WebSocket that are accepted; none for SPDY alone. Default all: the kubelet's,
-    /// and version 5.
+    /// Sub-protocols of plain WebSocket that are accepted; if empty, only SPDY is served. Default all: the
+    /// kubelet's, and version 5.
     pub channels: Vec<ChannelProtocol>,
-    /// Bytes of a message on a plain WebSocket; a longer one ends the connection (close 1009). As many wait
-    /// for the handler to read them. Default 1 MiB; the kubelet takes 32 MiB.
+    /// Largest message on a plain WebSocket, bytes; a larger one ends the connection (close 1009). Up to the same
+    /// number of bytes waits for the handler to read them. Default 1 MiB; the kubelet takes 32 MiB.
     pub message_bytes: usize,
-    /// Where SPDY sessions are counted, those inside of WebSocket too; plain WebSockets are none. Default
-    /// `None`: nowhere.
+    /// Counts SPDY sessions, also those inside WebSocket, but not plain WebSockets. Default `None`: no counts.
     pub metrics: Option<Metrics>,
 }
 
@@ -67,16 +67,16 @@ impl Default for Config {
     }
 }
 
-/// Why a server cannot be made so.
+/// A configuration that no server can have.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// The base of the URLs is none.
+    /// The base URL is not usable.
     #[error(
         "{url:?} is no base of urls: want http://HOST:PORT or https://HOST:PORT, with or without a path"
     )]
     BaseUrl {
-        /// What was given.
+        /// The base URL that was configured.
         url: String,
     },
 }
