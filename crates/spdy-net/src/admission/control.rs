@@ -1,4 +1,5 @@
-//! Admission of connections: waiting for a place, admitting, and releasing the place when a connection ends.
+//! Admits connections within limits: waits for a free place, applies the limits of an address, and frees the place when the connection
+//! ends.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -15,15 +16,15 @@ use crate::connection_slot::ConnectionSlot;
 use crate::limit::{ConnectionLimit, LimitHits};
 use crate::log_throttle::LogThrottle;
 
-/// How long a connection that was asked to give way has, before another is asked.
+/// How long a connection that was asked to close has, before another is asked.
 const EVICTION_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How a connection's peer behaved.
+/// How a connection's peer behaved. Addresses with too many abusive connections are refused for a time.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Conduct {
-    /// As peers do.
+    /// It stayed within the limits.
     Fair,
-    /// It went past a limit, and the connection was ended for it.
+    /// It exceeded a limit, and the connection was closed for this.
     Abusive,
 }
 
@@ -33,16 +34,16 @@ impl From<()> for Conduct {
     }
 }
 
-/// The door of one or several listeners. Clones are the same door.
+/// Admits the connections of one or several listeners. Clones share the same places and limits.
 #[derive(Clone, Debug)]
 pub struct Admission {
     limits: AdmissionLimits,
-    room: Arc<Semaphore>,
+    places: Arc<Semaphore>,
     table: Arc<Mutex<Table>>,
-    /// That all places are taken.
+    /// Limits how often the log says that all places are taken.
     full_log: Arc<LogThrottle>,
     hits: LimitHits,
-    /// Where the clock of its listeners starts.
+    /// The origin of [`now`](Self::now).
     began: tokio::time::Instant,
 }
 
@@ -59,12 +60,12 @@ impl Default for Admission {
 }
 
 impl Admission {
-    /// A door that counts who meets a limit in `hits`.
+    /// Applies `limits`, and counts each connection that meets one in `hits`.
     #[must_use]
     pub fn new(limits: AdmissionLimits, hits: LimitHits) -> Self {
         Self {
             limits,
-            room: Arc::new(Semaphore::new(
+            places: Arc::new(Semaphore::new(
                 limits.connections.min(Semaphore::MAX_PERMITS),
             )),
             table: Arc::new(Mutex::new(Table {
@@ -77,14 +78,17 @@ impl Admission {
         }
     }
 
-    /// The hour, as all listeners of this door have it.
+    /// The time on the clock that all of its listeners share.
     pub(crate) fn now(&self) -> Instant {
         Instant::ZERO + self.began.elapsed()
     }
 
-    /// Waits until one more connection may be open.
-    pub(crate) async fn room(&self) -> OwnedSemaphorePermit {
-        if let Ok(permit) = self.room.clone().try_acquire_owned() {
+    /// Waits for a free place for one more connection, and takes it.
+    ///
+    /// If all places are taken and `evict_idle` is set, this asks an idle connection to close, now and after each [`EVICTION_TIMEOUT`].
+    /// Places are given in the order of the calls.
+    pub(crate) async fn wait_for_place(&self) -> OwnedSemaphorePermit {
+        if let Ok(permit) = self.places.clone().try_acquire_owned() {
             return permit;
         }
         self.hits.count(ConnectionLimit::MaxConnections);
@@ -95,21 +99,24 @@ impl Admission {
                 "all places for connections are taken: who comes now waits"
             );
         }
-        let mut permit = std::pin::pin!(self.room.clone().acquire_owned());
+        // The same future in each turn, so that it keeps its position in the queue.
+        let mut acquiring = std::pin::pin!(self.places.clone().acquire_owned());
         loop {
-            if self.limits.evict_idle && self.lock().slots.evict_idle() {
+            if self.limits.evict_idle && self.lock().slots.ask_idle_to_close() {
                 self.hits.count(ConnectionLimit::IdleEviction);
             }
-            if let Ok(permit) = tokio::time::timeout(EVICTION_TIMEOUT, &mut permit).await {
-                return permit.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"));
+            if let Ok(permit) = tokio::time::timeout(EVICTION_TIMEOUT, &mut acquiring).await {
+                return permit.unwrap_or_else(|error| {
+                    unreachable!("the semaphore is never closed: {error}")
+                });
             }
         }
     }
 
-    /// True if there is room and `address` has used less than half of its limit. Otherwise a sender that forges this
+    /// True if a place is free and `address` has used less than half of its limit. Otherwise a sender that forges this
     /// address could use up the rest and keep the real client out.
     pub(crate) fn has_headroom(&self, now: Instant, address: IpAddr) -> bool {
-        self.room.available_permits() > 0 && self.lock().sources.has_headroom(now, address)
+        self.places.available_permits() > 0 && self.lock().sources.has_headroom(now, address)
     }
 
     /// Counts a connection that met `limit` before it was admitted.
@@ -117,19 +124,19 @@ impl Admission {
         self.hits.count(limit);
     }
 
-    /// Lets a connection from `address` in at `now`; it counts as open until what is returned is dropped.
+    /// Admits a connection from `address` at `now`. It counts as open until the permit is dropped.
     ///
     /// # Errors
     ///
-    /// The limit that it is past.
+    /// The limit that the address has exceeded.
     pub fn admit(&self, now: Instant, address: IpAddr) -> Result<AdmissionPermit, ConnectionLimit> {
         let mut table = self.lock();
-        let admitted = table.sources.admit(now, address);
-        admitted.inspect_err(|limit| self.hits.count(*limit))?;
+        let checked = table.sources.admit(now, address);
+        checked.inspect_err(|limit| self.hits.count(*limit))?;
         Ok(self.issue_permit(table, address, true))
     }
 
-    /// Lets a connection from `address` in, behind which there are many: none of its limits are for it.
+    /// Admits a connection from the trusted proxy at `address`. It carries many clients, so the limits of one address do not apply.
     pub(crate) fn admit_trusted_proxy(&self, address: IpAddr) -> AdmissionPermit {
         self.issue_permit(self.lock(), address, false)
     }
@@ -140,13 +147,13 @@ impl Admission {
         address: IpAddr,
         is_counted: bool,
     ) -> AdmissionPermit {
-        let (number, seat) = table.slots.take(address);
+        let (number, slot) = table.slots.take(address);
         AdmissionPermit {
             admission: self.clone(),
             address,
             is_counted,
             number,
-            slot: seat,
+            slot,
         }
     }
 
@@ -155,31 +162,31 @@ impl Admission {
     }
 }
 
-/// A connection that was let in.
+/// A connection that was admitted. Dropping it frees the connection's slot.
 #[derive(Debug)]
 pub struct AdmissionPermit {
     admission: Admission,
     address: IpAddr,
-    /// For its address.
+    /// Whether it counts towards the limits of its address.
     is_counted: bool,
     number: u64,
     slot: ConnectionSlot,
 }
 
 impl AdmissionPermit {
-    /// Its place: for the connection, to say what it does and to hear when it is wanted.
+    /// The connection's slot. In it the connection reports whether it is idle, and learns that it shall close.
     #[must_use]
     pub fn slot(&self) -> ConnectionSlot {
         self.slot.clone()
     }
 
-    /// The connection ended, its peer having behaved so.
+    /// Records that the connection has ended, and the `conduct` of its peer.
     pub(crate) fn ended(self, conduct: Conduct) {
         let now = self.admission.now();
         self.finish_at(now, conduct);
     }
 
-    /// As `ended`, at `now`.
+    /// Like [`ended`](Self::ended), at `now`.
     fn finish_at(self, now: Instant, conduct: Conduct) {
         if conduct == Conduct::Abusive && self.is_counted {
             self.admission
@@ -254,29 +261,29 @@ mod tests {
         let mut held = Vec::new();
         for (address, count) in [("192.0.2.1", 1), ("192.0.2.2", 3), ("192.0.2.3", 1)] {
             for _ in 0..count {
-                let permit = door.room().await;
+                let permit = door.wait_for_place().await;
                 let admitted = door.admit(ms(0), ip(address)).expect("a place");
                 held.push((admitted, permit));
             }
         }
-        let seat = |n: usize| held[n].0.slot();
+        let slot = |n: usize| held[n].0.slot();
         let wanted = || (0..5).filter(|n| held[*n].0.slot().wanted().now_or_never().is_some());
-        // Of the second address the first has something to do, and the second had a moment ago.
-        let _busy = seat(1).exchange();
-        drop(seat(2).exchange());
+        // Of the second address the first connection is busy, and the second was busy recently.
+        let _busy = slot(1).exchange();
+        drop(slot(2).exchange());
         assert_eq!(
             wanted().count(),
             0,
             "all places are taken, and nobody waits"
         );
-        let mut first = Box::pin(door.room());
+        let mut first = Box::pin(door.wait_for_place());
         assert!((&mut first).now_or_never().is_none());
         assert_eq!(wanted().collect::<Vec<_>>(), [3]);
-        let mut next = Box::pin(door.room());
+        let mut next = Box::pin(door.wait_for_place());
         assert!((&mut next).now_or_never().is_none());
         assert_eq!(wanted().collect::<Vec<_>>(), [2, 3]);
-        // All of the others have as many, and the first of them has waited longest.
-        let mut last = Box::pin(door.room());
+        // The other addresses have one connection each, and that of the first is idle longest.
+        let mut last = Box::pin(door.wait_for_place());
         assert!((&mut last).now_or_never().is_none());
         assert_eq!(wanted().collect::<Vec<_>>(), [0, 2, 3]);
         assert_eq!(door.hits.of(ConnectionLimit::IdleEviction), 3);
@@ -287,9 +294,9 @@ mod tests {
     async fn no_connection_is_evicted_when_evict_idle_is_off() {
         use futures_util::FutureExt;
         let door = door(|limits| (limits.connections, limits.evict_idle) = (1, false));
-        let _permit = door.room().await;
+        let _permit = door.wait_for_place().await;
         let admitted = door.admit(ms(0), ip("192.0.2.1")).expect("a place");
-        assert!(door.room().now_or_never().is_none());
+        assert!(door.wait_for_place().now_or_never().is_none());
         assert!(admitted.slot().wanted().now_or_never().is_none());
     }
 
@@ -297,9 +304,9 @@ mod tests {
     async fn a_waiting_connection_is_counted_and_admitted_later() {
         use futures_util::FutureExt;
         let door = door(|limits| limits.connections = 1);
-        let first = door.room().await;
+        let first = door.wait_for_place().await;
         assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 0);
-        let mut second = Box::pin(door.room());
+        let mut second = Box::pin(door.wait_for_place());
         assert!((&mut second).now_or_never().is_none());
         assert_eq!(door.hits.of(ConnectionLimit::MaxConnections), 1);
         drop(first);

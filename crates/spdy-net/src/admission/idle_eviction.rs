@@ -42,10 +42,10 @@ impl SlotTable {
         }
     }
 
-    /// Asks a connection that has nothing to do to end: of those who have one the source with most connections,
-    /// of its own the one that has waited longest. `false` if all have something to do.
-    pub(super) fn evict_idle(&self) -> bool {
-        // One that was asked something since it was looked at stays, and the next is looked for.
+    /// Asks an idle connection to close: it belongs to the source with the most connections among those that have an idle one, and is that
+    /// source's connection that is idle longest. Returns `false` if no connection is idle.
+    pub(super) fn ask_idle_to_close(&self) -> bool {
+        // A connection that got a request since `longest_idle` found it stays open, and the next one is tried.
         while let Some(seat) = self.longest_idle() {
             if seat.try_evict() {
                 return true;

@@ -96,7 +96,7 @@ impl QuicListener {
             let permit = tokio::select! {
                 biased;
                 () = stop.wait() => break,
-                permit = door.room() => permit,
+                permit = door.wait_for_place() => permit,
             };
             let caller = ClientInfo::from(from);
             match admit(door, &options.trusted_proxies.now(), caller) {

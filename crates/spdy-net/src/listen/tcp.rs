@@ -141,7 +141,7 @@ impl Listener {
             };
             // Only once a connection was accepted: a listener that waits would block others that share the `Admission`.
             let permit = tokio::select! {
-                permit = door.room() => permit,
+                permit = door.wait_for_place() => permit,
                 () = stop.wait() => break Some(accepted),
             };
             keeper.accept(&mut open, accepted, permit);
@@ -150,7 +150,7 @@ impl Listener {
         let stopped = tokio::time::Instant::now();
         if let Some(accepted) = waits {
             // Only we can serve it: it was accepted already.
-            match tokio::time::timeout(options.drain_timeout, door.room()).await {
+            match tokio::time::timeout(options.drain_timeout, door.wait_for_place()).await {
                 Ok(permit) => keeper.accept(&mut open, accepted, permit),
                 Err(_) => tracing::warn!("a connection waited for a place until the end"),
             }
