@@ -14,7 +14,7 @@ use spdy::runtime::{BoxFuture, SharedRuntime};
 use crate::error::{ConnectionError, ExchangeError, Retry, error_chain};
 use crate::header_bytes::{HeaderByteCounters, HeaderBytes};
 use crate::http1::send::{
-    MIN_BUFFER_BYTES, check_size, declare_body, exchange_error, in_origin_form,
+    MIN_BUFFER_BYTES, check_head_size, declare_body, exchange_error, in_origin_form,
 };
 use crate::interim::expect_continue::Expectation;
 use crate::latch::Latch;
@@ -107,8 +107,8 @@ impl Http1Client {
         Box::pin(async move {
             let closed = || ExchangeError::unsent("the connection was closed");
             let response = sent.ok_or_else(closed)?.await.map_err(|mut error| {
-                let untouched = error.take_message().is_some();
-                exchange_error(untouched, error.error(), max_head_bytes)
+                let is_unsent = error.take_message().is_some();
+                exchange_error(is_unsent, error.error(), max_head_bytes)
             })?;
             // A server that did not ask for the body may take it for its next request.
             if let Some(expectation) = &expectation
@@ -116,7 +116,7 @@ impl Http1Client {
             {
                 this.close();
             }
-            check_size(&response, max_head_bytes)?;
+            check_head_size(&response, max_head_bytes)?;
             let (head, body) = response.into_parts();
             if head.status == StatusCode::SWITCHING_PROTOCOLS {
                 let why = "http/1.1: the server switches to a protocol that nobody asked for";

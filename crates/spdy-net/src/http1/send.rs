@@ -1,4 +1,4 @@
-//! Sends requests by hyper: their form on the wire, and what a response or an error means for the exchange.
+//! Prepares requests for hyper's HTTP/1.1 client, and turns its responses and errors into the result of the exchange.
 
 use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, header, uri};
 use http_body::Body as _;
@@ -9,15 +9,15 @@ use crate::error::{ExchangeError, Retry, error_chain};
 use crate::shims::hyper::head_size;
 use crate::timing::progress_timeout::is_progress_timeout;
 
-/// `HTTP/1.1 200 `, and the end of the line.
+/// Bytes of a status line without the reason phrase: `HTTP/1.1 200 ` and CR LF.
 const STATUS_LINE_OVERHEAD: usize = 15;
-/// The least buffer hyper takes, bytes.
+/// Smallest buffer that hyper accepts, bytes.
 pub(super) const MIN_BUFFER_BYTES: usize = 8192;
 
-/// Origin form on the request line and the host in its header (RFC 9112 §3.2).
+/// Puts the target into origin form (except for CONNECT) and the host into a Host header (RFC 9112 §3.2).
 pub(super) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, ExchangeError> {
     let (mut head, body) = request.into_parts();
-    // First of all headers, as RFC 9110 §7.2 would like it.
+    // Host becomes the first header, as RFC 9110 §7.2 recommends.
     let host = match head.headers.remove(header::HOST) {
         Some(host) => host,
         None => {
@@ -44,11 +44,12 @@ pub(super) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
     Ok(Request::from_parts(head, body))
 }
 
-/// Says that a body of unknown length follows where hyper would take it that none does, and send nothing of it (RFC 9112 §6.3).
+/// Declares the body of a GET or HEAD as chunked if its length is unknown. Otherwise hyper assumes that such a request has no body, and
+/// does not send it (RFC 9112 §6.3).
 pub(super) fn declare_body(mut request: Request<Body>) -> Request<Body> {
-    let mostly_has_none = matches!(*request.method(), Method::GET | Method::HEAD);
+    let is_usually_empty = matches!(*request.method(), Method::GET | Method::HEAD);
     let body = request.body();
-    if mostly_has_none && !body.is_end_stream() && has_no_length(request.headers(), body) {
+    if is_usually_empty && !body.is_end_stream() && has_no_length(request.headers(), body) {
         let chunked = HeaderValue::from_static("chunked");
         let headers = request.headers_mut();
         headers.insert(header::TRANSFER_ENCODING, chunked);
@@ -56,40 +57,43 @@ pub(super) fn declare_body(mut request: Request<Body>) -> Request<Body> {
     request
 }
 
-/// Fails if the head of `response` is larger than may be.
-pub(super) fn check_size<B>(
+/// Fails if the head of `response` is larger than `max_head_bytes`. hyper enforces this limit only in part (`head_size.rs`).
+pub(super) fn check_head_size<B>(
     response: &Response<B>,
     max_head_bytes: usize,
 ) -> Result<(), ExchangeError> {
     let reason = response.extensions().get::<ReasonPhrase>();
     let first_line = STATUS_LINE_OVERHEAD + reason.map_or(0, |reason| reason.as_bytes().len());
     match head_size::is_too_large(first_line, response.headers(), max_head_bytes) {
-        true => Err(ExchangeError::too_large(head_size::too_large(
-            max_head_bytes,
-        ))),
+        true => Err(head_too_large(max_head_bytes)),
         false => Ok(()),
     }
 }
 
-/// What a failed exchange means for its request.
+fn head_too_large(max_head_bytes: usize) -> ExchangeError {
+    ExchangeError::too_large(head_size::limit_message(max_head_bytes))
+}
+
+/// Converts `error`, and decides whether the request may be sent again. `is_unsent` is true if hyper gave the request back because it had
+/// not sent any of it.
 pub(super) fn exchange_error(
-    untouched: bool,
+    is_unsent: bool,
     error: &hyper::Error,
     max_head_bytes: usize,
 ) -> ExchangeError {
     if error.is_parse_too_large() {
-        return ExchangeError::too_large(head_size::too_large(max_head_bytes));
+        return head_too_large(max_head_bytes);
     }
     let message = format!("http/1.1: {}", error_chain(error));
-    if untouched {
+    if is_unsent {
         return ExchangeError::unsent(message);
     }
     if is_progress_timeout(error) {
         return ExchangeError::write_timed_out(message);
     }
-    // A close while the answer was awaited: the race of every kept-alive connection.
-    let is_race = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
-    let retry = match is_race || is_io(error) {
+    // The server may close an idle connection at the same time as a request is sent on it, and such a request was not processed.
+    let is_close_race = error.is_incomplete_message() || error.is_closed() || error.is_canceled();
+    let retry = match is_close_race || is_io(error) {
         true => Retry::IfIdempotent,
         false => Retry::Never,
     };
@@ -100,7 +104,7 @@ fn is_io(error: &hyper::Error) -> bool {
     std::error::Error::source(error).is_some_and(<dyn std::error::Error>::is::<std::io::Error>)
 }
 
-/// Whether nothing says beforehand how long the body is.
+/// Whether the length of the body is unknown before it is sent.
 pub(super) fn has_no_length(headers: &HeaderMap, body: &Body) -> bool {
     !headers.contains_key(header::CONTENT_LENGTH) && body.size_hint().exact().is_none()
 }

@@ -20,7 +20,7 @@ use tokio::io::AsyncWriteExt;
 
 use crate::connection_slot::SlotExchange;
 use crate::error::{ExchangeError, Retry, error_chain};
-use crate::http1::send::{MIN_BUFFER_BYTES, check_size, exchange_error, in_origin_form};
+use crate::http1::send::{MIN_BUFFER_BYTES, check_head_size, exchange_error, in_origin_form};
 use crate::latch::Latch;
 use crate::network::BoxIo;
 use crate::options::ClientOptions;
@@ -180,7 +180,7 @@ pub async fn ask(
     }));
     let response = sender.send_request(request).await;
     let mut response = response.map_err(|error| exchange_error(false, &error, max_head_bytes))?;
-    check_size(&response, max_head_bytes)?;
+    check_head_size(&response, max_head_bytes)?;
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         // hyper's own words leave out the cause.
         let boxed = |error: hyper::Error| BoxError::from(error_chain(&error));

@@ -18,8 +18,8 @@ pub(crate) fn is_too_large(first_line: usize, headers: &HeaderMap, max_head_byte
     first_line + fields.sum::<usize>() > max_head_bytes
 }
 
-/// Says what came and what is taken.
-pub(crate) fn too_large(max_head_bytes: usize) -> String {
+/// The message of an error about a head that is too large.
+pub(crate) fn limit_message(max_head_bytes: usize) -> String {
     format!(
         "http/1.1: the head of the answer is too large, want at most {max_head_bytes} bytes and {MAX_FIELDS} fields"
     )
