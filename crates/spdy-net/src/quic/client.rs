@@ -1,4 +1,4 @@
-//! The client's side of QUIC: one socket for each connection, as browsers have it.
+//! Opens QUIC connections as a client. Each has its own socket, as in browsers.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -15,19 +15,21 @@ use crate::quic::runtime::QuicRuntime;
 use crate::quic::transport::{client_transport, endpoint_config};
 use crate::tls::{ClientTls, HandshakeInfo, PeerCertificates};
 
-/// A client's connection whose handshake is done, and the endpoint that it lives on.
+/// A client's connection after its handshake, with the endpoint that drives it.
 #[derive(Debug)]
 pub struct QuicConnection {
     pub(crate) connection: quinn::Connection,
     pub(crate) endpoint: quinn::Endpoint,
 }
 
-/// Opens a QUIC connection for HTTP/3 to `to`, whose certificate must be for `host`. `number` names it.
+/// Opens a QUIC connection for HTTP/3 to `to`, and verifies that the server's certificate is for `host`. `host` may be an IPv6 address in
+/// brackets. `number` must differ between connections with the same `options.quic.seed`: it is mixed into the seed of this connection's
+/// random numbers.
 ///
 /// # Errors
 ///
-/// No socket, a host that is no name, a certificate that is not believed, a server that speaks something else or
-/// does not answer.
+/// The socket cannot be opened, `host` is not a valid name, the certificate is not trusted, or the server does not answer or does not
+/// support HTTP/3.
 pub async fn connect(
     network: &dyn Network,
     to: SocketAddr,
@@ -37,11 +39,11 @@ pub async fn connect(
     options: &ClientOptions,
     runtime: &SharedRuntime,
 ) -> io::Result<(QuicConnection, HandshakeInfo, PeerCertificates)> {
-    let any = match to.ip() {
+    let unspecified = match to.ip() {
         IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
         IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
     };
-    let socket = network.datagrams(SocketAddr::new(any, 0))?;
+    let socket = network.datagrams(SocketAddr::new(unspecified, 0))?;
     let crypto = QuicClientConfig::try_from(tls.for_quic(host)?).map_err(io::Error::other)?;
     let mut config = quinn::ClientConfig::new(Arc::new(crypto));
     config.transport_config(Arc::new(client_transport(options)));
@@ -51,29 +53,30 @@ pub async fn connect(
         socket,
         QuicRuntime::shared(runtime),
     )?;
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    let connecting = endpoint.connect_with(config, to, host);
+    // quinn expects an IPv6 address without brackets. `for_quic` removes them itself.
+    let bare_host = host.trim_start_matches('[').trim_end_matches(']');
+    let connecting = endpoint.connect_with(config, to, bare_host);
     let connecting =
         connecting.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
     let connection = connecting.await?;
-    let agreed = HandshakeInfo {
+    let info = HandshakeInfo {
         protocol: Some(Protocol::Http3),
         version: Some(rustls::ProtocolVersion::TLSv1_3),
-        // quinn does not tell these.
+        // quinn does not report the cipher suite or resumption, so these are placeholders.
         suite: None,
         resumed: false,
         is_acme_challenge: false,
     };
-    let shown = connection
+    let certificates = connection
         .peer_identity()
-        .and_then(|shown| shown.downcast::<Vec<CertificateDer<'static>>>().ok())
+        .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
         .map_or_else(
             || PeerCertificates::from([]),
-            |shown| PeerCertificates::from(*shown),
+            |certificates| PeerCertificates::from(*certificates),
         );
     let quic = QuicConnection {
         connection,
         endpoint,
     };
-    Ok((quic, agreed, shown))
+    Ok((quic, info, certificates))
 }

@@ -1,11 +1,12 @@
-//! Detects whether QUIC woke the writer of a stream: this tells a stream that waits for its turn from one that stalls.
+//! Detects whether QUIC woke the writer of a stream. This distinguishes a stream that waits for its turn from one that stalls.
 //!
-//! quinn does not report why it takes nothing more. But it wakes every stream that waited for the connection's window
-//! when that opens (RFC 9000 §4.1), and a stream that waited for its own window only when that has room. So a writer
-//! that QUIC woke and that still cannot write came after other streams: their data is progress.
+//! quinn does not report why it accepts no more data. A stream may wait for its own window or for the connection's
+//! window (RFC 9000 §4.1). When a stream's own window opens, quinn wakes that stream. When the connection's window
+//! opens, quinn wakes all streams that wait for it. If a woken writer still cannot write, other streams were first and
+//! used the connection's window. Their data is progress, so the writer has not stalled.
 //!
-//! quinn wakes the last of them first, so that one of three streams could get nothing for ever. Each wake-up is
-//! therefore reported to `send_budget.rs`, which has an order of its own.
+//! Of the streams that wait for the connection's window, quinn wakes the last one first. One of three streams could
+//! then never get any of the window. So each wake-up is also reported to `send_budget.rs`, which decides the order.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,25 +16,25 @@ use futures_util::task::AtomicWaker;
 
 use crate::http3::quinn_shims::send_budget::QuicWakeNotifier;
 
-/// A waker of one stream's writer that remembers that it was used.
+/// Wakes the writer of one stream, and remembers that QUIC did so.
 #[derive(Debug, Default)]
 pub(crate) struct WakeDetector {
     woken: AtomicBool,
     writer: AtomicWaker,
-    /// Notified of the wake-up, if the writer has a place among others.
+    /// Notified of each wake-up, if the writer shares a send budget with other streams.
     notifier: Option<QuicWakeNotifier>,
 }
 
 impl WakeDetector {
-    /// A detector that notifies `caller` of each wake-up.
-    pub(crate) fn with_notifier(caller: QuicWakeNotifier) -> Self {
+    /// A detector that calls `notifier` on each wake-up.
+    pub(crate) fn with_notifier(notifier: QuicWakeNotifier) -> Self {
         Self {
-            notifier: Some(caller),
+            notifier: Some(notifier),
             ..Self::default()
         }
     }
 
-    /// A waker for QUIC, in place of that of `cx`.
+    /// Returns the waker to give to QUIC instead of that of `cx`, which it wakes in turn.
     pub(crate) fn waker(self: &Arc<Self>, cx: &Context<'_>) -> Waker {
         self.writer.register(cx.waker());
         Waker::from(self.clone())
@@ -47,9 +48,10 @@ impl WakeDetector {
 
 impl Wake for WakeDetector {
     fn wake(self: Arc<Self>) {
+        // Before the writer is woken, because the writer reads it.
         self.woken.store(true, Ordering::Release);
-        if let Some(caller) = &self.notifier {
-            caller.notify();
+        if let Some(notifier) = &self.notifier {
+            notifier.notify();
         }
         self.writer.wake();
     }
