@@ -1,7 +1,8 @@
-//! The dependencies between resources: the plan that a page load follows.
+//! The dependencies between the resources of a page: the plan that a page load follows.
 //!
-//! Where bodies are real, their text shows what they name, and at which byte (`html.rs`, `css.rs`). What no text names
-//! is placed by what was recorded (`inference.rs`). Both build one tree over the exchanges:
+//! If a recorded body is the real one, its text shows which resources it names, and at which byte (`html.rs`, `css.rs`).
+//! The parents of all other resources are inferred from the recording (`inference.rs`). Both build one tree of the
+//! exchanges:
 //!
 //! ```text
 //! Start ─► redirect ─Done─► document ─Bytes 412─► a.css ─Done─► font.woff
@@ -10,10 +11,10 @@
 //! ```
 //!
 //! **Rules of time.** A resource that a parser finds is requested without delay. A resource that a script or a recorded
-//! initiator requested waits as long as in the recording between the end of one and the start of the other, at most
-//! [`MAX_DELAY`]: a longer wait was a timer. Scripts and style sheets take [`SCRIPT_COST_PER_KB`] and
-//! [`STYLESHEET_COST_PER_KB`] of transferred kilobytes to evaluate, a laptop's pace of 2013, unless the recording
-//! states how long it took; other kinds take nothing.
+//! initiator requested is delayed by the recorded time between the end of its parent and its own start, at most
+//! [`MAX_DELAY`]: a longer wait was a timer. Evaluating a script or style sheet takes [`SCRIPT_COST_PER_KB`] or
+//! [`STYLESHEET_COST_PER_KB`] for each transferred kilobyte (a laptop of 2013), unless the recording states how long it
+//! took. Other kinds take no time.
 
 use std::time::Duration;
 
@@ -33,16 +34,16 @@ pub const STYLESHEET_COST_PER_KB: Duration = Duration::from_micros(50);
 pub enum Trigger {
     /// At the start of the load.
     Start,
-    /// When `at_byte` bytes of the body of node `parent` (as transferred) have arrived (preload scanner).
+    /// When `at_byte` bytes of the body of node `parent` (as transferred) have arrived: the preload scanner finds it there.
     Bytes {
         /// Index of the node that names it.
         parent: usize,
-        /// Bytes of the parent's body; never more than it has.
+        /// Offset in the parent's body, at most its length.
         at_byte: u64,
     },
-    /// When `parent` is complete and has been evaluated (scripts, redirects, style sheets' contents).
+    /// When `parent` is complete and has been evaluated: a script, a redirect, or a style sheet that names it.
     Done {
-        /// Index of the node that asks for it.
+        /// Index of the node that requests it.
         parent: usize,
     },
 }
@@ -52,29 +53,29 @@ pub enum Trigger {
 pub struct Node {
     /// Index into [`Replica::exchanges`].
     pub exchange: usize,
-    /// What it is to the page.
+    /// How the page uses it.
     pub kind: Kind,
     /// When it becomes known.
     pub trigger: Trigger,
-    /// Computation between trigger and request.
+    /// Computation time between trigger and request.
     pub delay: Duration,
-    /// It leads to another node (its one child) and is nothing itself: followed as soon as it is there.
+    /// It is a redirect to its only child, which is requested as soon as this response has arrived.
     pub is_redirect: bool,
-    /// The parser of the document that this belongs to stops at this offset of its body until this is done
-    /// (synchronous script, also one that redirects led to).
+    /// For a synchronous script, also behind redirects: the offset in the body of its document where the parser stops until the
+    /// script has run.
     pub blocks_parser_at: Option<u64>,
-    /// Scripts after it wait for it (style sheet).
+    /// It is a style sheet that later scripts wait for.
     pub blocks_scripts: bool,
     /// DOMContentLoaded of the page waits for it.
     pub before_dom_content_loaded: bool,
     /// The load event of the page waits for it.
     pub before_load: bool,
-    /// Time to evaluate it once it is there.
+    /// Time to evaluate it after it has arrived.
     pub compute: Duration,
 }
 
 impl Node {
-    /// The node that makes this one known; `None` at the start.
+    /// The node that names or requests this one; `None` for the first.
     pub fn parent(&self) -> Option<usize> {
         match self.trigger {
             Trigger::Start => None,
@@ -83,10 +84,10 @@ impl Node {
     }
 }
 
-/// Nodes in the order in which a browser would find them: a parent always before its children.
+/// The resources of a page, with what makes each one known.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct PageGraph {
-    /// One for each exchange of the replica.
+    /// One for each exchange of the replica, in the order in which a browser would find them: a parent is always before its children.
     pub nodes: Vec<Node>,
 }
 
@@ -98,13 +99,16 @@ impl PageGraph {
             .position(|node| node.exchange == replica.start)
     }
 
-    /// Nodes that the head of the page's document may hint at (`Link: <...>; rel=preload`, SPDY's `rel=subresource`):
-    /// load waits for them and the page's own text does not name them, so a browser learns of them late. Only kinds that a
-    /// hint can ask for: style sheets, scripts, fonts and images.
+    /// Nodes that the document's response headers may hint at (`Link: <...>; rel=preload`, SPDY's `rel=subresource`), because
+    /// otherwise a browser learns of them late.
+    ///
+    /// The load event waits for them, and their parent is not the document. So the target of a redirect is one, even if the
+    /// document names the URL that redirects to it. Only GETs with status 200, of kinds that a hint can request: style sheets,
+    /// scripts, fonts and images.
     #[must_use]
     pub fn preload_candidates(&self, replica: &Replica) -> Vec<usize> {
         let document = self.document(replica);
-        let is_late = |node: &Node| {
+        let is_hintable = |node: &Node| {
             let exchange = &replica.exchanges[node.exchange];
             matches!(
                 node.kind,
@@ -117,7 +121,7 @@ impl PageGraph {
         };
         let nodes = self.nodes.iter().enumerate();
         nodes
-            .filter(|(_, node)| is_late(node))
+            .filter(|(_, node)| is_hintable(node))
             .map(|(index, _)| index)
             .collect()
     }
