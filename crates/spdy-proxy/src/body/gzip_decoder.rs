@@ -1,27 +1,31 @@
-//! Undoes gzip: member after member (RFC 1952 §2.2), and what follows the last of them is nothing, as for gzip itself. Servers pad, and
-//! scripts print behind what was compressed; browsers show the page all the same.
+//! Decodes gzip, member after member (RFC 1952 §2.2). Bytes after the last member are ignored, as gzip and browsers do: some servers add
+//! padding, and some scripts print more after their compressed output.
+//!
+//! ```text
+//! Member --the member ends--> BetweenMembers --first byte of MAGIC--> BetweenMembers, `begun` --second byte--> Member
+//!                                   `--------- any other byte -----------------`--> Trailing
+//! ```
 
 use std::io::{self, Write};
 
 use flate2::write::GzDecoder;
 
-/// What a member begins with.
+/// The first two bytes of each member.
 const MAGIC: [u8; 2] = [0x1f, 0x8b];
 
-/// A decoder that writes to `W`.
+/// A decoder that writes the decoded bytes to a `W`.
 pub(crate) enum GzipDecoder<W: Write> {
     /// Within a member.
     Member(Box<GzDecoder<W>>),
-    /// Behind one, where another may begin; its first byte may have come.
-    Between {
-        /// What it writes to.
+    /// After a member, where another may begin.
+    BetweenMembers {
         out: W,
-        /// Whether the first byte of another has come.
+        /// Whether the last byte was the first of [`MAGIC`].
         begun: bool,
     },
-    /// Behind the last.
-    Behind(W),
-    /// It met what is no gzip.
+    /// After the last member: further bytes are ignored.
+    Trailing(W),
+    /// A member could not be ended or begun. The output is lost.
     Failed,
 }
 
@@ -30,41 +34,44 @@ impl<W: Write> GzipDecoder<W> {
         Self::Member(Box::new(GzDecoder::new(out)))
     }
 
-    /// What it writes to; `None` after a failure.
+    /// The output; `None` if a member failed to end or begin. A failed write within a member keeps it.
     pub(crate) fn get_mut(&mut self) -> Option<&mut W> {
         match self {
             Self::Member(decoder) => Some(decoder.get_mut()),
-            Self::Between { out, .. } | Self::Behind(out) => Some(out),
+            Self::BetweenMembers { out, .. } | Self::Trailing(out) => Some(out),
             Self::Failed => None,
         }
     }
 
+    /// Decodes `bytes`, however the input is split.
     pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while let Some(&first) = bytes.first() {
             let taken = match self {
                 Self::Member(decoder) => {
                     let taken = decoder.write(bytes)?;
+                    // The decoder takes no byte after the end of its member.
                     if taken == 0 {
                         self.end_member()?;
                     }
                     taken
                 }
-                Self::Between { begun, .. } if !*begun && first == MAGIC[0] => {
+                Self::BetweenMembers { begun, .. } if !*begun && first == MAGIC[0] => {
                     *begun = true;
                     1
                 }
-                Self::Between { begun, .. } => {
-                    let is_another = *begun && first == MAGIC[1];
-                    let Self::Between { out, .. } = std::mem::replace(self, Self::Failed) else {
-                        unreachable!("it was so a line before")
+                Self::BetweenMembers { begun, .. } => {
+                    let is_magic = *begun && first == MAGIC[1];
+                    let previous = std::mem::replace(self, Self::Failed);
+                    let Self::BetweenMembers { out, .. } = previous else {
+                        unreachable!("the arm matched this state")
                     };
-                    *self = Self::Behind(out);
-                    if is_another {
-                        self.begin_member()?;
-                    }
-                    0
+                    *self = match is_magic {
+                        true => Self::begin_member(out)?,
+                        false => Self::Trailing(out),
+                    };
+                    0 // the new state takes the byte
                 }
-                Self::Behind(_) => bytes.len(),
+                Self::Trailing(_) => bytes.len(),
                 Self::Failed => return Err(io::ErrorKind::InvalidData.into()),
             };
             bytes = &bytes[taken..];
@@ -72,18 +79,19 @@ impl<W: Write> GzipDecoder<W> {
         Ok(())
     }
 
+    /// Writes what can be decoded of the bytes so far.
     pub(crate) fn flush(&mut self) -> io::Result<()> {
         match self {
             Self::Member(decoder) => decoder.flush(),
-            Self::Between { .. } | Self::Behind(_) | Self::Failed => Ok(()),
+            Self::BetweenMembers { .. } | Self::Trailing(_) | Self::Failed => Ok(()),
         }
     }
 
-    /// Fails within a member, or if its sum is another.
+    /// Ends the input. Fails if it ends within a member, or if the member's checksum is wrong.
     pub(crate) fn finish(&mut self) -> io::Result<()> {
         match self {
             Self::Member(decoder) => decoder.try_finish(),
-            Self::Between { .. } | Self::Behind(_) => Ok(()),
+            Self::BetweenMembers { .. } | Self::Trailing(_) => Ok(()),
             Self::Failed => Err(io::ErrorKind::InvalidData.into()),
         }
     }
@@ -91,18 +99,16 @@ impl<W: Write> GzipDecoder<W> {
     fn end_member(&mut self) -> io::Result<()> {
         if let Self::Member(decoder) = std::mem::replace(self, Self::Failed) {
             let (out, begun) = (decoder.finish()?, false);
-            *self = Self::Between { out, begun };
+            *self = Self::BetweenMembers { out, begun };
         }
         Ok(())
     }
 
-    fn begin_member(&mut self) -> io::Result<()> {
-        if let Self::Behind(out) = std::mem::replace(self, Self::Failed) {
-            let mut decoder = Box::new(GzDecoder::new(out));
-            decoder.write_all(&MAGIC[..1])?;
-            *self = Self::Member(decoder);
-        }
-        Ok(())
+    /// A further member. The first byte of its [`MAGIC`] was consumed before, and so is written here; the caller writes the second.
+    fn begin_member(out: W) -> io::Result<Self> {
+        let mut decoder = Box::new(GzDecoder::new(out));
+        decoder.write_all(&MAGIC[..1])?;
+        Ok(Self::Member(decoder))
     }
 }
 
