@@ -1,4 +1,4 @@
-//! A request as it arrived, and the additions that make it the request for the origin.
+//! Classifies an incoming request by whose resource it is for, and converts it to the request for the origin.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -16,51 +16,52 @@ use crate::request::rejection::RequestRejection;
 use crate::sites::site_table::Site;
 use crate::telemetry::trace_context::SpanContext;
 
-/// A request as it arrived, with its cache key. It does not have the additions for a site's own origin yet: most requests are answered from
-/// the cache and reach no origin.
+/// A request from a client, with its cache key. The fields for the site's own origin are not added yet, because most requests are answered
+/// from the cache.
 #[derive(Debug)]
 pub struct IncomingRequest(ProxyRequest);
 
 impl IncomingRequest {
-    /// Reads `asked`, which named `authority` and came from `from`.
+    /// Classifies the request with `head`: it is for a host alias of `site`, for a proxied URL of a third party, or for the site's own
+    /// origin. `authority` is the request's host, and `client` the address that it came from. An alias has precedence over a proxied URL.
     ///
     /// # Errors
     ///
-    /// The rule that forbids it.
-    pub fn read(
+    /// The request is not allowed.
+    pub fn classify(
         site: Arc<Site>,
         authority: String,
-        from: Option<IpAddr>,
-        asked: request::Parts,
+        client: Option<IpAddr>,
+        head: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        let named = site.named(&authority).cloned();
-        let wanted = match (named, site.rules.is_proxied_target(request_target(&asked))) {
-            (Some(named), _) => ProxyRequest::for_alias(site, &named, authority, from, asked)?,
-            (None, true) => ProxyRequest::for_third_party(site, authority, from, asked)?,
-            (None, false) => ProxyRequest::for_site(site, authority, from, asked)?,
+        let alias = site.named(&authority).cloned();
+        let wanted = match (alias, site.rules.is_proxied_target(request_target(&head))) {
+            (Some(alias), _) => ProxyRequest::for_alias(site, &alias, authority, client, head)?,
+            (None, true) => ProxyRequest::for_third_party(site, authority, client, head)?,
+            (None, false) => ProxyRequest::for_site(site, authority, client, head)?,
         };
         Ok(Self(wanted))
     }
 
-    /// The request, without the additions for the origin ([`into_upstream_request`](Self::into_upstream_request)).
+    /// The request, without the fields that [`into_upstream_request`](Self::into_upstream_request) adds.
     #[must_use]
     pub fn request(&self) -> &ProxyRequest {
         &self.0
     }
 
-    /// The same with a span context.
+    /// Sets the span context of the request.
     #[must_use]
     pub fn with_span(mut self, context: Option<SpanContext>) -> Self {
         self.0.span_context = context;
         self
     }
 
-    /// The limits for WebSockets, if it requests one.
+    /// The limits of WebSockets, if the request is for one and the site allows them.
     pub(crate) fn socket(&self) -> Option<WebSocketConfig> {
         self.0.site.websocket.filter(|_| self.0.is_websocket)
     }
 
-    /// True if the client's own fields are enough to match the `Vary` of `stored`: it names no field that the proxy adds for the origin.
+    /// True if the client's own fields are enough to match the `Vary` of `stored`: it names no field that the proxy sets for the origin.
     #[must_use]
     pub fn can_select_variant(&self, stored: &Stored) -> bool {
         self.0.moved.is_some()
@@ -69,15 +70,16 @@ impl IncomingRequest {
                 .any(forward_headers::is_set_by_proxy)
     }
 
-    /// The request with all additions for the origin: the name and scheme by which the site was requested, the client, and the protocol.
+    /// Converts to the request for the origin. For the site's own origin it removes forgeable fields, and adds the name and scheme by which
+    /// the site was requested, the client's address and the protocol.
     ///
     /// # Errors
     ///
-    /// It makes no URI.
+    /// The target and the site's origin do not make a valid URI.
     pub fn into_upstream_request(self) -> Result<ProxyRequest, RequestRejection> {
         let Self(mut wanted) = self;
         if wanted.moved.is_some() {
-            return Ok(wanted); // other hosts get no additions
+            return Ok(wanted); // hosts of third parties get none of these fields
         }
         let (ask, site, authority) = (&mut wanted.ask, &wanted.site, &wanted.authority);
         let target = request_target(ask);

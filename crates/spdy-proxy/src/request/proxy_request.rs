@@ -78,7 +78,7 @@ impl ProxyRequest {
         authority: String,
         asked: request::Parts,
     ) -> Result<Self, RequestRejection> {
-        IncomingRequest::read(site, authority, None, asked)?.into_upstream_request()
+        IncomingRequest::classify(site, authority, None, asked)?.into_upstream_request()
     }
 
     /// Something of the site's own, as the cache sees it.

@@ -71,7 +71,7 @@ impl Proxy {
         let authority = authority.to_owned();
         // For the log, if it is enabled.
         let uri = tracing::enabled!(tracing::Level::DEBUG).then(|| asked.uri.clone());
-        let asked = match IncomingRequest::read(site, authority, from, asked) {
+        let asked = match IncomingRequest::classify(site, authority, from, asked) {
             Ok(asked) => asked.with_span(within),
             Err(why) => return at_once(self.reject(&why, uri.as_ref())),
         };
