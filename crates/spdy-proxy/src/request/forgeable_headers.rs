@@ -1,24 +1,26 @@
-//! Request fields that only a proxy may set, and that clients forge: the one list of them, and what is removed.
+//! Lists the request fields that only a proxy may set and that clients forge, and removes them from requests.
 //!
-//! An origin behind a proxy trusts such fields: it logs, limits and lets in by the address in `True-Client-IP`, builds URLs
+//! An origin behind a proxy trusts such fields: it logs, limits and authorizes by the address in `True-Client-IP`, builds URLs
 //! with the host in `X-Host`, and CGI programs connect through the address in `Proxy` (httpoxy, CVE-2016-5385). This proxy
-//! states the client itself, in `X-Forwarded-For`, `-Proto` and `-Host`. Every other field of the list is removed:
+//! writes its own `X-Forwarded-For`, `-Proto` and `-Host`. It removes the fields of the list as follows:
 //!
 //! ```text
 //!                                                       from a client    from a trusted proxy (`listen.trusted`)
 //! the client's address (True-Client-IP, ...)            removed          passed if it is the address in X-Forwarded-For
-//! its identity (Client-Cert, Remote-User, ...)          removed          passed; the answer is stored only if it says `public`
-//! the host, the scheme, httpoxy, framing                removed          removed
+//! its identity (Client-Cert, Remote-User, ...)          removed          passed; the response is stored only if it says `public`
+//! the host, the scheme, httpoxy                         removed          removed
+//! framing in another spelling (Content_Length, ...)     removed          removed
 //! another target (X-Original-URL, ...)                  removed          removed
-//! another method (X-HTTP-Method-Override, ...)          removed from GET and HEAD, whose answers are stored
+//! another method (X-HTTP-Method-Override, ...)          removed from GET and HEAD, whose responses are stored
 //! ```
 //!
-//! Gateways hand fields on as variables (`HTTP_X_REAL_IP`) in which every byte is `_` that is neither a letter nor a digit: `X-Real-IP`,
-//! `X_Real_IP` and `X.Real.IP` are one to them. So names are compared that way, and a name on the list with any such byte but `-` is
-//! removed from every request, since no proxy writes it so.
+//! Gateways pass fields on as variables (`HTTP_X_REAL_IP`), and replace every byte that is neither a letter nor a digit by `_`.
+//! `X-Real-IP`, `X_Real_IP` and `X.Real.IP` become the same variable. So names are compared with each such byte replaced by `-`. If a name
+//! on the list has such a byte other than `-`, it is removed even if a trusted proxy sent it, because no proxy uses such a spelling. A
+//! method override is the exception: its spelling makes no difference.
 //!
-//! A method override in a POST is passed on: it is how HTML forms send PUT and DELETE, the application decides about it, and no
-//! answer to it is stored.
+//! A method override in a POST is passed on: HTML forms send PUT and DELETE in this way, the application decides whether it allows
+//! them, and no response to a POST is stored.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -29,7 +31,7 @@ use http::{HeaderMap, HeaderName, Method, header};
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct FromTrustedProxy;
 
-/// The client's address, as CDNs, balancers and frameworks name it.
+/// The client's address, as CDNs, load balancers and frameworks name it.
 const ADDRESS: [&str; 28] = [
     "ali-cdn-real-ip",
     "cdn-src-ip",
@@ -60,8 +62,8 @@ const ADDRESS: [&str; 28] = [
     "x-sucuri-clientip",
     "x-vercel-forwarded-for",
 ];
-/// The client's identity, by its certificate or a login at a proxy: origins take it as proven. A proxy that terminates TLS must remove what
-/// a client claims of its certificate (RFC 9440 §2.4).
+/// The client's identity, from its certificate or from a login at a proxy. Origins trust it. A proxy that terminates TLS must remove such a
+/// field if a client sends it (RFC 9440 §2.4).
 const IDENTITY: [&str; 25] = [
     "cf-access-authenticated-user-email",
     "remote-email",
@@ -89,7 +91,7 @@ const IDENTITY: [&str; 25] = [
     "x-webauth-user",
     "x-webauth-email",
 ];
-/// The same, with any end.
+/// Prefixes of other names of the client's identity.
 const IDENTITY_PREFIXES: [&str; 12] = [
     "client-cert",
     "ssl-client-",
@@ -104,7 +106,7 @@ const IDENTITY_PREFIXES: [&str; 12] = [
     "x-ms-client-principal",
     "x-ssl-client-",
 ];
-/// The host and the scheme that the client used, besides everything that begins with `x-forward`.
+/// The host and scheme that the client used. Names that begin with `x-forward` are added in [`ForgeableField::of`].
 const HOST_AND_SCHEME: [&str; 10] = [
     "forwarded",
     "front-end-https",
@@ -117,38 +119,41 @@ const HOST_AND_SCHEME: [&str; 10] = [
     "x-url-port",
     "x-url-scheme",
 ];
-/// Read by CGI programs as the variable `HTTP_PROXY`.
+/// CGI programs receive it as the variable `HTTP_PROXY`.
 const HTTPOXY: &str = "proxy";
-/// Another target than the request line's. Its answer would be stored under the wrong URL, and rules about paths would be escaped.
+/// A target that replaces the request line's. The response would be stored under the wrong URL, and rules for paths would not apply.
 const TARGET: [&str; 3] = ["x-original-url", "x-original-uri", "x-rewrite-url"];
-/// Another method than the request line's.
+/// A method that replaces the request line's.
 const METHOD: [&str; 3] = [
     "x-http-method",
     "x-http-method-override",
     "x-method-override",
 ];
-/// What frames a message. It is removed only under another spelling.
+/// Fields that frame a message. They are removed only in another spelling, which a gateway could take for the real field.
 const FRAMING: [&str; 3] = ["content-length", "transfer-encoding", "host"];
 
-/// What a field claims.
+/// What a forgeable field states.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum ForgeableField {
+    /// The client's address.
     Address,
+    /// The client's identity.
     Identity,
-    /// Never passed on.
-    Other,
+    /// Anything else that is never passed on, and an address or identity in another spelling.
+    NeverPassed,
+    /// A method override, in any spelling.
     Method,
 }
 
 impl ForgeableField {
-    /// What `name` claims, read as gateways read it: see the module.
+    /// What the field `name` states, as gateways understand its name (see the module); `None` if it is not on the list.
     fn of(name: &HeaderName) -> Option<Self> {
-        let is_other = |byte: char| !byte.is_ascii_alphanumeric() && byte != '-';
-        let plain = match name.as_str().contains(is_other) {
-            true => Cow::Owned(name.as_str().replace(is_other, "-")),
+        let is_replaced = |byte: char| !byte.is_ascii_alphanumeric() && byte != '-';
+        let is_respelled = name.as_str().contains(is_replaced);
+        let plain = match is_respelled {
+            true => Cow::Owned(name.as_str().replace(is_replaced, "-")),
             false => Cow::Borrowed(name.as_str()),
         };
-        let is_respelled = matches!(plain, Cow::Owned(_));
         let is_in = |list: &[&str]| list.contains(&&*plain);
         if is_in(&METHOD) {
             return Some(Self::Method);
@@ -168,30 +173,31 @@ impl ForgeableField {
             || is_in(&HOST_AND_SCHEME)
             || is_in(&TARGET)
             || is_respelled && is_in(&FRAMING);
-        is_never_passed.then_some(Self::Other)
+        is_never_passed.then_some(Self::NeverPassed)
     }
 }
 
-/// Whether `name` is on the list, so that the origin may receive another value than the client sent.
+/// Whether `name` is on the list, so that the origin may not receive the value that the client sent.
 pub(crate) fn is_forgeable(name: &HeaderName) -> bool {
     ForgeableField::of(name).is_some()
 }
 
-/// Whether a proxy states the user in `headers`. A client's own statement is removed before a request is forwarded.
+/// Whether `headers` state the client's identity. The result is about a trusted proxy's statement only after [`remove_forgeable`], which
+/// removes a client's own.
 pub(crate) fn has_proxy_identity(headers: &HeaderMap) -> bool {
     headers
         .keys()
         .any(|name| ForgeableField::of(name) == Some(ForgeableField::Identity))
 }
 
-/// Whether the origin may know the user by `headers`: by a cookie, a password or token, or the statement of a proxy.
+/// Whether the origin may identify the user by `headers`: by a cookie, a password or token, or a proxy's statement.
 pub(crate) fn has_credentials(headers: &HeaderMap) -> bool {
     headers.contains_key(header::COOKIE)
         || headers.contains_key(header::AUTHORIZATION)
         || has_proxy_identity(headers)
 }
 
-/// Removes the claims that the origin must not receive with a request of `method`. `client` is the address that
+/// Removes the fields that the origin must not receive with a request of `method`. `client` is the address that
 /// `X-Forwarded-For` will state; `is_from_trusted` is true if a trusted proxy sent the request.
 pub(crate) fn remove_forgeable(
     headers: &mut HeaderMap,
@@ -200,7 +206,7 @@ pub(crate) fn remove_forgeable(
     is_from_trusted: bool,
 ) {
     let is_stored = matches!(*method, Method::GET | Method::HEAD);
-    let is_clients_address = |name: &HeaderName| {
+    let states_client = |name: &HeaderName| {
         let mut values = headers.get_all(name).iter();
         values.all(|value| {
             let address = value
@@ -214,13 +220,13 @@ pub(crate) fn remove_forgeable(
     let is_removed = |name: &&HeaderName| match ForgeableField::of(name) {
         None => false,
         Some(ForgeableField::Address) => {
-            !(is_from_trusted && client.is_some() && is_clients_address(name))
+            !(is_from_trusted && client.is_some() && states_client(name))
         }
         Some(ForgeableField::Identity) => !is_from_trusted,
-        Some(ForgeableField::Other) => true,
+        Some(ForgeableField::NeverPassed) => true,
         Some(ForgeableField::Method) => is_stored,
     };
-    // Most requests have none.
+    // Most requests have no such field, and an empty `Vec` allocates nothing.
     let removed: Vec<HeaderName> = headers.keys().filter(is_removed).cloned().collect();
     for name in removed {
         headers.remove(name);
