@@ -348,7 +348,7 @@ fn with_page_note(
         said.csp_guard.extend(by_head.csp_guard);
     }
     let mut note = said.note();
-    let lines = made_by.map(RewriteFacts::lines).unwrap_or_default();
+    let lines = made_by.map(RewriteFacts::format_lines).unwrap_or_default();
     note.extend_from_slice(lines.as_bytes());
     let mut served = stored.served().clone();
     rewrite_facts::mark_etag(&note, &mut served);

@@ -1,13 +1,17 @@
-//! Records the facts that a stored page was rewritten with, beside its text and the rules. It is rewritten again when more is known.
+//! Records the facts that a stored page was rewritten with, besides its text and the rules. When more is known, the page is rewritten
+//! again.
+//!
+//! A page *pins* a style sheet if it names it with subresource integrity (`integrity=`). The URL of a pinned sheet may change only if the
+//! hash of the sheet that is served instead is known, because the page must state it.
 //!
 //! ```text
-//!  a page pins a sheet, and what is served of that is not known yet ──▶ the sheet stays, and the page is kept with a note of it
-//!  the sheet was fetched ──▶ the next request for the page gets the whole from its origin, once, and the page is rewritten
-//!  the page is stale ──────▶ the same, in place of a condition that a 304 would answer
+//!  a page pins a sheet whose rewritten bytes are unknown ──▶ the reference is not changed, and the page is stored with a note of it
+//!  the sheet was fetched ──▶ the next request for the page fetches the whole page from its origin, once, and rewrites it
+//!  the page is stale ──────▶ the same, instead of a conditional request that a 304 would answer
 //! ```
 //!
-//! The note has a line for each fact: `pin URL ANSWER METADATA` and `connect ORIGIN`. A fact that is no longer known changes nothing: what
-//! was written by it is still right.
+//! After its first line, which another module writes, the note has a line for each fact: `pin URL ANSWER METADATA` or `connect ORIGIN`. A
+//! fact that is no longer known does not cause a rewrite, because the page that was rewritten with it is still correct.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -20,46 +24,55 @@ use spdy_rewrite::response::rewritten_head;
 use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
-/// Pinned sheets of a page that are noted with it.
+/// Most pinned sheets that are noted for a page.
 const MAX_PINS: usize = 64;
-/// Hosts that a page hints to connect to and that are noted with it.
+/// Most preconnect hints that are noted for a page.
 const MAX_PRECONNECTS: usize = 16;
-/// The longest line that is noted, bytes.
+/// Longest line of a note, bytes.
 const MAX_LINE_BYTES: usize = 1024;
 
-/// The words of a note.
+/// The first word of a line about a pinned sheet.
 const PIN: &str = "pin";
+/// The first word of a line about a preconnect hint.
 const CONNECT: &str = "connect";
+/// ANSWER: the sheet's rewritten bytes are not known.
 const UNKNOWN: &str = "unknown";
+/// ANSWER: rewriting does not change the sheet.
 const UNTOUCHED: &str = "untouched";
+/// ANSWER: the sheet's host is guarded by a content security policy (`spdy-rewrite/src/csp/guard.rs`), so the sheet is not served under
+/// the site's name.
 const CSP_GUARDED: &str = "guarded";
 
 /// The facts of one page.
 #[derive(Clone, Debug, Default, Eq, PartialEq)]
 pub(crate) struct RewriteFacts {
     pins: Vec<PinnedStylesheet>,
-    /// Origins of which it was not known that all the page names there is moved.
+    /// Origins that the page hints to connect to. It was not known that all of the page's references to them are rewritten, which would
+    /// make the hint unnecessary.
     preconnects: Vec<String>,
 }
 
-/// A sheet that the page pins.
+/// A style sheet that the page pins.
 #[derive(Clone, Debug, Eq, PartialEq)]
 struct PinnedStylesheet {
     url: String,
     metadata: String,
-    /// The word for what was known of it: one of those above, or the hash of what is served.
+    /// What was known of the sheet: [`UNKNOWN`], [`UNTOUCHED`], [`CSP_GUARDED`], or the hash of the rewritten sheet.
     answer: String,
 }
 
 impl PinnedStylesheet {
-    fn line(&self) -> String {
+    fn format_line(&self) -> String {
         [PIN, &self.url, &self.answer, &self.metadata].join(" ")
     }
 }
 
 impl RewriteFacts {
-    /// The page pins the sheet at `url` by `metadata`, of which this is known; as one that is not moved if it is guarded.
-    pub(crate) fn pin(
+    /// Notes that the page pins the sheet at `url` with the integrity `metadata`, and what was `known` of the sheet. If it `is_guarded`,
+    /// [`CSP_GUARDED`] is noted instead: the sheet stays at its host, whatever is known of it.
+    ///
+    /// Only the first note of a sheet with the same metadata is kept, and nothing is noted beyond the limits of a note.
+    pub(crate) fn add_pin(
         &mut self,
         url: &Url,
         metadata: &str,
@@ -72,15 +85,15 @@ impl RewriteFacts {
             metadata: words.join(" "),
             answer: answer(known, is_guarded).to_owned(),
         };
-        let is_it =
+        let is_same =
             |other: &PinnedStylesheet| other.url == pin.url && other.metadata == pin.metadata;
-        let is_new = !self.pins.iter().any(is_it);
-        if is_new && self.pins.len() < MAX_PINS && pin.line().len() <= MAX_LINE_BYTES {
+        let is_new = !self.pins.iter().any(is_same);
+        if is_new && self.pins.len() < MAX_PINS && pin.format_line().len() <= MAX_LINE_BYTES {
             self.pins.push(pin);
         }
     }
 
-    /// The page hints to connect to `origin`, and it is not known that it need not.
+    /// Notes that the page hints to connect to `origin`, because it was not known that the hint is unnecessary.
     pub(crate) fn add_preconnect(&mut self, origin: String) {
         let is_new = !self.preconnects.contains(&origin);
         if is_new && self.preconnects.len() < MAX_PRECONNECTS && origin.len() <= MAX_LINE_BYTES {
@@ -88,9 +101,9 @@ impl RewriteFacts {
         }
     }
 
-    /// The lines of a note, each with a line feed before it.
-    pub(crate) fn lines(&self) -> String {
-        let pins = self.pins.iter().map(PinnedStylesheet::line);
+    /// Formats the lines of these facts, to be appended to the first line of a note. So each begins with a line feed, and none ends in one.
+    pub(crate) fn format_lines(&self) -> String {
+        let pins = self.pins.iter().map(PinnedStylesheet::format_line);
         let connects = self
             .preconnects
             .iter()
@@ -100,47 +113,47 @@ impl RewriteFacts {
             .collect()
     }
 
-    /// Those lines of a note, which follow its first.
+    /// The part of `note` that [`format_lines`](Self::format_lines) wrote: all after its first line.
     pub(crate) fn note_lines(note: &[u8]) -> &[u8] {
         let end = note.iter().position(|byte| *byte == b'\n');
         end.map_or(&[], |end| &note[end..])
     }
 
-    /// Reads a note; a line without a fact is ignored.
+    /// Parses the facts in `note`. A line that is not a fact is ignored.
     pub(crate) fn parse(note: &[u8]) -> Self {
-        let mut made_by = Self::default();
+        let mut facts = Self::default();
         let lines = std::str::from_utf8(Self::note_lines(note)).unwrap_or_default();
         for line in lines.lines() {
             let mut words = line.splitn(4, ' ');
             match (words.next(), words.next(), words.next(), words.next()) {
                 (Some(PIN), Some(url), Some(answer), Some(metadata)) => {
-                    made_by.pins.push(PinnedStylesheet {
+                    facts.pins.push(PinnedStylesheet {
                         url: url.to_owned(),
                         metadata: metadata.to_owned(),
                         answer: answer.to_owned(),
                     });
                 }
                 (Some(CONNECT), Some(origin), None, None) => {
-                    made_by.preconnects.push(origin.to_owned());
+                    facts.preconnects.push(origin.to_owned());
                 }
                 _ => {}
             }
         }
-        made_by
+        facts
     }
 
-    /// The number of what is known by now, if the page would be rewritten otherwise by it; what only spares a connection counts if it
-    /// `is_stale`.
+    /// A hash of the facts that are known now, if the page would be rewritten differently with them.
     ///
-    /// `known` gives what is known of a sheet that is pinned by some metadata, `all_rewritten` whether all references to a host are
-    /// rewritten.
+    /// `known` returns what is known of the sheet at a URL that is pinned with some metadata, and whether it is guarded. `all_rewritten`
+    /// returns whether all of the page's references to an origin are rewritten. This only saves a connection, so it is compared only if the
+    /// page `is_stale` and will be requested from its origin in any case.
     pub(crate) fn would_change(
         &self,
         known: impl Fn(&Url, &str) -> (IntegrityState, bool),
         all_rewritten: impl Fn(&Url) -> Option<bool>,
         is_stale: bool,
     ) -> Option<u64> {
-        let mut facts = DefaultHasher::new();
+        let mut hasher = DefaultHasher::new();
         let mut changes = false;
         for pin in &self.pins {
             let Ok(url) = Url::parse(&pin.url) else {
@@ -149,38 +162,39 @@ impl RewriteFacts {
             let (state, is_guarded) = known(&url, &pin.metadata);
             let answer = answer(&state, is_guarded);
             changes |= answer != UNKNOWN && answer != pin.answer;
-            answer.hash(&mut facts);
+            answer.hash(&mut hasher);
         }
         for origin in self.preconnects.iter().filter(|_| is_stale) {
             let url = Url::parse(origin).ok();
-            let goes = url.and_then(|url| all_rewritten(&url)) == Some(true);
-            changes |= goes;
-            goes.hash(&mut facts);
+            let is_unnecessary = url.and_then(|url| all_rewritten(&url)) == Some(true);
+            changes |= is_unnecessary;
+            is_unnecessary.hash(&mut hasher);
         }
-        changes.then(|| facts.finish())
+        changes.then(|| hasher.finish())
     }
 
-    /// Whether lines of a note have one about a pinned sheet.
+    /// Whether `lines` of a note have one about a pinned sheet.
     pub(crate) fn has_pins(lines: &[u8]) -> bool {
         let mut lines = lines.split(|byte| *byte == b'\n');
         lines.any(|line| line.starts_with(PIN.as_bytes()))
     }
 
-    /// Gives the ETag of a page that was rewritten by more than its text and the rules a mark of that.
+    /// Adds the known facts about pinned sheets to the ETag: a page that is rewritten with other facts has another text.
     fn mark_etag(&self, headers: &mut HeaderMap) {
         let is_known = |pin: &&PinnedStylesheet| pin.answer != UNKNOWN;
         let known: Vec<String> = self
             .pins
             .iter()
             .filter(is_known)
-            .map(PinnedStylesheet::line)
+            .map(PinnedStylesheet::format_line)
             .collect();
         if !known.is_empty() {
             rewritten_head::add_facts_to_etag(headers, known.join("\n").as_bytes());
         }
     }
 
-    /// The sheets of which nothing is known.
+    /// References to the pinned sheets of which nothing was known when the note was written, for the prefetcher. Only the URLs are the
+    /// page's; the other fields have the values that make the prefetcher fetch a pinned sheet.
     pub(crate) fn unknown_stylesheets(&self) -> impl Iterator<Item = Reference> {
         let unknown = self.pins.iter().filter(|pin| pin.answer == UNKNOWN);
         unknown.map(|pin| Reference {
@@ -189,13 +203,16 @@ impl RewriteFacts {
             // Browsers accept a pinned sheet of another host only with CORS.
             by_cors: true,
             cannot_preload: true,
+            // Not one of several that the browser chooses from: those are not prefetched.
             is_candidate: false,
             referrer_scope: ReferrerScope::All,
+            // The page was rewritten without it, for its integrity. The prefetcher fetches it for the next time.
             outcome: Err(SkipReason::Integrity),
         })
     }
 }
 
+/// The ANSWER of a note for a pinned sheet.
 fn answer(known: &IntegrityState, is_guarded: bool) -> &str {
     match known {
         _ if is_guarded => CSP_GUARDED,
@@ -205,7 +222,7 @@ fn answer(known: &IntegrityState, is_guarded: bool) -> &str {
     }
 }
 
-/// Marks the ETag in `headers`, of a page stored with `note`, with the facts that it was rewritten by.
+/// Adds the facts in `note` to the ETag in `headers`, the headers of the page that is stored with this note.
 pub(crate) fn mark_etag(note: &[u8], headers: &mut HeaderMap) {
     if !RewriteFacts::note_lines(note).is_empty() {
         RewriteFacts::parse(note).mark_etag(headers);
@@ -223,20 +240,20 @@ mod tests {
     #[test]
     fn note_round_trips() {
         let mut made_by = RewriteFacts::default();
-        made_by.pin(
+        made_by.add_pin(
             &url(1),
             " sha256-AA\n sha512-BB ",
             &IntegrityState::Unknown,
             false,
         );
-        made_by.pin(
+        made_by.add_pin(
             &url(2),
             "sha256-AA",
             &IntegrityState::Rewritten("sha256-CC".to_owned()),
             false,
         );
-        made_by.pin(&url(3), "sha256-AA", &IntegrityState::Unchanged, true);
-        made_by.pin(
+        made_by.add_pin(&url(3), "sha256-AA", &IntegrityState::Unchanged, true);
+        made_by.add_pin(
             &url(1),
             "sha256-AA sha512-BB",
             &IntegrityState::Unchanged,
@@ -244,7 +261,7 @@ mod tests {
         );
         made_by.add_preconnect("https://cdn.test".to_owned());
         made_by.add_preconnect("https://cdn.test".to_owned());
-        let lines = made_by.lines();
+        let lines = made_by.format_lines();
         assert_eq!(
             lines,
             "\npin https://cdn.test/1.css?v unknown sha256-AA sha512-BB\
@@ -275,7 +292,7 @@ mod tests {
     fn note_lines_and_bytes_are_limited() {
         let mut made_by = RewriteFacts::default();
         for at in 0..=MAX_PINS {
-            made_by.pin(&url(at), "sha256-AA", &IntegrityState::Unknown, false);
+            made_by.add_pin(&url(at), "sha256-AA", &IntegrityState::Unknown, false);
             made_by.add_preconnect(format!("https://{at}.test"));
         }
         assert_eq!(
@@ -288,7 +305,7 @@ mod tests {
             (MAX_LINE_BYTES - beside + 1, 0),
             (MAX_LINE_BYTES - beside, 1),
         ] {
-            long.pin(&url(1), &"x".repeat(bytes), &IntegrityState::Unknown, false);
+            long.add_pin(&url(1), &"x".repeat(bytes), &IntegrityState::Unknown, false);
             assert_eq!(long.pins.len(), count);
         }
         long.add_preconnect("x".repeat(MAX_LINE_BYTES + 1));

@@ -62,7 +62,7 @@ impl SiteFacts for SiteObservations {
     fn stylesheet_integrity(&self, url: &Url, metadata: &str) -> IntegrityState {
         let (known, is_guarded) = self.known(url, metadata);
         let mut made_by = self.made_by.lock();
-        made_by.pin(url, metadata, &known, is_guarded);
+        made_by.add_pin(url, metadata, &known, is_guarded);
         known
     }
 
