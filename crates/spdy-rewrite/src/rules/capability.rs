@@ -1,4 +1,4 @@
-//! Capabilities: a word in a moved URL that only the site's own rewriter could have written.
+//! Signs and verifies capabilities: words in moved URLs that only the site's own rewriter can write.
 //!
 //! ```text
 //!  k <kid> <24 characters>      this origin, for this site
@@ -8,9 +8,9 @@
 //!  its first 144 bits, in base64url: 24 characters without padding
 //! ```
 //!
-//! No field holds a NUL, so no two messages are the same bytes, and the longer one is never a `k`'s. Nothing else makes capabilities: no
-//! interface gives them out. The name of the key at that time (`kid`) is not part of the message, and a program of another version may
-//! use another name: it is valid with whichever live key it fits.
+//! No field contains a NUL, so different subjects have different messages, and a message with a path is never that of a `k`. Only the
+//! rewriter makes capabilities: no interface returns one. The name of the key (`kid`) is not part of the message, and another version of
+//! this program may name the same key differently. So a capability is valid if any live key verifies it.
 
 use std::fmt;
 
@@ -20,51 +20,51 @@ use sha2::Sha256;
 
 use crate::rules::refusal::Refusal;
 
-/// Bytes of the code that are used.
+/// Bytes of the HMAC that are used as the code.
 const CODE_BYTES: usize = 18;
 /// Characters of the code in a URL.
 const CODE_CHARS: usize = 24;
-/// What a key may be called.
+/// The possible names of a key.
 const KEY_ID_CHARS: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
 
-/// What a capability stands for.
+/// What a capability allows to fetch, and for which site.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct Subject<'a> {
     pub(crate) site: &'a str,
-    /// `s` or `p`.
+    /// `s` for https, `p` for http.
     pub(crate) scheme: char,
     pub(crate) host: &'a str,
     pub(crate) port: u16,
-    /// Path and query, where the capability is for one URL.
+    /// Path and query, if the capability is for one URL; `None` if it is for the whole origin.
     pub(crate) target: Option<&'a str>,
 }
 
-/// A secret with the one letter or digit that names it in URLs.
+/// A secret, with the letter or digit that names it in URLs.
 #[derive(Clone)]
 pub struct Key {
     kid: char,
     mac: Hmac<Sha256>,
 }
 
-/// Why a key cannot be one.
+/// A name or secret that no key can have.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum KeyError {
     /// The name is not one ASCII letter or digit.
     #[error("key \"{0}\", want one ASCII letter or digit as its name")]
     Name(char),
-    /// The secret could be guessed.
+    /// The secret is so short that it could be guessed.
     #[error("a secret of {got} bytes, want at least {}", Key::MIN_SECRET_BYTES)]
     Short {
-        /// Bytes that came.
+        /// Bytes of the secret.
         got: usize,
     },
 }
 
 impl Key {
-    /// Bytes that a secret has at least.
+    /// Smallest secret, bytes.
     pub const MIN_SECRET_BYTES: usize = 32;
 
-    /// A key of this name.
+    /// Creates the key with the name `kid`.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl Key {
         Ok(Self { kid, mac })
     }
 
-    /// The key of a secret. Its name is derived from the secret, so it is the same on every server. One other secret in 62 has the same
-    /// name.
+    /// Creates a key whose name is derived from the secret, so that it is the same on every server. The name does not identify the secret:
+    /// two different secrets have the same name with a probability of about 1 in 62.
     ///
     /// # Errors
     ///
@@ -96,15 +96,17 @@ impl Key {
         Ok(Self { kid, ..unnamed })
     }
 
-    /// Its name.
+    /// The key's name.
     pub fn kid(&self) -> char {
         self.kid
     }
 
+    /// The HMAC of a capability for `subject`.
     fn mac(&self, subject: Subject<'_>) -> Hmac<Sha256> {
         self.mac_of(b"spdy-accel/1\0", subject)
     }
 
+    /// The HMAC of `subject` for `purpose`, so that a code for one purpose is not valid for another.
     fn mac_of(&self, purpose: &[u8], subject: Subject<'_>) -> Hmac<Sha256> {
         let mut mac = self.mac.clone();
         mac.update(purpose);
@@ -121,14 +123,14 @@ impl Key {
     }
 }
 
-/// Shows which key it is, and nothing of the secret.
+/// Prints the name only, because the secret must not appear in logs.
 impl fmt::Debug for Key {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Key").field(&self.kid).finish()
     }
 }
 
-/// The key that makes capabilities, and the one before it, whose capabilities are in pages that are still stored.
+/// The key that signs capabilities, and the previous one, whose capabilities are still in stored pages.
 #[derive(Clone, Debug)]
 pub struct Keys {
     current: Key,
@@ -136,22 +138,19 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// One key, or two while pages of the former's time are still about. Both may have one name.
-    pub fn new(current: Key, former: Option<Key>) -> Self {
-        Self {
-            current,
-            previous: former,
-        }
+    /// Creates the keys. `previous` is needed as long as caches store pages with its capabilities. Both may have the same name.
+    pub fn new(current: Key, previous: Option<Key>) -> Self {
+        Self { current, previous }
     }
 
-    /// The keys of these secrets.
+    /// Creates the keys from their secrets ([`Key::from_secret`]).
     ///
     /// # Errors
     ///
     /// [`KeyError::Short`].
-    pub fn from_secrets(current: &[u8], former: Option<&[u8]>) -> Result<Self, KeyError> {
-        let former = former.map(Key::from_secret).transpose()?;
-        Ok(Self::new(Key::from_secret(current)?, former))
+    pub fn from_secrets(current: &[u8], previous: Option<&[u8]>) -> Result<Self, KeyError> {
+        let previous = previous.map(Key::from_secret).transpose()?;
+        Ok(Self::new(Key::from_secret(current)?, previous))
     }
 
     /// The live keys, the current one first.
@@ -164,7 +163,7 @@ impl Keys {
         self.live().map(Key::kid)
     }
 
-    /// Some bytes that differ for another current key, and reveal nothing of it.
+    /// Bytes that identify the current key, and reveal nothing of its secret.
     pub(crate) fn fingerprint(&self) -> Vec<u8> {
         let mut mac = self.current.mac.clone();
         mac.update(b"spdy-accel/1 fingerprint");
@@ -173,7 +172,7 @@ impl Keys {
         bytes
     }
 
-    /// The codes that a named host's labels are the beginnings of (`rules/host_aliases.rs`), the current key's first.
+    /// The codes whose first characters are the label of a host alias (`rules/host_aliases.rs`), that of the current key first.
     pub(crate) fn name_codes<'k>(
         &'k self,
         subject: Subject<'k>,
@@ -182,34 +181,35 @@ impl Keys {
         self.live().map(move |key| code(key).into_bytes().into())
     }
 
-    /// The capability for `subject`.
+    /// Makes the capability for `subject` with the current key.
     pub(crate) fn sign(&self, subject: Subject<'_>) -> String {
         let mac = self.current.mac(subject).finalize().into_bytes();
-        let letter = if subject.target.is_some() { 'u' } else { 'k' };
+        let scope = if subject.target.is_some() { 'u' } else { 'k' };
         let code = BASE64URL_NOPAD.encode(&mac[..CODE_BYTES]);
-        format!("{letter}{}{code}", self.current.kid)
+        format!("{scope}{}{code}", self.current.kid)
     }
 
-    /// Accepts `word` if a live key made it for `subject`. The time of the comparison does not depend on where they differ.
+    /// Verifies that a live key signed `word` for `subject`. The comparison takes constant time, so it does not reveal how much of a forged
+    /// code is right.
     ///
     /// # Errors
     ///
-    /// [`Refusal::CapabilityForm`], [`Refusal::UnknownKey`] or [`Refusal::Forged`].
+    /// [`Refusal::CapabilityForm`], [`Refusal::UnknownKey`] or [`Refusal::InvalidCapability`].
     pub(crate) fn verify(&self, word: &str, subject: Subject<'_>) -> Result<(), Refusal> {
         let mut letters = word.chars();
-        let letter = letters.next();
+        let scope = letters.next();
         let kid = letters.next().ok_or(Refusal::CapabilityForm)?;
         let code = letters.as_str();
-        let wanted = if subject.target.is_some() { 'u' } else { 'k' };
-        if letter != Some(wanted) || !kid.is_ascii_alphanumeric() || code.len() != CODE_CHARS {
+        let expected = if subject.target.is_some() { 'u' } else { 'k' };
+        if scope != Some(expected) || !kid.is_ascii_alphanumeric() || code.len() != CODE_CHARS {
             return Err(Refusal::CapabilityForm);
         }
-        // 24 characters are 144 bits, without bits to spare: a code has one spelling.
+        // 24 characters encode 144 bits without spare bits, so a code has only one spelling.
         let code = BASE64URL_NOPAD
             .decode(code.as_bytes())
             .map_err(|_| Refusal::CapabilityForm)?;
-        let made = |key: &Key| key.mac(subject).verify_truncated_left(&code).is_ok();
-        if self.live().any(made) {
+        let verifies = |key: &Key| key.mac(subject).verify_truncated_left(&code).is_ok();
+        if self.live().any(verifies) {
             return Ok(());
         }
         Err(match self.kids().any(|live| live == kid) {
@@ -329,7 +329,7 @@ mod tests {
         }
     }
 
-    /// Keys were called `1` by builds that did not name them by their secrets; their pages are still about.
+    /// Earlier builds named every key `1`, and caches may still store their pages.
     #[test]
     fn capability_of_live_secret_verifies_after_id_change() {
         let [first, second] = [key('1', 1), key('1', 2)].map(|key| Keys::new(key, None));
@@ -339,7 +339,7 @@ mod tests {
             let word = before.sign(SUBJECT);
             assert_eq!(now.verify(&word, SUBJECT), Ok(()));
         }
-        // And the other way, where machines are upgraded one by one.
+        // An old build must also accept capabilities of a new one, while machines are upgraded one by one.
         assert_eq!(second.verify(&now.sign(SUBJECT), SUBJECT), Ok(()));
         let word = Keys::new(key('1', 3), None).sign(SUBJECT);
         let unknown = Refusal::UnknownKey { kid: '1' };
@@ -379,7 +379,7 @@ mod tests {
         assert_eq!(format!("{:?}", key('a', 7)), "Key('a')");
     }
 
-    /// The characters are a promise to pages that are stored elsewhere; these are Python's, by its `hmac`.
+    /// Pages that are stored elsewhere contain capabilities, so their bytes must not change. The expected word is from Python's `hmac`.
     #[test]
     fn capability_has_known_bytes() {
         let keys = Keys::new(key('a', 1), None);

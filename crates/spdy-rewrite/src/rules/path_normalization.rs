@@ -58,7 +58,7 @@ pub(crate) fn may_lead_into(path: &str, folder: &str) -> bool {
 }
 
 /// Whether any server may find `folder`, one segment between slashes, somewhere in `path`.
-pub(crate) fn may_pass(path: &str, folder: &str) -> bool {
+pub(crate) fn may_contain_folder(path: &str, folder: &str) -> bool {
     let name = folder.trim_matches('/');
     canonical(path).contains(folder)
         || has_many_readings(path) && names(path).iter().any(|it| it == name)
@@ -195,12 +195,12 @@ mod tests {
             "/a/b//../c",
         ] {
             assert!(may_lead_into(path, "/a/b/"), "{path}");
-            assert!(may_pass(path, "/b/"), "{path}");
+            assert!(may_contain_folder(path, "/b/"), "{path}");
         }
         for path in ["/a/x/b/", "/b/a", "/x;%2fb%2f..%2fa/c", "/ab%2fc"] {
             assert!(!may_lead_into(path, "/a/b/"), "{path}");
         }
-        assert!(!may_pass("/a/b", "/b/") && !may_pass("/a%2fbc", "/b/"));
+        assert!(!may_contain_folder("/a/b", "/b/") && !may_contain_folder("/a%2fbc", "/b/"));
     }
 
     #[test]

@@ -1,10 +1,11 @@
-//! Checks the text of a proxied URL: its length and bytes, its authority, its path.
+//! Checks the text of a proxied URL: its length and bytes, its authority, its path. Incoming URLs (`open.rs`) and those that the rewriter
+//! builds pass the same checks.
 
 use crate::limits::MAX_PROXIED_URL_BYTES;
 use crate::rules::Rules;
 use crate::rules::config::Scheme;
 use crate::rules::host_name;
-use crate::rules::path_normalization::{has_dot_segment, may_pass};
+use crate::rules::path_normalization::{has_dot_segment, may_contain_folder};
 use crate::rules::refusal::Refusal;
 
 /// Checks that a target is not longer than [`MAX_PROXIED_URL_BYTES`].
@@ -18,7 +19,7 @@ pub(crate) fn check_length(target: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Bytes that stand in no target, or that some read as others.
+/// Checks that `target` has no bytes that are not allowed in a target, or that servers and browsers interpret differently.
 pub(crate) fn check_bytes(target: &str) -> Result<(), Refusal> {
     for (at, byte) in target.bytes().enumerate() {
         return Err(match byte {
@@ -33,6 +34,8 @@ pub(crate) fn check_bytes(target: &str) -> Result<(), Refusal> {
     Ok(())
 }
 
+/// Checks `HOST` or `HOST~PORT`, and returns host and port. Only the shortest form of a port is allowed, so that an origin has only one
+/// URL.
 pub(crate) fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, u16), Refusal> {
     if authority.contains('@') {
         return Err(Refusal::Userinfo);
@@ -40,13 +43,13 @@ pub(crate) fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, 
     let (host, port) = match authority.split_once('~') {
         None => (authority, scheme.default_port()),
         Some((host, text)) => {
-            let wrong = || Refusal::Port {
+            let refusal = || Refusal::Port {
                 got: text.to_owned(),
             };
-            let port: u16 = text.parse().map_err(|_| wrong())?;
-            // `+443`, `0443`, and the port that is not written.
+            let port: u16 = text.parse().map_err(|_| refusal())?;
+            // Refuses `+443`, `0443`, and a default port, which must be left out.
             if port.to_string() != text || port == 0 || port == scheme.default_port() {
-                return Err(wrong());
+                return Err(refusal());
             }
             (host, port)
         }
@@ -55,14 +58,15 @@ pub(crate) fn check_authority(authority: &str, scheme: Scheme) -> Result<(&str, 
     Ok((host, port))
 }
 
-/// Checks path and query, both of a URL that is opened and of one that is made.
+/// Checks the path and query of a proxied URL: no forbidden bytes, no dot segment, and not itself a proxied URL. The caller checks its
+/// length ([`check_length`]).
 pub(crate) fn check_target(rules: &Rules, target: &str) -> Result<(), Refusal> {
     check_bytes(target)?;
     let path = target.split('?').next().unwrap_or_default();
     if has_dot_segment(path) {
         return Err(Refusal::DotSegment);
     }
-    if may_pass(path, rules.prefix()) {
+    if may_contain_folder(path, rules.prefix()) {
         return Err(Refusal::NestedProxiedUrl);
     }
     Ok(())
