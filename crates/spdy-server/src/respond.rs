@@ -160,7 +160,7 @@ fn respond_with(
     let reads = matches!(head.method, Method::GET | Method::HEAD);
     let is_part = matches!(
         found.recorded_part,
-        Some(RecordedPart::Some(_) | RecordedPart::Unreadable)
+        Some(RecordedPart::Ranges(_) | RecordedPart::Unreadable)
     );
     // Conditions are about a representation, and only 200 and 206 carry one (RFC 9110 §13.2.1).
     if !(found.status == StatusCode::OK || is_part) || !reads {
@@ -184,7 +184,7 @@ fn respond_with(
     let range = range.filter(|_| head.method == Method::GET);
     let range = range.filter(|_| conditions::if_range_matches(&head.headers, found));
     match &found.recorded_part {
-        Some(RecordedPart::Some(parts)) => respond_with_parts(site, found, parts, range),
+        Some(RecordedPart::Ranges(parts)) => respond_with_parts(site, found, parts, range),
         Some(RecordedPart::Unreadable) if range.is_none() => {
             missing_part(site, "its Content-Range cannot be read")
         }

@@ -9,7 +9,7 @@ use spdy_page::head::Head;
 use spdy_page::partial_content::Parts;
 use spdy_page::replica::Exchange;
 
-/// Headers that belong to one connection of the past, or that the server counts for itself.
+/// Recorded headers that are not replayed: they concern the recorded connection, or the server sets them itself.
 const NOT_REPLAYED: [HeaderName; 10] = [
     header::CONNECTION,
     header::CONTENT_LENGTH,
@@ -20,37 +20,37 @@ const NOT_REPLAYED: [HeaderName; 10] = [
     header::PROXY_AUTHENTICATE,
     HeaderName::from_static("keep-alive"),
     HeaderName::from_static("proxy-connection"),
-    // It would lead clients to a server of 2013.
+    // It names another port and protocol of the recorded server, which clients would try.
     HeaderName::from_static("alternate-protocol"),
 ];
 
 /// A response in memory. Cloning it copies no body.
 #[derive(Clone, Debug)]
 pub struct StoredResponse {
-    /// Status of a plain request for it.
+    /// Status of the response to a request without conditions or ranges.
     pub status: StatusCode,
-    /// Headers, content-length among them where there is a body. `Date` is empty where none was recorded:
-    /// it has its place, and gets its value with each response.
+    /// Headers, with Content-Length if the status allows a body. `Date` is empty if none was recorded: this keeps its position, and each
+    /// response sets its value.
     pub headers: HeaderMap,
-    /// The body, content-encoding kept.
+    /// The body, still in its content coding.
     pub body: Bytes,
-    /// `Last-Modified`, read.
+    /// The parsed `Last-Modified`.
     pub(crate) modified: Option<SystemTime>,
-    /// Set if it was recorded as an answer to a Range request (206).
+    /// Set if it was recorded as a response to a Range request (206).
     pub(crate) recorded_part: Option<RecordedPart>,
 }
 
-/// An answer that was recorded as 206.
+/// What a response that was recorded as 206 has of its representation.
 #[derive(Clone, Debug)]
 pub(crate) enum RecordedPart {
-    /// Only these bytes are known.
-    Some(Parts),
-    /// Its Content-Range cannot be read (several ranges, for example): it is replayed to every request with a Range.
+    /// These byte ranges.
+    Ranges(Parts),
+    /// Its Content-Range cannot be parsed (several ranges, for example), so it is replayed for every request with a Range.
     Unreadable,
 }
 
 impl StoredResponse {
-    /// An answer of `headers` and `body`; content-length is set right, and `Date` has a place.
+    /// Creates a response of `headers` and `body`. Sets Content-Length to the body's length, and adds an empty `Date` if there is none.
     #[must_use]
     pub fn new(status: StatusCode, mut headers: HeaderMap, body: Bytes) -> Self {
         headers.remove(header::CONTENT_LENGTH);
@@ -72,9 +72,10 @@ impl StoredResponse {
         }
     }
 
-    /// What was recorded: the literal headers but those of the connection, the body as it was.
+    /// Creates the response that replays `exchange`.
     ///
-    /// `None` if the recorded head is no HTTP response, or an interim one.
+    /// Headers that concern the recorded connection are left out, and Content-Length is set to the body's length. All other headers and
+    /// the body are unchanged. `None` if the recorded head is not an HTTP response, or is an interim one (1xx).
     #[must_use]
     pub fn from_exchange(exchange: &Exchange) -> Option<Self> {
         let head = Head::parse(&exchange.response_head)?;
@@ -82,16 +83,16 @@ impl StoredResponse {
         if status.is_informational() {
             return None;
         }
-        let named = connection_options(&head);
+        let connection_headers = connection_options(&head);
         let mut headers = HeaderMap::new();
         for (name, value) in head.fields() {
             let name = HeaderName::from_bytes(name);
             let value = HeaderValue::from_bytes(value);
-            // A header that cannot be written today could not be read by anyone either.
+            // Clients could not parse a header that `http` cannot represent.
             let (Ok(name), Ok(value)) = (name, value) else {
                 continue;
             };
-            if !NOT_REPLAYED.contains(&name) && !named.contains(&name) {
+            if !NOT_REPLAYED.contains(&name) && !connection_headers.contains(&name) {
                 headers.append(name, value);
             }
         }
@@ -99,26 +100,27 @@ impl StoredResponse {
             true => exchange.body.clone(),
             false => Bytes::new(),
         };
-        let mut answer = Self::new(status, headers, body);
+        let mut response = Self::new(status, headers, body);
         if status == StatusCode::PARTIAL_CONTENT && exchange.method == Method::GET {
             let parts = Parts::of(exchange);
-            answer.recorded_part = Some(parts.map_or(RecordedPart::Unreadable, RecordedPart::Some));
+            response.recorded_part =
+                Some(parts.map_or(RecordedPart::Unreadable, RecordedPart::Ranges));
         }
-        Some(answer)
+        Some(response)
     }
 
-    /// Takes what `other` knows of the same representation, if both were recorded as 206.
+    /// Adds the byte ranges of `other`, a response for the same representation, if both were recorded as 206.
     pub(crate) fn merge_parts(&mut self, other: &Self) {
-        if let (Some(RecordedPart::Some(parts)), Some(RecordedPart::Some(more))) =
+        if let (Some(RecordedPart::Ranges(parts)), Some(RecordedPart::Ranges(more))) =
             (&mut self.recorded_part, &other.recorded_part)
         {
             parts.add(more);
         }
     }
 
-    /// After the last exchange: a 206 that holds all bytes becomes an answer of its own right, 200.
+    /// Turns a 206 whose ranges cover the whole representation into a 200. Called after all exchanges were merged.
     pub(crate) fn complete(&mut self) {
-        let Some(RecordedPart::Some(parts)) = &mut self.recorded_part else {
+        let Some(RecordedPart::Ranges(parts)) = &mut self.recorded_part else {
             return;
         };
         parts.merge();
@@ -134,7 +136,7 @@ impl StoredResponse {
     }
 }
 
-/// Names that a Connection header declares its own (RFC 9110 §7.6.1).
+/// The header names that are listed in Connection headers (RFC 9110 §7.6.1).
 fn connection_options(head: &Head<'_>) -> Vec<HeaderName> {
     head.values("connection")
         .flat_map(|value| value.split(|&byte| byte == b','))
