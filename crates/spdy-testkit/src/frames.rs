@@ -1,4 +1,4 @@
-//! Single frames without a header block, from many producers.
+//! Loads the test vectors of single frames without a header block, from many producers.
 
 use serde::Deserialize;
 
@@ -6,7 +6,7 @@ use crate::fields::Fields;
 use crate::hex::Hex;
 use crate::vectors;
 
-/// One frame.
+/// A test vector of one frame.
 #[derive(Clone, Debug, Deserialize)]
 pub struct FrameVector {
     /// Name of the vector.
@@ -17,11 +17,15 @@ pub struct FrameVector {
     pub hex: Hex,
     /// Its fields; `None` for a frame that is shorter than its stated length.
     pub fields: Option<Fields>,
-    /// How the bytes differ from the producer's instructions; `None` if they do not.
+    /// How the bytes differ from what the producer was told to write; `None` if they do not.
     pub deviation: Option<Vec<String>>,
 }
 
-/// All single frames.
+/// Loads all vectors of single frames.
+///
+/// # Panics
+///
+/// The file of the vectors is missing or malformed.
 #[must_use]
 pub fn all() -> Vec<FrameVector> {
     #[derive(Deserialize)]

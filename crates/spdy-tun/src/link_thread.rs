@@ -1,4 +1,4 @@
-//! The one thread that reads both devices, lets the emulator decide, and writes what is due.
+//! Runs the link's thread: it reads packets from both devices, passes them to the emulator, and writes them when they are due.
 //!
 //! It sleeps in ppoll(2) with a deadline in nanoseconds and a timer slack of 1 ns: tokio's timers, and plain
 //! sleeping, round to a millisecond or add 50 µs.
@@ -22,43 +22,46 @@ use crate::cpu::CpuTime;
 use crate::emulator::Emulator;
 use crate::stats::LinkStats;
 
-/// Packets that are read from one device before others have their turn.
+/// Packets that are read from one device before the other device and due packets have their turn.
 const BATCH: usize = 64;
-/// How long before a packet is due the thread wakes once, to be awake when it is: after a long sleep the first thing that
-/// a core does is slow.
+/// How long before a packet is due the thread wakes an extra time. After a long sleep a core runs slowly at first, which would delay the
+/// packet.
 const EARLY: Duration = Duration::from_micros(200);
-/// Largest IP packet that a device gives.
+/// Largest IP packet that a device returns, bytes.
 const LARGEST: usize = 65_536;
 
-/// Nice value that the thread takes where the system allows it: a browser at one end has more threads than there are cores.
+/// Nice value that the thread sets if the system allows it: a browser at one end has more threads than there are cores.
 const NICE_VALUE: i32 = -15;
 
 /// Commands for the link's thread.
 pub(crate) enum LinkCommand {
-    /// Reset: an idle link, all counts at zero.
+    /// Begin a run: an idle link, with all counts at zero.
     Begin { config: PathConfig, seed: u64 },
-    /// Report what was achieved since.
+    /// Report the statistics since the last `Begin`.
     Measure(mpsc::Sender<LinkStats>),
     /// Capture the packets of this run, up to this many bytes.
     StartCapture(usize),
     /// Return the capture, and the wall-clock time at the origin of its instants.
     EndCapture(mpsc::Sender<(Capture, SystemTime)>),
-    /// Report when no packet has arrived and none has been in flight for this long.
+    /// Report as soon as no packet is in flight and none has been read or written for this long.
     Quiet(Duration, mpsc::Sender<()>),
-    /// End.
+    /// End the thread.
     Stop,
 }
 
-/// Everything that the thread owns.
+/// The state of the thread.
 pub(crate) struct LinkThread {
     client: SyncDevice,
     server: SyncDevice,
-    orders: mpsc::Receiver<LinkCommand>,
+    commands: mpsc::Receiver<LinkCommand>,
+    /// Written after each command, to end the thread's sleep.
     wake_fd: Arc<EventFd>,
     clock: MonotonicClock,
     emulator: Emulator,
     cpu_at_begin: Option<CpuTime>,
+    /// When a packet was last read or written.
     last_packet: Instant,
+    /// The pending `Quiet` command.
     quiet: Option<(Duration, mpsc::Sender<()>)>,
     buffer: Vec<u8>,
 }
@@ -67,8 +70,8 @@ impl LinkThread {
     pub(crate) fn new(
         client: SyncDevice,
         server: SyncDevice,
-        orders: mpsc::Receiver<LinkCommand>,
-        bell: Arc<EventFd>,
+        commands: mpsc::Receiver<LinkCommand>,
+        wake_fd: Arc<EventFd>,
         config: &PathConfig,
         seed: u64,
     ) -> Self {
@@ -77,8 +80,8 @@ impl LinkThread {
         Self {
             client,
             server,
-            orders,
-            wake_fd: bell,
+            commands,
+            wake_fd,
             clock,
             emulator: Emulator::new(config, seed, now),
             cpu_at_begin: None,
@@ -95,37 +98,38 @@ impl LinkThread {
     /// A device or the poll failed.
     pub(crate) fn run(mut self) -> io::Result<()> {
         set_timerslack(1)?;
-        // Only a privileged user may. Without competition for the core it changes nothing.
+        // Only a privileged user may do this. A failure matters only if other threads need the same core.
         let _ = setpriority_process(None, NICE_VALUE);
         self.cpu_at_begin = CpuTime::of_this_thread();
         loop {
-            let rung = self.wait()?;
-            if rung && self.follow_orders()? {
+            let has_commands = self.wait()?;
+            if has_commands && self.handle_commands()? {
                 return Ok(());
             }
             for way in [Direction::Down, Direction::Up] {
-                self.read(way)?;
+                self.receive(way)?;
             }
             self.deliver();
             self.notify_if_quiet();
         }
     }
 
-    /// Sleeps until a packet comes, one is due, or the bell rings; whether it rang.
+    /// Sleeps until a packet arrives or is due, the link has been quiet for long enough, or `wake_fd` was written. Returns whether the last
+    /// is the case.
     fn wait(&self) -> io::Result<bool> {
         let now = self.clock.now();
-        let quiet = self
+        let quiet_at = self
             .quiet
             .as_ref()
             .filter(|_| self.emulator.is_empty())
             .map(|(silence, _)| self.last_packet + *silence);
-        let due = [self.emulator.poll_timeout(), quiet]
+        let due = [self.emulator.poll_timeout(), quiet_at]
             .into_iter()
             .flatten()
             .min();
         let timeout = due.map(|due| {
             let left = due - now;
-            // Twice, or else the second sleep would be hardly any.
+            // Twice, because about `EARLY` is left after the extra wake-up, and it must not add another one.
             let early = if left > 2 * EARLY {
                 EARLY
             } else {
@@ -147,12 +151,12 @@ impl LinkThread {
         Ok(watched[0].any().unwrap_or(false))
     }
 
-    /// Does what was asked for; whether to end.
-    fn follow_orders(&mut self) -> io::Result<bool> {
+    /// Handles the commands that have arrived. Returns whether the thread must end.
+    fn handle_commands(&mut self) -> io::Result<bool> {
         self.wake_fd.read()?;
-        while let Ok(order) = self.orders.try_recv() {
+        while let Ok(command) = self.commands.try_recv() {
             let now = self.clock.now();
-            match order {
+            match command {
                 LinkCommand::Begin { config, seed } => {
                     self.emulator = Emulator::new(&config, seed, now);
                     self.cpu_at_begin = CpuTime::of_this_thread();
@@ -176,7 +180,8 @@ impl LinkThread {
         Ok(false)
     }
 
-    fn read(&mut self, way: Direction) -> io::Result<()> {
+    /// Reads packets from the device at which `way` begins, at most [`BATCH`], and passes them to the emulator.
+    fn receive(&mut self, way: Direction) -> io::Result<()> {
         for _ in 0..BATCH {
             let from = match way {
                 Direction::Up => &self.client,
@@ -199,13 +204,14 @@ impl LinkThread {
         Ok(())
     }
 
+    /// Writes the packets that are due.
     fn deliver(&mut self) {
         while let Some(delivery) = self.emulator.poll_delivery(self.clock.now()) {
             let to = match delivery.way {
                 Direction::Up => &self.server,
                 Direction::Down => &self.client,
             };
-            // A datagram is taken whole or not at all.
+            // A device accepts a whole packet or nothing of it.
             let accepted = to.send(&delivery.packet).is_ok();
             let now = self.clock.now();
             self.last_packet = now;
@@ -213,6 +219,7 @@ impl LinkThread {
         }
     }
 
+    /// Replies to a `Quiet` command when its condition is met.
     fn notify_if_quiet(&mut self) {
         let now = self.clock.now();
         let (empty, last) = (self.emulator.is_empty(), self.last_packet);
