@@ -108,8 +108,8 @@ impl State {
         }
     }
 
-    /// The push `key` waits no more, if it did.
-    pub(crate) fn stop_waiting(&mut self, key: usize) {
+    /// Removes the stream `key` from the unclaimed pushes, if it is one.
+    pub(crate) fn remove_unclaimed(&mut self, key: usize) {
         if let Some(claims) = self.claims.as_mut().filter(|claims| claims.holds(key)) {
             claims.order.retain(|(_, waiting)| *waiting != key);
             claims.by_url.retain(|_, waiting| *waiting != key);
@@ -119,7 +119,7 @@ impl State {
 
     /// Cancels the push `key`, which no request claimed.
     fn cancel_unclaimed(&mut self, key: usize) {
-        self.stop_waiting(key);
+        self.remove_unclaimed(key);
         let entry = &self.entries[key];
         let (id, status) = (entry.id, RstStatus::CANCEL);
         if !entry.is_done() {
@@ -179,7 +179,7 @@ impl State {
         if !page.is_same_response(headers, response) {
             return None;
         }
-        self.stop_waiting(key);
+        self.remove_unclaimed(key);
         let entry = &mut self.entries[key];
         entry.handles = 1;
         entry.push_parent = Some(Arc::new(PushParent {
@@ -197,7 +197,7 @@ impl State {
     pub(crate) fn take_unclaimed(&mut self) -> Vec<usize> {
         let mut keys = Vec::new();
         while let Some((_, key)) = self.first_unclaimed() {
-            self.stop_waiting(key);
+            self.remove_unclaimed(key);
             self.entries[key].handles = 1;
             self.machine.widen_window(self.entries[key].id);
             keys.push(key);

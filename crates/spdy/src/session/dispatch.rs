@@ -1,4 +1,5 @@
-//! Events of the machine to the owners of streams. The driver calls this, under the lock.
+//! Applies the events of the session machine to the entries of streams, and collects the wakers of their owners. The driver calls this
+//! while it holds the lock.
 
 use std::sync::Arc;
 use std::task::Waker;
@@ -21,7 +22,7 @@ use crate::session::entry::{Entry, Inbound, OnMismatch, Opening};
 use crate::session::push_parent::PushParent;
 use crate::session::state::State;
 
-/// Logs which limit ended a session. Peers that vanish exceed deadlines every day; any other limit matters
+/// Logs which limit ended a session. Deadlines are logged at debug level, because vanished peers exceed them often. Any other limit matters
 /// to the operator of the server.
 fn log_limit(error: &SessionError) {
     match error.limit() {
@@ -32,8 +33,8 @@ fn log_limit(error: &SessionError) {
 }
 
 impl State {
-    /// Hands out all that happened; `false` if nothing did. Wakers are collected into `woken`, to be
-    /// called once the lock is free.
+    /// Handles all events that the machine has queued, and returns whether there were any. Wakers are added to `woken`, to be called after
+    /// the lock is released.
     pub(crate) fn dispatch(
         &mut self,
         role: Role,
@@ -63,8 +64,8 @@ impl State {
                     self.handle_opened(role, version, id, opening, fin, woken);
                 }
                 Event::Reply { id, headers, fin } => self.handle_reply(id, headers, fin, woken),
-                Event::Headers { id, headers, fin } => self.headers(id, headers, fin, woken),
-                Event::Data { id, data, fin } => self.data(role, id, data, fin, woken),
+                Event::Headers { id, headers, fin } => self.handle_headers(id, headers, fin, woken),
+                Event::Data { id, data, fin } => self.handle_data(role, id, data, fin, woken),
                 Event::Reset { id, cause } => self.handle_reset(id, cause, woken),
                 Event::Writable { id } => {
                     if let Some(key) = self.by_id.get(&id) {
@@ -76,21 +77,21 @@ impl State {
                     if let Some(meter) = &self.meter {
                         meter.record_round_trip(rtt);
                     }
+                    // One round trip answers all pings that wait.
                     for ping in self.pings.drain(..) {
-                        let _ = ping.send(rtt); // the caller may be gone
+                        let _ = ping.send(rtt); // the task that sent the ping may be gone
                     }
                 }
                 Event::GoAway { .. } => {
                     self.closing = true;
                     self.fail_waiting(woken);
                 }
-                Event::Closed { error } => {
-                    if let Some(error) = &error {
-                        log_limit(error);
-                    }
-                    let error = error
-                        .map(|error| self.io_error.take().unwrap_or(Error::SessionLost(error)));
-                    self.end(error.map_or(Ok(()), Err), woken);
+                Event::Closed { error: None } => self.end(Ok(()), woken),
+                Event::Closed { error: Some(cause) } => {
+                    log_limit(&cause);
+                    // If I/O failed, the machine only knows that the session was lost.
+                    let lost = self.io_error.take().unwrap_or(Error::SessionLost(cause));
+                    self.end(Err(lost), woken);
                 }
             }
         }
@@ -108,35 +109,36 @@ impl State {
     ) {
         if !self.peer_uses_priorities && opening.priority != Priority::HIGHEST {
             self.peer_uses_priorities = true;
-            self.machine.restore_priorities(); // of answers before its first priority
+            self.machine.restore_priorities(); // those that earlier streams were opened with
         }
         if !self.accepts_streams {
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
-        // Streams that have ended are not concurrent, yet they use memory until they are taken. Cancelled
+        // Streams that have ended do not count as concurrent, but use memory until they are taken. Cancelled
         // ones count as work until their handlers have stopped.
         let config = self.machine.config();
-        let raw = config.push == PushPolicy::AcceptUnassociated; // a client's, for what is no push
-        let met = if self.incoming.len() >= config.max_concurrent_streams as usize {
+        // A client with this policy accepts streams that are not pushes.
+        let accepts_any = config.push == PushPolicy::AcceptUnassociated;
+        let exceeded = if self.incoming.len() >= config.max_concurrent_streams as usize {
             Some(Limit::UntakenStreams)
-        } else if (role == Role::Server || raw)
+        } else if (role == Role::Server || accepts_any)
             && self.exceeds_ended_work(role, config.ended_streams_in_work as usize)
         {
             Some(Limit::EndedStreamsInWork)
         } else {
             None
         };
-        if let Some(limit) = met {
+        if let Some(limit) = exceeded {
             self.machine.count(limit);
             self.machine.reset(id, RstStatus::REFUSED_STREAM);
             return;
         }
-        if role == Role::Client && !raw {
+        if role == Role::Client && !accepts_any {
             match self.check_push(version, &opening) {
-                Ok((promise, beside)) => {
+                Ok((promise, parent)) => {
                     opening.promise = Some(promise);
-                    opening.parent = Some(beside);
+                    opening.parent = Some(parent);
                 }
                 Err(status) => {
                     self.refused_push();
@@ -160,25 +162,25 @@ impl State {
         self.finish_on_fin(key, fin, woken);
     }
 
-    /// Whether a pushed stream may be offered, in the order of checks that browsers used; with the request
-    /// that it is beside.
+    /// Checks a pushed stream, in the order in which browsers did. Returns its promise and the request that it is associated with, or the
+    /// status to reset it with.
     fn check_push(
         &mut self,
         version: Version,
         opening: &Opening,
     ) -> Result<(Promise, Arc<PushParent>), RstStatus> {
-        let parent = self
+        let parent_key = self
             .by_id
             .get(&opening.associated_to)
             .ok_or(RstStatus::INVALID_STREAM)?;
         let promise =
             decode_promise(version, &opening.headers).map_err(|_| RstStatus::PROTOCOL_ERROR)?;
-        match self.entries[*parent].push_parent.clone() {
-            Some(asked)
-                if is_same_origin(&asked.uri, &promise.request.uri)
+        match self.entries[*parent_key].push_parent.clone() {
+            Some(parent)
+                if is_same_origin(&parent.uri, &promise.request.uri)
                     && self.may_wait(&promise.request.uri) =>
             {
-                Ok((promise, asked))
+                Ok((promise, parent))
             }
             _ => Err(RstStatus::REFUSED_STREAM),
         }
@@ -199,7 +201,13 @@ impl State {
         }
     }
 
-    fn headers(&mut self, id: StreamId, headers: HeaderBlock, fin: bool, woken: &mut Vec<Waker>) {
+    fn handle_headers(
+        &mut self,
+        id: StreamId,
+        headers: HeaderBlock,
+        fin: bool,
+        woken: &mut Vec<Waker>,
+    ) {
         let Some(key) = self.by_id.get(&id).copied() else {
             return;
         };
@@ -211,10 +219,17 @@ impl State {
         self.finish_on_fin(key, fin, woken);
     }
 
-    fn data(&mut self, role: Role, id: StreamId, data: Bytes, fin: bool, woken: &mut Vec<Waker>) {
+    fn handle_data(
+        &mut self,
+        role: Role,
+        id: StreamId,
+        data: Bytes,
+        fin: bool,
+        woken: &mut Vec<Waker>,
+    ) {
         let Some(key) = self.by_id.get(&id).copied() else {
-            // No reader is left. A server that has answered reads the request to its end, as peers expect,
-            // up to a limit. A client that has left cancels the response, which could be long.
+            // No reader is left. A server that has responded still reads the request to its end, up to a limit,
+            // because peers expect it. A client cancels the response, which could be long.
             self.machine.discard(id, data.len());
             if role == Role::Client {
                 self.machine.finish_and_reset(id, RstStatus::CANCEL);
@@ -232,7 +247,7 @@ impl State {
             && let Err(mismatch) = entry.length.count(bytes, fin)
         {
             entry.mismatch = Some(mismatch);
-            if entry.on_mismatch == OnMismatch::Refuse && self.refuse_length(key, woken) {
+            if entry.on_mismatch == OnMismatch::Refuse && self.refuse_if_mismatched(key, woken) {
                 self.machine.consume(id, bytes);
                 return;
             }
@@ -253,9 +268,9 @@ impl State {
         self.finish_on_fin(key, fin, woken);
     }
 
-    /// A request's length differs from its content-length. `true` if the stream was reset for it: the
-    /// answer has begun, so that it is too late for a 400.
-    pub(crate) fn refuse_length(&mut self, key: usize, woken: &mut Vec<Waker>) -> bool {
+    /// Refuses a request if its length was found to differ from its content-length. Before the response has begun, its body is
+    /// discarded and its reader gets the error, so that a 400 can be sent. After that the stream is reset, and the result is `true`.
+    fn refuse_if_mismatched(&mut self, key: usize, woken: &mut Vec<Waker>) -> bool {
         let entry = &mut self.entries[key];
         let Some(mismatch) = entry.mismatch else {
             return false;
@@ -275,17 +290,19 @@ impl State {
         false
     }
 
-    /// Sets the length that a request's DATA must have, and checks what already came.
-    pub(crate) fn expect_length(&mut self, key: usize, mut length: LengthCheck) {
+    /// Checks the DATA of a request with `check` from now on, and what has already arrived.
+    pub(crate) fn expect_length(&mut self, key: usize, mut check: LengthCheck) {
         let entry = &mut self.entries[key];
         entry.on_mismatch = OnMismatch::Refuse;
         let received = usize::try_from(entry.received_bytes).unwrap_or(usize::MAX);
-        entry.mismatch = length.count(received, entry.fin_received).err();
-        entry.length = length;
-        self.refuse_length(key, &mut Vec::new());
+        entry.mismatch = check.count(received, entry.fin_received).err();
+        entry.length = check;
+        // No waker can be lost: the caller has not handed out the request yet, so no task waits for its stream.
+        self.refuse_if_mismatched(key, &mut Vec::new());
     }
 
-    /// The peer's half ended, if `fin`; with both halves the machine has forgotten the stream.
+    /// Ends the peer's half of the stream if `fin`. If both halves have ended, the stream is removed from `by_id`, because the machine no
+    /// longer knows it.
     fn finish_on_fin(&mut self, key: usize, fin: bool, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
         if fin {
@@ -293,25 +310,25 @@ impl State {
             woken.extend(entry.reader.take());
         }
         if entry.is_done() {
-            woken.extend(entry.writer.take()); // it may wait for a failure
+            woken.extend(entry.writer.take()); // it may wait for a reset
             self.detach(key);
         }
     }
 
-    /// DATA where the response has none, ended or not, now or together with the head. The reader gets the
-    /// error at the place of the DATA: behind earlier HEADERS, and before later input.
+    /// Fails a stream whose response must have no body, but got DATA. It makes no difference whether the stream has ended, or whether the
+    /// DATA came with the head. The reader gets the error in place of the DATA: after earlier HEADERS, and before later input.
     pub(crate) fn refuse_data(&mut self, key: usize, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
-        let come = std::mem::take(&mut entry.inbound);
+        let inbound = std::mem::take(&mut entry.inbound);
         let is_headers = |item: &Inbound| matches!(item, Inbound::Headers(_));
         entry.failure = None;
         self.fail(key, RstStatus::PROTOCOL_ERROR, woken);
         let entry = &mut self.entries[key];
-        entry.inbound = come.into_iter().take_while(is_headers).collect();
+        entry.inbound = inbound.into_iter().take_while(is_headers).collect();
         entry.fin_received = false;
     }
 
-    /// Resets a stream for what the peer did on it.
+    /// Resets a stream because of an error of the peer.
     fn fail(&mut self, key: usize, status: RstStatus, woken: &mut Vec<Waker>) {
         let entry = &mut self.entries[key];
         woken.extend(entry.reader.take());
@@ -340,22 +357,24 @@ impl State {
         self.forget_untaken(key);
     }
 
-    /// Drops a stream of the peer that ended before anyone took it: a peer that opens and resets by the
-    /// thousand leaves nothing behind.
+    /// Removes the entry of an ended stream if no task has taken it, so that a peer that opens and resets thousands of streams
+    /// leaves no memory in use.
+    ///
+    /// Only a stream of the peer can have an entry without handles: the entry of any other stream is removed with its last handle.
     fn forget_untaken(&mut self, key: usize) {
         if self.entries[key].handles == 0 {
-            self.stop_waiting(key);
+            self.remove_unclaimed(key);
             self.drop_unread(key);
-            self.incoming.retain(|waiting| *waiting != key);
+            self.incoming.retain(|untaken| *untaken != key);
             self.entries.remove(key);
         }
     }
 
-    /// Opens what waits, the most urgent first, as far as the peer allows.
+    /// Opens our queued streams, the most urgent first, as far as the peer allows.
     fn open_waiting(&mut self, woken: &mut Vec<Waker>) {
         while let Some(first) = self.waiting.first_entry() {
-            let waiting = first.get();
-            match self.machine.open(&waiting.headers, waiting.open) {
+            let queued = first.get();
+            match self.machine.open(&queued.headers, queued.open) {
                 Ok(id) => {
                     let key = first.remove().key;
                     let entry = &mut self.entries[key];
@@ -373,25 +392,25 @@ impl State {
         }
     }
 
-    /// Nothing of this was written: all may be tried again elsewhere.
+    /// Fails our queued streams. Nothing of them was written, so they may be retried on another session.
     fn fail_waiting(&mut self, woken: &mut Vec<Waker>) {
         let refusal = self.refusal();
-        for (_, waiting) in std::mem::take(&mut self.waiting) {
-            let entry = &mut self.entries[waiting.key];
+        for (_, queued) in std::mem::take(&mut self.waiting) {
+            let entry = &mut self.entries[queued.key];
             entry.failure = Some(refusal.clone());
             woken.extend(entry.reader.take());
             woken.extend(entry.writer.take());
         }
     }
 
-    /// The session is over: wakes every waiting task, in the order of the entries.
-    pub(crate) fn end(&mut self, how: Result<(), Error>, woken: &mut Vec<Waker>) {
+    /// Ends the session with `result`: fails all open streams, and wakes every waiting task, in the order of the entries.
+    pub(crate) fn end(&mut self, result: Result<(), Error>, woken: &mut Vec<Waker>) {
         self.closing = true;
-        let lost = how.clone().err().unwrap_or(Error::Closing);
-        self.ended.get_or_insert(how);
+        let lost = result.clone().err().unwrap_or(Error::Closing);
+        self.ended.get_or_insert(result);
         self.fail_waiting(woken);
-        let open: Vec<usize> = self.entries.iter().map(|(key, _)| key).collect();
-        for key in open {
+        let keys: Vec<usize> = self.entries.iter().map(|(key, _)| key).collect();
+        for key in keys {
             let entry = &mut self.entries[key];
             if !entry.is_done() {
                 entry.failure.get_or_insert_with(|| lost.clone());
