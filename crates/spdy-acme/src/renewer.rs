@@ -345,12 +345,12 @@ impl RenewalTask {
             folder,
             ..
         } = &self.common;
-        let known = certificates.load_managed(identity, folder)?;
-        known.facts.check(names, self.now())?;
-        let validity = known.facts.validity.clone();
-        certificates.set(self.first(), known.clone());
+        let issued = certificates.load_managed(identity, folder)?;
+        issued.facts.check(names, self.now())?;
+        let validity = issued.facts.validity.clone();
+        certificates.set(self.first(), issued.clone());
         // Some kilobytes, once in months: the wait for the disk is short.
-        if let Err(error) = folder.save_certificate(self.first(), &known.identity) {
+        if let Err(error) = folder.save_certificate(self.first(), &issued.identity) {
             self.emit(&RenewalEvent::SaveFailed {
                 names,
                 error: &error,
