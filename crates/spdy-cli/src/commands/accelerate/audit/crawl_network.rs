@@ -2,9 +2,9 @@
 //!
 //! ```text
 //! the page's own host ── all of its addresses private? ──▶ these addresses, looked up once ──┐
-//! --resolve HOST:PORT:ADDRESS ──────────────────────────▶ this address and port ─────────────┼──▶ allowed
+//! --resolve HOST:PORT:ADDRESS ──────────────────────────▶ this address ──────────────────────┼──▶ allowed
 //! hosts that a page names or redirects to ──────────────▶ public addresses ──────────────────┘
-//! ports: 80, 443, the page's own, and those of --resolve
+//! ports, for any of these addresses: 80, 443, the page's own, and those of --resolve
 //! ```
 //!
 //! A third party may have written the page. Without these rules the page could make the operator's machine send requests to its own
