@@ -129,7 +129,7 @@ impl LinkThread {
             .min();
         let timeout = due.map(|due| {
             let left = due - now;
-            // Twice, because about `EARLY` is left after the extra wake-up, and it must not add another one.
+            // Twice, because about `EARLY` is left after the extra wake-up, which must not cause another one.
             let early = if left > 2 * EARLY {
                 EARLY
             } else {
