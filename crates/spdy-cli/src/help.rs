@@ -8,8 +8,8 @@ macro_rules! examples {
             $("  ", $line, "\n",)+
             "\nExit codes:\n",
             "  0  done\n",
-            "  1  failed: the reason is on stderr, or among the results\n",
-            "  2  usage: the command line, or settings in a file, were not understood",
+            "  1  failed: the reason is on stderr or in the results\n",
+            "  2  usage: invalid command line or settings file",
         )
     };
 }

@@ -8,10 +8,10 @@ use spdy_lab::stats::MIN_RUNS;
 use super::networks::networks;
 use crate::output::{Printer, WARN};
 
-/// Networks, a protocol, and how often.
+/// Networks, protocol, runs and seed.
 #[derive(Debug, clap::Args)]
 pub(crate) struct ConditionArgs {
-    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
+    /// A network by name, or as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
     #[arg(
         short,
         long = "network",
@@ -20,15 +20,15 @@ pub(crate) struct ConditionArgs {
     )]
     networks: Vec<String>,
 
-    /// How clients load the page: http, https, spdy, h2 or h3
+    /// Protocol of the page loads: http, https, spdy, h2 or h3
     #[arg(short, long, value_name = "NAME", default_value = "spdy")]
     pub(crate) protocol: RaceProtocol,
 
-    /// Loads of each kind where packets are lost or delayed by chance; without chance one load tells all [default: 9]
+    /// Loads of each kind over networks with random loss or delay; other networks need one [default: 9]
     #[arg(short, long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: Option<u32>,
 
-    /// Seed of the first run; the second has the next number
+    /// Seed of the first run; each further run adds 1
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
 }

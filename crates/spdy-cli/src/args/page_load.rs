@@ -16,39 +16,41 @@ use spdy_lab::sim::dns::NameLookups;
 use super::parse::at_least_one;
 use crate::outcome::Usage;
 
-/// Choices of a load; what is not given is as the preset has it.
+/// Options of a page load; the preset has the value of every option that is not given.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Choices of a load")]
+#[command(next_help_heading = "Page load options")]
 pub(crate) struct PageLoadArgs {
-    /// A choice of a load, spelled as a factor of an experiment: tls=1.2, tcp=2013, cache=warm:1h, hints=yes, scheduler=chromium; may be
-    /// repeated. A wrong name lists all
+    /// Set an option of the page load, written as a factor of an experiment: tls=1.2, tcp=2013, cache=warm:1h,
+    /// hints=yes, scheduler=chromium; may be repeated. An unknown name prints all names
     #[arg(long = "set", value_name = "FACTOR=LEVEL")]
     choices: Vec<LoadChoice>,
 
-    /// Round trip behind the access link, paid by each request to an origin, of client or accelerator [default: none]
+    /// Round trip behind the access link, added to each request from the client or accelerator to an origin, such as
+    /// 20ms [default: none]
     #[arg(long, value_name = "TIME", value_parser = |text: &str| LoadChoice::new(Factor::Backhaul, text))]
     backhaul: Option<LoadChoice>,
 
-    /// Threads to load pages on; changes no result [default: one a core]
+    /// Threads that load pages; the results do not depend on it [default: one a core]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 }
 
-/// Choices that a race often has, under names of their own.
+/// Frequent options of a race as separate flags.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Choices of a load")]
+#[command(next_help_heading = "Page load options")]
 pub(crate) struct RaceChoiceArgs {
-    /// Push over SPDY what each page needs of its own host, as its graph says (yes, or no value), or all that it fetches
-    /// there (all), and answer requests with that
+    /// Push over SPDY the resources that each page needs from its own host, by its graph (yes, or no value), or all
+    /// that it fetches there (all)
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = |text: &str| LoadChoice::new(Factor::Push, text))]
     push: Option<LoadChoice>,
 
-    /// Which hosts speak the protocol: all, or first-party, those of the page's own site; the others speak HTTP/1.1, in
-    /// TLS if the protocol is
+    /// Hosts that use the protocol: all, or first-party (the page's own site); the other hosts use HTTP/1.1, with TLS
+    /// if the protocol has it
     #[arg(long, value_name = "WHERE", value_parser = |text: &str| LoadChoice::new(Factor::Deploy, text))]
     deploy: Option<LoadChoice>,
 
-    /// The accelerator before the page's hosts: off; cold, just started; warm, another client had the page from it before
+    /// Accelerator in front of the page's hosts: off, cold (just started), or warm (another client loaded the page
+    /// before)
     #[arg(long, value_name = "STATE", value_parser = |text: &str| LoadChoice::new(Factor::Accelerator, text))]
     accelerator: Option<LoadChoice>,
 }

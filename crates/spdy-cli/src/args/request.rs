@@ -4,19 +4,19 @@ use anyhow::Context;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 
-/// What is asked for.
+/// The request: method, headers and body.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
 pub(crate) struct RequestArgs {
-    /// Method [default: GET, or POST with --data]
+    /// Request method [default: GET, or POST with --data]
     #[arg(short = 'X', long, value_name = "METHOD")]
     method: Option<Method>,
 
-    /// A header of the request, "name: value"; may be repeated
+    /// Request header, "name: value"; may be repeated
     #[arg(short = 'H', long = "header", value_name = "HEADER", value_parser = parse_header)]
     headers: Vec<(HeaderName, HeaderValue)>,
 
-    /// Body of the request; @FILE reads it from a file
+    /// Request body; @FILE reads it from a file
     #[arg(short, long, value_name = "TEXT|@FILE")]
     data: Option<String>,
 }

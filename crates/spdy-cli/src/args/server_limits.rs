@@ -10,7 +10,7 @@ use spdy_net::options::{ServerTimeouts, SpdyServerOptions};
 use spdy_proxy::config::limits::ClientLimitsConfig;
 use spdy_server::serve::ServerOptions;
 
-/// How much a client of `spdy serve` may want.
+/// Limits of `spdy serve` for its clients.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub(crate) struct ServerLimitArgs {
@@ -18,15 +18,16 @@ pub(crate) struct ServerLimitArgs {
     #[arg(long, value_name = "N", default_value_t = ClientLimitsConfig::default().max_connections, value_parser = clap::value_parser!(u32).range(1..))]
     max_connections: u32,
 
-    /// Exchanges open at once on one SPDY, HTTP/2 or HTTP/3 connection; over HTTP/3 at most 4096
+    /// Requests in progress on one SPDY, HTTP/2 or HTTP/3 connection; over HTTP/3 at most 4096
     #[arg(long, value_name = "N", default_value_t = ClientLimitsConfig::default().max_streams, value_parser = clap::value_parser!(u32).range(1..))]
     max_streams: u32,
 
-    /// Send a PING on a SPDY session that was silent for so many seconds, and end it when it stays silent for 10 more. Not for Undertow's clients, which never answer a PING [default: never]
+    /// Send a PING on a SPDY session that was silent for this many seconds, and close it after 10 more seconds of
+    /// silence. Not for Undertow's clients, which never reply to a PING [default: never]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     keepalive: Option<u64>,
 
-    /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
+    /// Neither obey nor enforce SPDY's windows, for peers without flow control (spdystream)
     #[arg(long)]
     pub(crate) no_flow_control: bool,
 }

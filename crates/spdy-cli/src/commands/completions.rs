@@ -7,10 +7,10 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::Printer;
 
-/// What `spdy completions` is asked.
+/// Arguments of `spdy completions`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The shell to speak to
+    /// Shell to print the script for
     shell: Shell,
 }
 

@@ -56,62 +56,64 @@ use crate::output::Printer;
 use crate::service::digest_key::digest_key;
 use crate::service::listen;
 
-/// What `spdy accelerate` is asked.
+/// Arguments of `spdy accelerate`.
 #[derive(Debug, clap::Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Args {
     #[command(subcommand)]
     command: Option<Command>,
 
-    /// The configuration, TOML
+    /// Configuration file, TOML
     #[arg(value_name = "CONFIG", required_unless_present = "origin")]
     config: Option<PathBuf>,
 
-    /// Accelerate this site with everything at its default
+    /// Accelerate this site with the default configuration
     #[arg(long, value_name = "URL", conflicts_with = "config")]
     origin: Option<Url>,
 
-    /// Take TLS connections here, instead of where the configuration says; port 0 lets the system choose
+    /// Address for TLS connections, instead of `listen.tls`; port 0 lets the system choose
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     tls: Vec<SocketAddr>,
 
-    /// Take plain connections here, in the same way
+    /// Address for connections without TLS, instead of `listen.plain`; port 0 lets the system choose
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Vec<SocketAddr>,
 
-    /// Write the certificate of the local authority here, for --cacert of a client or a browser to trust. Its key is kept beside it (ca.pem: ca.key.pem), so that it is the same after the next start
+    /// Write the certificate of the local authority to this file, for --cacert of a client or for a browser. Its key is
+    /// stored beside it (ca.pem: ca.key.pem), so that the authority stays the same after a restart
     #[arg(long, value_name = "FILE")]
     write_ca: Option<PathBuf>,
 
-    /// Say what is wrong with the configuration, and which names hosts have, and end
+    /// Check the configuration, print the name of each proxied host, and exit
     #[arg(long)]
     check: bool,
 
-    /// Tell each answer: on stderr, with --json on stdout
+    /// Log each response to stderr, or with --json to stdout
     #[arg(short, long)]
     verbose: bool,
 
-    /// Tell where it listens as one line of JSON on stdout; with --check, sites and names
+    /// Print the listening addresses as one line of JSON; with --check, the sites and names
     #[arg(long)]
     json: bool,
 }
 
-/// What else is asked of an accelerator than to run.
+/// Subcommands of `spdy accelerate`.
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Say what an accelerator would do for a page: what moves, what stays and why, and what that saves
+    /// Predict what an accelerator does for a page: what it moves, what it leaves and why, and the time it saves
     ///
-    /// Every resource of the page goes through the rules and the rewriter that ship. The page is then loaded in virtual time: by a client
-    /// that asks every host itself, through an accelerator that was just started, and through one that has the page. A URL is loaded by
-    /// Chromium, if there is one, else its text and what that names are fetched; which of the two it was is told. Without
-    /// --config all is listed that listing moves. The exit code is 1 if a load did not get all of its page.
+    /// Every resource of the page is processed with the accelerator's own rules and rewriter. The page is then loaded
+    /// in virtual time: without an accelerator, through one that was just started, and through one that has the page in
+    /// its cache. A URL is loaded by Chromium; without a browser, the page and the resources that its text names are
+    /// fetched. The output names the method. Without --config, the audit lists every host whose listing moves
+    /// something. The exit code is 1 if a load is incomplete.
     #[cfg(unix)]
     #[command(after_help = audit::EXAMPLES)]
     Audit(Box<audit::Args>),
     /// Print the JSON Schema of the configuration
     ///
-    /// Editors that know TOML complete and check by it. What it says of a key is what the program reads; that names, addresses and
-    /// sizes go together, --check alone knows.
+    /// Editors with TOML support use it to complete and check keys. It contains the keys and their types. Only --check
+    /// detects values that do not fit together, such as names, addresses and sizes.
     #[command(after_help = schema::EXAMPLES)]
     Schema(schema::Args),
 }

@@ -7,7 +7,7 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::Printer;
 
-/// What `spdy accelerate schema` is asked.
+/// Arguments of `spdy accelerate schema`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {}
 

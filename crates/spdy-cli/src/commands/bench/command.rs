@@ -31,14 +31,15 @@ const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;
 /// Receive window of a session, bytes (SPDY/3.1, HTTP/2).
 const SESSION_WINDOW_BYTES: u32 = 10 * 1024 * 1024;
 
-/// What `spdy bench` is asked.
+/// Arguments of `spdy bench`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to ask for, in turn; all of one origin
+    /// URLs to request in turn, all of one origin
     #[arg(value_name = "URL", required = true)]
     urls: Vec<Uri>,
 
-    /// Speak this: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1; without TLS by prior knowledge. Else https:// lets ALPN choose, and http:// speaks http/1.1
+    /// Use this protocol: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1; without TLS by prior knowledge. By default https://
+    /// negotiates it by ALPN, and http:// uses http/1.1
     #[arg(short, long, value_name = "NAME")]
     protocol: Option<Protocol>,
 
@@ -62,78 +63,79 @@ pub(crate) struct Args {
     connection: ConnectionArgs,
 }
 
-/// How much, and for how long.
+/// The load and its duration.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Load")]
 struct BenchLoadArgs {
-    /// Sessions (connections)
+    /// Number of sessions (connections)
     #[arg(short = 'c', long, value_name = "N", default_value = "1", value_parser = at_least_one)]
     sessions: NonZeroUsize,
 
-    /// Requests in flight on each session; more than 1 over http/1.1 is pipelining [default: 100, http/1.1: 1]
+    /// Requests in progress on each session; above 1, http/1.1 pipelines them [default: 100, http/1.1: 1]
     #[arg(short = 'm', long, value_name = "N", value_parser = at_least_one)]
     streams: Option<NonZeroUsize>,
 
-    /// Seconds to measure
+    /// Measuring time in seconds
     #[arg(short = 't', long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     duration: Duration,
 
-    /// Measure so many requests instead
+    /// Measure this number of requests instead of a time
     #[arg(short = 'n', long, value_name = "N", conflicts_with = "duration", value_parser = clap::value_parser!(u64).range(1..))]
     requests: Option<u64>,
 
-    /// Seconds of load before that, which are not counted
+    /// Seconds of load before the measurement
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     warm_up: Option<Duration>,
 
-    /// Begin so many requests a second over all sessions, whatever the server does; latency counts from when a request should have begun. Else each answer lets the next request begin
+    /// Start this many requests a second over all sessions, however slow the server is. Latency counts from the
+    /// scheduled start. By default each response starts the next request
     #[arg(long, value_name = "PER SECOND", value_parser = parse_rate)]
     rate: Option<f64>,
 
-    /// Threads that share the sessions [default: one a session, up to the cores there are]
+    /// Threads that share the sessions [default: one a session, at most one a core]
     #[arg(long, value_name = "N", value_parser = at_least_one)]
     threads: Option<NonZeroUsize>,
 }
 
-/// Which answers are right.
+/// The expected responses.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Answers")]
+#[command(next_help_heading = "Responses")]
 struct ExpectArgs {
-    /// Status that every answer must have [default: any 2xx or 3xx]
+    /// Status that every response must have [default: any 2xx or 3xx]
     #[arg(long, value_name = "STATUS", value_parser = clap::value_parser!(u16).range(100..=999))]
     expect_status: Option<u16>,
 
-    /// Bytes that every body must have
+    /// Length in bytes that every body must have
     #[arg(long, value_name = "N")]
     expect_bytes: Option<u64>,
 
-    /// Seconds for an answer
+    /// Time limit for a response, in seconds
     #[arg(long, value_name = "SECONDS", default_value = "10", value_parser = parse_seconds)]
     timeout: Duration,
 }
 
-/// Whose CPU time and memory are told.
+/// The processes whose CPU time and memory are measured.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Server")]
 struct ServerArgs {
-    /// Tell CPU time and memory of this process, with its children
+    /// Measure CPU time and memory of this process and its children
     #[arg(long, value_name = "PID", conflicts_with = "process")]
     pid: Option<u32>,
 
-    /// The same for all processes of this name
+    /// Measure CPU time and memory of all processes of this name
     #[arg(long, value_name = "NAME")]
     process: Option<String>,
 }
 
-/// How the way there is.
+/// Trust and header compression.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 struct ConnectionArgs {
-    /// Believe what the certificates in this PEM file signed, and nothing else
+    /// Trust only the authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
 

@@ -11,21 +11,21 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{Printer, WARN};
 
-/// What `spdy doctor` is asked.
+/// Arguments of `spdy doctor`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The page: a shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
+    /// The page: a shipped page (such as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 
     #[command(flatten)]
     conditions: ConditionArgs,
 
-    /// Changes that are shown of those that save something
+    /// Show at most this many of the changes that save time
     #[arg(short, long, value_name = "N", default_value_t = 12)]
     most: usize,
 
-    /// Print everything that was tried, as one JSON object a network
+    /// Print everything that was tested, as one JSON object a network
     #[arg(long)]
     json: bool,
 

@@ -31,18 +31,19 @@ use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::Printer;
 
-/// What `spdy fetch` is asked.
+/// Arguments of `spdy fetch`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// What to fetch; all at once, those of one origin over one session where the protocol can
+    /// URLs to fetch, all at once; those of one origin share a session if the protocol allows it
     #[arg(value_name = "URL", required = true)]
     urls: Vec<Uri>,
 
-    /// Speak only this: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1; without TLS by prior knowledge. Or h3, over QUIC, to https:// alone. Else https:// offers all but h3, and http:// speaks http/1.1
+    /// Use only this protocol: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1 (without TLS by prior knowledge), or h3 (over
+    /// QUIC, https:// only). By default https:// offers all but h3, and http:// uses http/1.1
     #[arg(short, long, value_name = "NAME")]
     protocol: Option<Protocol>,
 
-    /// Print frames in both directions, or HTTP/1.1 heads, on stderr
+    /// Print the frames in both directions, or the HTTP/1.1 heads, to stderr
     #[arg(short, long)]
     verbose: bool,
 
@@ -63,80 +64,81 @@ pub(crate) struct Args {
     connection: ConnectionArgs,
 }
 
-/// What is asked for.
+/// The request and its redirects.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Request")]
 struct TargetArgs {
     #[command(flatten)]
     request: RequestArgs,
 
-    /// Ask for the head alone, and print it
+    /// Send a HEAD request and print the response head
     #[arg(short = 'I', long, conflicts_with_all = ["method", "data"])]
     head: bool,
 
-    /// Follow redirects; another origin gets no header that may hold a secret
+    /// Follow redirects; a request to another origin has no header that may hold a secret
     #[arg(short = 'L', long)]
     location: bool,
 
-    /// Redirects followed for one URL
+    /// Redirects to follow for one URL
     #[arg(long, value_name = "N", default_value_t = 10, requires = "location")]
     max_redirects: usize,
 }
 
-/// Where bodies go.
+/// The files for bodies.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Output")]
 struct OutputArgs {
-    /// Write the body of the one URL to this file
+    /// Write the body to this file; for one URL
     #[arg(short, long, value_name = "FILE", conflicts_with = "output_dir")]
     output: Option<PathBuf>,
 
-    /// Write each body to a file named as the end of its URL, in this folder
+    /// Write each body to a file in this folder, named by the end of its URL
     #[arg(long, value_name = "DIR")]
     output_dir: Option<PathBuf>,
 
-    /// Count a response of 400 or above as failed
+    /// Count a response with status 400 or above as failed
     #[arg(short, long)]
     fail: bool,
 }
 
-/// Who is believed.
+/// Trust in certificates and keys.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Certificates")]
 struct TrustArgs {
-    /// Believe what the certificates in this PEM file signed, and nothing else
+    /// Trust only the authorities in this PEM file
     #[arg(long, value_name = "FILE")]
     cacert: Option<PathBuf>,
 
-    /// Want the server's own key to be this, as sha256//BASE64; may be repeated
+    /// Require this public key of the server, as sha256//BASE64; may be repeated
     #[arg(long = "pin", value_name = "PIN")]
     pins: Vec<Pin>,
 
-    /// Believe any certificate; pins are still checked
+    /// Accept any certificate; pins are still checked
     #[arg(short = 'k', long, conflicts_with = "cacert")]
     insecure: bool,
 }
 
-/// How the way there is found and for how long it is tried.
+/// How origins are reached, and how pushes are handled.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Connection")]
 struct ConnectionArgs {
-    /// Connect to this address for a host and port, HOST:PORT:ADDRESS; may be repeated
+    /// Connect to ADDRESS for requests to HOST:PORT; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDRESS", value_parser = parse_resolve)]
     resolve: Vec<(String, u16, IpAddr)>,
 
-    /// Seconds for each URL in all [default: no limit, but 60 without a byte]
+    /// Time limit for each URL, in seconds [default: none, but 60 without a byte]
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     max_time: Option<Duration>,
 
     #[command(flatten)]
     blocks: BlockArgs,
 
-    /// Neither obey nor enforce SPDY's windows: for peers without flow control (spdystream)
+    /// Neither obey nor enforce SPDY's windows, for peers without flow control (spdystream)
     #[arg(long)]
     no_flow_control: bool,
 
-    /// What becomes of SPDY's pushes: refuse, or accept. Then URLs are asked for one after the other, a push answers the request for its URL, and what was pushed for none is fetched too; a file of such a push never takes the place of another
+    /// Handle SPDY pushes: refuse, or accept. With accept, URLs are requested one after the other, a push answers the
+    /// request for its URL, and other pushes are fetched too; their files never replace another file
     #[arg(
         long,
         value_name = "HOW",
@@ -145,11 +147,12 @@ struct ConnectionArgs {
     )]
     push: Pushes,
 
-    /// Bytes of all pushes together that no request claims, and that are fetched all the same; a push that brings more is cancelled
+    /// Bytes of all pushes that answer no request; a push that exceeds it is cancelled
     #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
     push_bytes: u64,
 
-    /// Read capitals in SPDY's header names as small letters: for servers that write them (MockWebServer), whose answers are reset else
+    /// Accept capitals in SPDY's header names, for servers that send them (MockWebServer); their responses are reset
+    /// otherwise
     #[arg(long)]
     fold_names: bool,
 }

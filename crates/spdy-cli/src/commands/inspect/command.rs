@@ -21,18 +21,19 @@ const WHOLE_FILE_BYTES: u64 = 1 << 30;
 /// Payload bytes that `--data` shows of a frame.
 const SHOWN_BYTES: usize = 256;
 
-/// What `spdy inspect` is asked.
+/// Arguments of `spdy inspect`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The capture: pcap or pcapng; `-` reads it from stdin while it grows
+    /// Capture file, pcap or pcapng; `-` reads stdin as it grows
     #[arg(required_unless_present = "client")]
     capture: Option<PathBuf>,
 
-    /// Open TLS 1.2 and 1.3 (AES-GCM, ChaCha20-Poly1305) with the secrets of this file, as SSLKEYLOGFILE writes it; those in a pcapng are used anyhow
+    /// Decrypt TLS 1.2 and 1.3 (AES-GCM, ChaCha20-Poly1305) with the secrets in this SSLKEYLOGFILE; secrets in a pcapng
+    /// are always used
     #[arg(long, value_name = "FILE", conflicts_with = "client")]
     keylog: Option<PathBuf>,
 
-    /// Instead of a capture: all bytes that the client wrote
+    /// Read raw bytes instead of a capture: all bytes that the client sent
     #[arg(
         long,
         value_name = "FILE",
@@ -41,7 +42,7 @@ pub(crate) struct Args {
     )]
     client: Option<PathBuf>,
 
-    /// And all that the server wrote
+    /// All bytes that the server sent, with --client
     #[arg(long, value_name = "FILE", requires = "client")]
     server: Option<PathBuf>,
 
@@ -49,19 +50,19 @@ pub(crate) struct Args {
     #[arg(long)]
     data: bool,
 
-    /// Only the time lines, no frames
+    /// Show only the time lines, no frames
     #[arg(long)]
     summary: bool,
 
-    /// One JSON object a line: each frame, and each session at its end
+    /// Print one JSON object a line: each frame, and each session at its end
     #[arg(long)]
     json: bool,
 }
 
 pub(crate) const EXAMPLES: &str = examples! {
-    "spdy inspect capture.pcapng                        every SPDY session in it, on any port"
-    "spdy inspect capture.pcap --keylog keys.txt        what was under TLS too"
-    "tcpdump -i any -w - tcp | spdy inspect -           while it happens"
+    "spdy inspect capture.pcapng                        every SPDY session, on any port"
+    "spdy inspect capture.pcap --keylog keys.txt        also sessions in TLS"
+    "tcpdump -i any -w - tcp | spdy inspect -           live"
     "spdy inspect exec.pcap --summary                   streams, windows, and what looks wrong"
     "spdy inspect --client c2s.bin --server s2c.bin --json"
 };

@@ -31,14 +31,14 @@ use crate::output::{AtomicFile, Cell, DIM, Printer, Table, WARN};
 /// Longest time until a page is quiet.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
-/// What `spdy lab browse` is asked.
+/// Arguments of `spdy lab browse`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The page: a shipped name (as flags, portal, mineki), a replica, .har or .warc file
+    /// The page: a shipped page (such as flags, portal, mineki), a replica, .har or .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 
-    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms"; may be repeated
+    /// A network by name, or as "down=2mbit,up=384kbit,rtt=100ms"; may be repeated
     #[arg(
         short,
         long = "network",
@@ -47,7 +47,7 @@ pub(crate) struct Args {
     )]
     networks: Vec<String>,
 
-    /// Protocols, of http, https, h2 and h3; ratios are told against the first
+    /// Protocols, of http, https, h2 and h3; ratios are relative to the first
     #[arg(
         short,
         long,
@@ -57,7 +57,7 @@ pub(crate) struct Args {
     )]
     protocols: Vec<RaceProtocol>,
 
-    /// Loads of each that are to count
+    /// Required loads of each page, network and protocol that count
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
 
@@ -65,20 +65,20 @@ pub(crate) struct Args {
     #[arg(long, value_name = "N", default_value_t = 5)]
     repeats: u32,
 
-    /// Seed of the first load; the second has the next number
+    /// Seed of the first load; each further load adds 1
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// The browser, if not Chromium or Chrome as PATH has it
+    /// Path of the browser [default: Chromium or Chrome in PATH]
     #[arg(long, value_name = "PATH")]
     browser: Option<PathBuf>,
 
-    /// Write what the first load of all recorded as a replica: the page as this browser asks for it, with its 404s
+    /// Write the recording of the very first load as a replica: the page as this browser requests it, with its 404s
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
-    /// Keep what other programs read of every load, in a folder: PAGE-PROTOCOL-NETWORK-NUMBER.har, .pcapng (every packet of
-    /// the link, with the secrets of TLS) and .png (the window when the page was quiet)
+    /// Write files of every load to this folder, for other programs: PAGE-PROTOCOL-NETWORK-NUMBER.har, .pcapng (every
+    /// packet of the link, with the TLS secrets) and .png (the window after the load)
     #[arg(long, value_name = "DIR")]
     keep_runs: Option<PathBuf>,
 
@@ -90,12 +90,12 @@ pub(crate) struct Args {
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab browse portal"
     "spdy lab browse page.warc --network 3g,cable --protocols http,https,h2 --runs 5"
-    "spdy lab browse page.warc --runs 1 --keep whole.warc.gz    what the browser misses in it is a recorded 404 from then on"
+    "spdy lab browse page.warc --runs 1 --keep whole.warc.gz    resources that the browser misses become recorded 404s"
     "spdy lab browse page.warc --protocols h2,h3 --keep-runs runs    then tshark -r runs/page-h3-cable-1.pcapng -Y http3"
     "spdy lab browse page.warc --network \"down=2mbit,up=500kbit,rtt=100ms\" --json > page.json"
 };
 
-/// What a series came to.
+/// The results of a series.
 #[derive(Debug, Serialize)]
 struct Series {
     replica: String,

@@ -14,7 +14,7 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::Printer;
 
-/// What `spdy lab` is asked.
+/// Arguments of `spdy lab`.
 #[derive(Debug, clap::Args)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -24,90 +24,93 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Run an experiment on all cores, and keep every load in a store
+    /// Run an experiment on all cores, and store every load
     ///
-    /// A cell is kept as soon as all its runs are done. Whatever ended a run, Ctrl-C or worse, the same command goes on
-    /// where it was, and ends with the same store. The exit code is 1 if it was ended early, or if any load did not
-    /// get all of its page.
+    /// A cell is stored when all its runs are done. After an interruption (Ctrl-C or a crash), the same command
+    /// continues with the remaining cells and produces the same store. The exit code is 1 if the run was interrupted,
+    /// or if any load is incomplete.
     #[command(after_help = super::run::EXAMPLES)]
     Run(super::run::Args),
-    /// Tell the medians of each cell of a store
+    /// Print the medians of each cell of a store
     #[command(after_help = show::EXAMPLES)]
     Show(show::Args),
-    /// Write a store as a page to look at: one HTML file that needs no network
+    /// Write the results in a store as one HTML file that needs no network
     ///
-    /// Load times over each factor, ratios over two of them, a protocol against the other, distributions, what went over
-    /// the wire, and cells that are not to be trusted.
+    /// The report has load times over each factor, ratios over pairs of factors, protocols against each other,
+    /// distributions, packets and bytes on the wire, and cells with doubtful results.
     #[command(after_help = report::EXAMPLES)]
     Report(report::Args),
-    /// Show the report of a store in a browser, while the experiment runs
+    /// Show the report of a store in a browser while the experiment runs
     ///
-    /// Serves on 127.0.0.1 alone, says where on stderr, and follows what another process (spdy lab run, or many) keeps in the store:
-    /// how many cells are there, how long the rest takes, and the report of those that are. Waterfalls come when all are there.
+    /// Serves on 127.0.0.1 only and prints the address to stderr. The page follows the store while other processes
+    /// (such as `spdy lab run`) fill it: the number of cells, the remaining time, and the report so far. Waterfalls are
+    /// added when all cells are there.
     #[command(after_help = view::EXAMPLES)]
     View(view::Args),
-    /// Say what changed between two stores, and whether it is over a budget
+    /// Compare two stores, and fail if a cell exceeds a budget
     ///
-    /// Cells of the same key belong together; what has changed may be a page, the program or a choice. Intervals are of 95 %;
-    /// a cell is the same if its ratio is surely within the margin. The exit code is 1 if, with --budget, any cell takes
-    /// more than that more for certain, any load after did not get all of its page, or a cell is there no more.
+    /// Cells with the same key are compared; a page, the program or an option may have changed. Intervals have a
+    /// confidence of 95 %. A cell is unchanged if the interval of its ratio is within the margin. With --budget, the
+    /// exit code is 1 if a cell surely exceeds it, a load in AFTER is incomplete, or a cell is missing there.
     #[command(after_help = compare::EXAMPLES)]
     Compare(compare::Args),
-    /// Put to the test what papers said of SPDY, and say what became of it
+    /// Test claims of papers about SPDY, and print a verdict for each
     ///
-    /// Every claim is run in virtual time with fixed seeds. A verdict follows from what was claimed and what was measured: reproduced
-    /// (within the tolerance that is told), direction only, undecided (the interval reaches to both sides), contradicted, or
-    /// cannot be run. What was not reproduced is run again with one thing changed at a time. No verdict makes the exit code 1.
+    /// Every claim is tested in virtual time with fixed seeds. The verdict compares the claim with the measurement:
+    /// reproduced (within the stated tolerance), direction only, undecided (the interval includes both sides),
+    /// contradicted, or cannot be run. Claims that were not reproduced are tested again with one change at a time. The
+    /// exit code does not depend on the verdicts.
     #[command(after_help = reproduce::EXAMPLES)]
     Reproduce(reproduce::Args),
-    /// List the cells of an experiment by their keys, in its order
+    /// List the keys of an experiment's cells, in their order
     #[command(after_help = cells::EXAMPLES)]
     Cells(cells::Args),
-    /// Load single cells, and tell their medians, or keep them in a store that many machines share
+    /// Load single cells, and print their medians or add them to a shared store
     ///
-    /// What engines for large sweeps start: a cell that is there already is not loaded again, two that load the same one do
-    /// no harm, and what is killed leaves whole cells alone. With --store, the exit code is 0 once every cell is kept;
-    /// without, 1 if any load did not get all of its page.
+    /// For engines that distribute large sweeps. A cell that is stored already is not loaded again. Two processes may
+    /// load the same cell, and a process may be killed: stored cells are always complete. With --store, the exit code
+    /// is 0 when every cell is stored. Without --store, it is 1 if any load is incomplete.
     #[command(after_help = cell::EXAMPLES)]
     Cell(cell::Args),
-    /// Bring the cells of several stores of one experiment together
+    /// Merge stores of one experiment into one store
     ///
-    /// Files that machines without a common database have written, or a store in PostgreSQL that is to be a file. The same cell
-    /// may be in several, and must be the same there.
+    /// The parts are files of machines without a common database, or PostgreSQL stores to be converted to a file. A
+    /// cell that several parts have must have the same results in all of them.
     #[command(after_help = merge::EXAMPLES)]
     Merge(merge::Args),
-    /// Make a store of a results database of Lulic 2013
+    /// Convert a results database of Lulic 2013 to a store
     ///
-    /// Read is the table results(id, bw, delay, method, site, onContentLoad, onLoad, tow, run).
+    /// It reads the table results(id, bw, delay, method, site, onContentLoad, onLoad, tow, run).
     #[command(after_help = import::EXAMPLES)]
     Import(import::Args),
-    /// Write every load of a store to a file
+    /// Write every load of a store to a CSV or Parquet file
     #[command(after_help = export::EXAMPLES)]
     Export(export::Args),
-    /// Hold virtual time against the kernel's TCP: the same downloads, or page loads, through both
+    /// Compare virtual time with the kernel's TCP, by the same downloads or page loads
     ///
-    /// Runs whose link was not what was asked for are repeated and never counted. The exit code is 1 if the mean
-    /// error is past its bar (1 % without loss, 8 % with), one connection beats six in one clock alone, a page load
-    /// without loss is off by more than 3 %, or a setting has fewer runs that count than asked for. Needs what
-    /// `spdy lab shape` needs; takes minutes for all settings.
+    /// Runs whose link did not have the requested properties are repeated and not counted. The exit code is 1 if the
+    /// mean error exceeds its bar (1 % without loss, 8 % with loss), one connection is faster than six in only one of
+    /// the clocks, a page load without loss differs by more than 3 %, or a setting has too few runs that count. Has the
+    /// requirements of `spdy lab shape`; all settings take minutes.
     #[cfg(target_os = "linux")]
     #[command(after_help = calibrate::EXAMPLES)]
     Calibrate(calibrate::Args),
-    /// Load a recorded page in Chromium behind a link, and hold our own loads of the same against it
+    /// Load a recorded page in Chromium behind an emulated link, and compare it with virtual time
     ///
-    /// At the far end of the link is the page: a server at each recorded address, under certificates of the names recorded
-    /// there, and a resolver. A load counts if its link was what was asked for, nothing was asked for that was not recorded, and it fetched
-    /// what most did. What it recorded is then loaded by our client in virtual time over the same network. The exit code
-    /// is 1 if fewer loads count than asked for. Needs what `spdy lab shape` needs, and Chromium or Chrome.
+    /// At the far end of the link, a server at each recorded address serves the page, with certificates for the
+    /// recorded names, and a resolver answers for them. A load counts if its link had the requested properties, it
+    /// requested nothing that was not recorded, and it fetched the same as most loads. The recording of that load is
+    /// then loaded in virtual time over the same network. The exit code is 1 if too few loads count. Has the
+    /// requirements of `spdy lab shape`, and needs Chromium or Chrome.
     #[cfg(target_os = "linux")]
     #[command(after_help = browse::EXAMPLES)]
     Browse(browse::Args),
-    /// Run a program behind a link: the kernel's own TCP, in real time
+    /// Run a program behind an emulated link, with the kernel's TCP, in real time
     ///
-    /// The program finds one network, whose only way out is the link; at its far end is what --server starts, at
-    /// every address (198.18.0.1 is as good as any), and nothing else: neither the machine's network nor its
-    /// resolver. The exit code is the program's. What the link achieved is told on stderr when the program has
-    /// ended. Needs Linux, and root or user namespaces; nothing is left behind, however it ends.
+    /// The program has one network, whose only way out is the link. At the far end, the program of --server is
+    /// reachable at every address, such as 198.18.0.1. The machine's network and its resolver are not reachable. The
+    /// exit code is the program's. When the program ends, the measured properties of the link are printed to stderr.
+    /// Needs Linux, and root or user namespaces; all changes to the system are undone.
     #[cfg(target_os = "linux")]
     #[command(after_help = shape::EXAMPLES)]
     Shape(Box<shape::Args>),
@@ -118,7 +121,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab run loss.toml --store loss.db"
     "spdy lab show loss.db"
     "spdy lab compare before.db after.db --budget 2%"
-    "spdy lab reproduce all --corpus recordings/    what papers said of SPDY, run again"
+    "spdy lab reproduce all --corpus recordings/    claims of papers, tested"
     "spdy lab export loss.db --csv loss.csv"
     "spdy lab calibrate"
     "spdy lab shape --network dsl --server \"spdy serve portal --plain 0.0.0.0:80\" -- spdy fetch http://198.18.0.1/"

@@ -10,27 +10,27 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{BAD, BOLD, DIM, GOOD, Printer, WARN};
 
-/// What `spdy lab reproduce` is asked.
+/// Arguments of `spdy lab reproduce`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Whose claims: belshe, whitepaper, lulic, unm, mineki, nsdi14, cacm12, or all
+    /// Paper to test: belshe, whitepaper, lulic, unm, mineki, nsdi14, cacm12, or all
     #[arg(value_name = "PAPER", default_value = "all", value_parser = papers)]
     papers: Papers,
 
-    /// A folder of recordings (.har, .warc, each also .gz) for claims about the web of their time; those of before 2014
-    /// count
+    /// Folder of recordings (.har, .warc, also .gz) for claims about the web of their time; only those from before 2014
+    /// are used
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
 
-    /// Loads of a page where results depend on chance
+    /// Loads of a page where results are random
     #[arg(short, long, value_name = "N", default_value_t = ClaimRunner::RUNS, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
 
-    /// Threads to load pages on; changes no result [default: one a core]
+    /// Threads that load pages; the results do not depend on it [default: one a core]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 
-    /// See that it works: every eighth page of the corpus, and no search for what explains a failure
+    /// Quick test: use every eighth page of the corpus, and do not search for reasons of a failure
     #[arg(long)]
     quick: bool,
 

@@ -21,38 +21,38 @@ use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{BAD, BOLD, GOOD, Printer, WARN};
 
-/// What `spdy lab shape` is asked.
+/// Arguments of `spdy lab shape`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     #[command(flatten)]
     link: LinkArgs,
 
-    /// Run this by sh at the far end, and wait until it listens; what it says goes to stderr
+    /// Run this command with sh at the far end, and wait until it listens; its output goes to stderr
     #[arg(long, value_name = "COMMAND")]
     server: Option<OsString>,
 
-    /// Tell what was achieved as one line of JSON on stderr
+    /// Print the measured link as one line of JSON on stderr
     #[arg(long)]
     json: bool,
 
-    /// The program, and its arguments
+    /// The program and its arguments
     #[arg(last = true, required = true, value_name = "COMMAND")]
     command: Vec<OsString>,
 }
 
-/// The link, as networks of `spdy race` are spelled.
+/// The link, written as networks of `spdy race` are.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Link")]
 struct LinkArgs {
-    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=1%"; settings behind a name change it
+    /// A network by name, or as "down=2mbit,up=384kbit,rtt=100ms,loss=1%"; settings after a name change it
     #[arg(short, long, value_name = "NAME|SPEC")]
     network: Option<String>,
 
-    /// Decides which packets are lost, and jitter
+    /// Seed of packet loss and jitter
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
-    /// Congestion control of both sides, by the kernel's name
+    /// Congestion control on both sides, by the kernel's name
     #[arg(long, value_name = "NAME", default_value = "cubic")]
     congestion: String,
 }
@@ -212,14 +212,14 @@ impl LinkArgs {
     }
 }
 
-/// What a run came to.
+/// The results of a run.
 #[derive(Debug, Serialize)]
 struct ShapeReport<'a> {
     network: String,
     seed: u64,
     congestion: &'a str,
     exit_code: u8,
-    /// What keeps it from counting; nothing if it counts.
+    /// Reasons why the run does not count; empty if it counts.
     faults: Vec<Fault>,
     limits: ValidityLimits,
     #[serde(flatten)]

@@ -24,19 +24,19 @@ use crate::output::{Printer, WARN};
 /// Most runs: their results are held until the last is done.
 const MAX_RUNS: i64 = 100_000;
 
-/// What `spdy race` is asked.
+/// Arguments of `spdy race`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Pages to race: shipped names (flags, portal, or of an experiment, as mineki), replicas, .har or .warc files; without
-    /// any, flags and portal
+    /// Pages to load: shipped pages (flags, portal, or of an experiment, such as mineki), replicas, .har or .warc files
+    /// [default: flags and portal]
     #[arg(value_name = "REPLICA")]
     replicas: Vec<String>,
 
-    /// A named network, or one spelled out as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
+    /// A network by name, or as "down=2mbit,up=384kbit,rtt=100ms,loss=0"; may be repeated
     #[arg(short, long = "network", value_name = "NAME|SPEC")]
     networks: Vec<String>,
 
-    /// Protocols, in the order in which they are shown
+    /// Protocols, in the order of the table
     #[arg(
         short,
         long,
@@ -50,7 +50,7 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=MAX_RUNS))]
     runs: u32,
 
-    /// Seed of the first run; the second has the next number
+    /// Seed of the first run; each further run adds 1
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     seed: u64,
 
@@ -58,12 +58,12 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Write times and waterfalls to this file, as HTML that needs no network
+    /// Write times and waterfalls to this HTML file, which needs no network
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// Say after the table what would help each page most over each network, by the protocol that was fastest there: as many changes as this, each found by
-    /// loading the page with it
+    /// After the table, print at most this many changes that help each page most over each network, by the fastest
+    /// protocol there. Each change is tested by a page load
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u32).range(1..=100))]
     doctor: Option<u32>,
 
@@ -80,7 +80,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy race page.har --network \"down=2mbit,up=384kbit,rtt=100ms,loss=0.01\" --report page.html"
     "spdy race flags --protocols http,spdy --set tls=1.2 --set tcp=2013 --json"
     "spdy race portal --network lte --protocols h2,h3"
-    "spdy race portal --network 3g --doctor            and what would help"
+    "spdy race portal --network 3g --doctor            with the changes that help most"
     "spdy race portal --protocols https,spdy --deploy first-party --set cache=warm:1h"
 };
 

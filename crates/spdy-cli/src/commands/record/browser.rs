@@ -11,23 +11,23 @@ use url::Url;
 
 use crate::service::StopSignals;
 
-/// Which browser, and what it believes.
+/// The browser and its options.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Browser")]
 pub(crate) struct BrowserArgs {
-    /// Chromium or Chrome [default: the first of their names in PATH]
+    /// Path of Chromium or Chrome [default: the first one in PATH]
     #[arg(long, value_name = "PATH")]
     browser: Option<PathBuf>,
 
-    /// An argument for the browser, after ours; may be repeated
+    /// An argument for the browser, added after the built-in ones; may be repeated
     #[arg(long, value_name = "ARG", allow_hyphen_values = true)]
     browser_arg: Vec<String>,
 
-    /// Connect to this address for a host (or a pattern with *) and port, HOST:PORT:ADDRESS; may be repeated
+    /// Connect to ADDRESS for requests to HOST:PORT; HOST may be a pattern with *; may be repeated
     #[arg(long, value_name = "HOST:PORT:ADDRESS")]
     resolve: Vec<Resolve>,
 
-    /// Believe any certificate
+    /// Accept any certificate
     #[arg(short = 'k', long)]
     insecure: bool,
 }

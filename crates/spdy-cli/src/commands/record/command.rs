@@ -18,18 +18,20 @@ use crate::outcome::{Outcome, Usage};
 use crate::output::{AtomicFile, Printer};
 use crate::service::StopSignals;
 
-/// What `spdy record` is asked.
+/// Arguments of `spdy record`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Pages to record, each in a browser of its own
     #[arg(value_name = "URL", required = true, value_parser = parse_url)]
     urls: Vec<Url>,
 
-    /// Where the replica goes; gzipped if the name ends in .gz. A replica is one page: for several, this is a folder, made if it is not there
+    /// Output file; gzipped if its name ends in .gz. For several pages, a folder with one replica for each; it is
+    /// created if necessary
     #[arg(short, long, value_name = "REPLICA|DIR")]
     output: PathBuf,
 
-    /// Record each page this often, tell what each run fetched in one number, and where runs differ; the first is kept
+    /// Record each page this many times, print a digest of each run's requests and the differences between runs; the
+    /// first run is stored
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 
@@ -44,19 +46,20 @@ pub(crate) struct Args {
     page: PageArgs,
 }
 
-/// When a page is done, and what its scripts see.
+/// The end of a page load, and the scripts' clock and random numbers.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Page")]
 struct PageArgs {
-    /// Seconds that a page may take; what came until then is kept
+    /// Time limit for a page, in seconds; what arrived until then is stored
     #[arg(long, value_name = "SECONDS", default_value = "60", value_parser = parse_seconds)]
     timeout: Duration,
 
-    /// Seconds without anything new after the load event until the page is done
+    /// Seconds without network activity after the load event until the page is complete
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
     settle: Duration,
 
-    /// Give scripts the same clock and the same chance each time: June 2013, a millisecond later at each look, and random numbers from a fixed seed
+    /// Give scripts a fixed clock and fixed random numbers: the clock starts in June 2013 and advances a millisecond at
+    /// each read
     #[arg(long)]
     pin: bool,
 }

@@ -8,10 +8,10 @@ use crate::args::open_replica;
 use crate::outcome::Outcome;
 use crate::output::{BAD, DIM, GOOD, Printer, WARN, escape};
 
-/// What `spdy replica check` is asked.
+/// Arguments of `spdy replica check`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
+    /// A shipped page (such as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 

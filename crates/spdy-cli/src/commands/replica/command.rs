@@ -15,7 +15,7 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{Printer, WARN, check_output_differs};
 
-/// What `spdy replica` is asked.
+/// Arguments of `spdy replica`.
 #[derive(Debug, clap::Args)]
 #[command(subcommand_required = true, arg_required_else_help = true)]
 pub(crate) struct Args {
@@ -25,35 +25,35 @@ pub(crate) struct Args {
 
 #[derive(Debug, clap::Subcommand)]
 enum Command {
-    /// Make a replica of a recording (HAR, WARC or NetLog, each also as .gz, or a folder of mahimahi)
+    /// Make a replica from a recording: HAR, WARC or NetLog (also as .gz), or a folder of mahimahi
     #[command(after_help = IMPORT_EXAMPLES)]
     Import(ImportArgs),
-    /// Tell what is in a replica
+    /// Show the contents of a replica: hosts, resources and their sizes
     #[command(after_help = SHOW_EXAMPLES)]
     Show(show::Args),
-    /// Look for what would get in a player's way; ends with 1 if something would
+    /// Check a replica for problems that would disturb a replay; exit code 1 if there are any
     #[command(after_help = CHECK_EXAMPLES)]
     Check(check::Args),
-    /// Draw when what travelled while pages were recorded, side by side on one scale of time
+    /// Draw the waterfalls of recordings side by side on one time scale
     #[command(after_help = DRAW_EXAMPLES)]
     Draw(draw::Args),
-    /// Write a replica in another form, for other tools
+    /// Convert a replica to another format, for other tools
     #[command(after_help = EXPORT_EXAMPLES)]
     Export(ExportArgs),
 }
 
-/// What `spdy replica export` is asked.
+/// Arguments of `spdy replica export`.
 #[derive(Debug, clap::Args)]
 struct ExportArgs {
-    /// The form: har (HAR 1.2; bodies decoded, times to the microsecond, TLS as a part of the connect)
+    /// Output format: har (HAR 1.2; bodies decoded, times in microseconds, TLS as part of the connect)
     #[arg(value_name = "FORM", hide_possible_values = true)]
     form: ExportFormat,
 
-    /// A shipped name (as flags, portal, mineki), a replica, or any recording that can be imported
+    /// A shipped page (such as flags, portal, mineki), a replica, or any recording that can be imported
     #[arg(value_name = "REPLICA")]
     replica: String,
 
-    /// Write to this file [default: to stdout]
+    /// Write to this file [default: stdout]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 }
@@ -63,18 +63,18 @@ enum ExportFormat {
     Har,
 }
 
-/// What `spdy replica import` is asked.
+/// Arguments of `spdy replica import`.
 #[derive(Debug, clap::Args)]
 struct ImportArgs {
-    /// The recording: .har, .warc or a NetLog, also gzipped (its first bytes tell which), or a folder that mm-webrecord wrote
+    /// The recording: .har, .warc or NetLog, also gzipped (the first bytes decide which), or a folder of mm-webrecord
     #[arg(value_name = "FILE|DIR")]
     recording: String,
 
-    /// Where the replica goes; gzipped if the name ends in .gz
+    /// Output file; gzipped if its name ends in .gz
     #[arg(short, long, value_name = "REPLICA")]
     output: PathBuf,
 
-    /// Which page of a recording of several, from 1 [default: the first with a document]
+    /// Number of the page in a recording of several, from 1 [default: the first with a document]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     page: Option<u32>,
 

@@ -11,14 +11,15 @@ use crate::args::open_replica;
 use crate::outcome::{Outcome, Usage};
 use crate::output::check_output_differs;
 
-/// What `spdy replica draw` is asked.
+/// Arguments of `spdy replica draw`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Recordings with times in them, of `spdy record` or a browser's HAR, in the order in which they are shown; each goes by the name of its file
+    /// Recordings with times, of `spdy record` or a browser's HAR, in the order of the picture; each is labelled with
+    /// its file name
     #[arg(value_name = "REPLICA", required = true)]
     replicas: Vec<String>,
 
-    /// Where the picture goes; its ending says what it is: .svg or .png
+    /// Output file; its name decides the format: .svg or .png
     #[arg(short, long, value_name = "FILE", value_parser = parse_output)]
     output: PathBuf,
 }

@@ -19,14 +19,14 @@ const BAR: usize = 20;
 /// Characters of a URL in a table.
 const URL_CHARS: usize = 100;
 
-/// What `spdy replica show` is asked.
+/// Arguments of `spdy replica show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
+    /// A shipped page (such as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "REPLICA")]
     replica: String,
 
-    /// List every resource, and what makes a browser ask for it
+    /// List every resource, and what makes a browser request it
     #[arg(long)]
     resources: bool,
 
@@ -35,7 +35,7 @@ pub(crate) struct Args {
     json: bool,
 }
 
-/// Everything that is told.
+/// The output of `spdy replica show`.
 #[derive(Serialize)]
 struct ReplicaReport {
     name: String,
@@ -53,7 +53,7 @@ struct ReplicaReport {
     hosts: Vec<Host>,
     kinds: Vec<KindCount>,
     resources: Vec<Resource>,
-    /// Requests of the recorded load that got no answer.
+    /// Requests of the recorded load without a response.
     failures: Vec<FailedRequest>,
 }
 
@@ -87,9 +87,9 @@ struct Resource {
     kind: &'static str,
     body_bytes: usize,
     body_is_real: bool,
-    /// When a browser asks for it, in words; nothing if the page load does not need it.
+    /// When a browser requests it, in words; `None` if the page load does not need it.
     asked: Option<String>,
-    /// What a live browser told of it, where one was watched.
+    /// The protocol that the browser reported, if the page was recorded live.
     protocol: Option<String>,
     priority: Option<String>,
     connection: Option<u32>,

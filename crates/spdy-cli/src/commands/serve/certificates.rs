@@ -11,11 +11,11 @@ use spdy_net::tls::{ServerTls, TlsOptions};
 use crate::output::{DIM, Printer};
 use crate::service::listen::BoundListener;
 
-/// Who the server says it is.
+/// The server's certificate.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Certificates")]
 pub(crate) struct CertificateArgs {
-    /// Certificate chain, PEM, leaf first; without one, it is made on the spot for every host served
+    /// Certificate chain, PEM, leaf first; without it, a local authority signs a certificate for each served host
     #[arg(long, value_name = "FILE", requires = "key")]
     cert: Option<PathBuf>,
 
@@ -23,7 +23,8 @@ pub(crate) struct CertificateArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Write the certificate of the local authority here, for --cacert of a client or a browser to trust. Its key is kept beside it (ca.pem: ca.key.pem), so that it is the same after the next start
+    /// Write the certificate of the local authority to this file, for --cacert of a client or for a browser. Its key is
+    /// stored beside it (ca.pem: ca.key.pem), so that the authority stays the same after a restart
     #[arg(long, value_name = "FILE", conflicts_with = "cert")]
     write_ca: Option<PathBuf>,
 }

@@ -35,22 +35,25 @@ use crate::service::StopSignals;
 use crate::service::listen::{self, ListenerInfo, bind};
 use crate::service::metrics;
 
-/// What `spdy serve` is asked.
+/// Arguments of `spdy serve`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A shipped name (as flags, portal, mineki), a replica, a .har or .warc file, or a folder
+    /// A shipped page (such as flags, portal, mineki), a replica, a .har or .warc file, or a folder
     #[arg(value_name = "REPLICA|DIR")]
     source: String,
 
-    /// Take TLS connections here; port 0 lets the system choose [default: 127.0.0.1:8443, unless --plain is given]
+    /// Address for TLS connections; port 0 lets the system choose [default: 127.0.0.1:8443, unless --plain is given]
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     tls: Option<SocketAddr>,
 
-    /// Take plain connections here; port 0 lets the system choose [default: 127.0.0.1:8080, unless --tls is given]
+    /// Address for connections without TLS; port 0 lets the system choose [default: 127.0.0.1:8080, unless --tls is
+    /// given]
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Option<SocketAddr>,
 
-    /// Spoken here, best first; h3 on the same port over UDP, beside TLS, if it is listed. On plain connections the first bytes tell; SPDY/3 and 3.1 look the same there: with both, a client counts as 3 until it gives the session credit. List one of them for clients that are late with that
+    /// Protocols to offer, best first. With h3, the TLS port also accepts QUIC over UDP. Without TLS, the first bytes
+    /// decide. SPDY/3 and 3.1 start alike there: with both listed, a client counts as SPDY/3 until it sends a
+    /// WINDOW_UPDATE for the session. List only one of them for clients that send it late
     #[arg(
         short,
         long,
@@ -60,31 +63,33 @@ pub(crate) struct Args {
     )]
     protocols: Vec<Protocol>,
 
-    /// Give each recorded host an address of its own, from the one after the listening address on
+    /// Serve each recorded host at an address of its own, from the one after the listening address on
     #[arg(long)]
     per_host: bool,
 
-    /// Serve a recorded page as if it had been recorded now: dates in its heads are moved alike, so that what was fresh to a cache then is fresh
+    /// Shift the dates in response heads as if the page had been recorded now, so that responses that were fresh then
+    /// are fresh
     #[arg(long)]
     as_of_now: bool,
 
-    /// Let caches keep for this long what says nothing of that itself; seconds
+    /// Let caches store responses without cache headers for this many seconds
     #[arg(long, value_name = "SECONDS")]
     max_age: Option<u32>,
 
-    /// Let each answer take this long at least, as one that has to be made does; milliseconds, at most a minute
+    /// Delay each response by at least this many milliseconds, as a dynamic page would; at most a minute
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=60_000))]
     think: u32,
 
-    /// Tell where it listens as one line of JSON on stdout
+    /// Print the listening addresses as one line of JSON
     #[arg(long)]
     json: bool,
 
-    /// Serve the counters of SPDY sessions to Prometheus at http://ADDR/metrics, to requests for an IP address or localhost; port 0 lets the system choose
+    /// Serve Prometheus metrics of SPDY sessions at http://ADDR/metrics, for requests to an IP address or localhost;
+    /// port 0 lets the system choose
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
 
-    /// Tell each request on stderr
+    /// Log each request to stderr
     #[arg(short, long)]
     verbose: bool,
 
@@ -108,7 +113,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy serve portal --push graph --protocols spdy/3.1 --verbose"
     "spdy serve portal --per-host --plain 127.0.0.1:8080 --verbose"
     "spdy serve portal --protocols h3,h2,http/1.1 --tls 127.0.0.1:8443"
-    "spdy serve portal --as-of-now --max-age 3600 --think 150    origins to a cache, which take their time"
+    "spdy serve portal --as-of-now --max-age 3600 --think 150    slow origins for a cache"
     "spdy serve portal --metrics 127.0.0.1:9100"
 };
 
@@ -136,10 +141,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// What is served.
+/// The content of the server.
 struct ServedSite {
     site: Site,
-    /// Answers for bare addresses.
+    /// Host of requests to a bare address.
     default_host: Option<String>,
     pushing: Option<Arc<SitePusher>>,
 }

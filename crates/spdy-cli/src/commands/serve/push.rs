@@ -12,11 +12,13 @@ use spdy_server::site_pusher::{PushConfig, SitePusher};
 use crate::outcome::Usage;
 use crate::service::digest_key::digest_key;
 
-/// What goes along with a page.
+/// Pushes and hints that are sent with a page.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Push")]
 pub(crate) struct PushArgs {
-    /// Push what a page needs over SPDY and HTTP/2, to clients that take pushes. Who says what it needs: link, its headers Link: rel=preload and X-Associated-Content; graph, its recording or the text of the files; learned, which of the site's resources clients of several networks request after it; or none
+    /// Push a page's resources over SPDY and HTTP/2, to clients that accept pushes. The source of the list: link (the
+    /// Link: rel=preload and X-Associated-Content headers), graph (the recording, or the text of the files), learned
+    /// (what clients of several networks request after the page), or none
     #[arg(
         long,
         value_delimiter = ',',
@@ -26,7 +28,8 @@ pub(crate) struct PushArgs {
     )]
     push: Vec<PushSource>,
 
-    /// Tell clients by Link: rel=subresource what they will need: off, rest (what cannot be pushed to them) or instead (and push nothing)
+    /// Send hints by Link: rel=subresource: off, rest (resources that cannot be pushed to the client) or instead (hints
+    /// and no pushes)
     #[arg(
         long,
         value_name = "WHEN",
@@ -35,7 +38,8 @@ pub(crate) struct PushArgs {
     )]
     hint: HintMode,
 
-    /// How SPDY's pushes are written, since no form is for every client: one-block, which no client ends its session at; version-twice (Netty); or two-blocks, at which node-spdy ends its session
+    /// Form of SPDY pushes, because clients differ: one-block (accepted by every known client), version-twice (Netty),
+    /// or two-blocks (node-spdy closes its session on it)
     #[arg(
         long,
         value_name = "FORM",
@@ -44,11 +48,11 @@ pub(crate) struct PushArgs {
     )]
     push_form: PushFormArg,
 
-    /// Pushes beside one page
+    /// Pushes with one page at most
     #[arg(long, value_name = "N", default_value_t = Budget::default().streams)]
     push_streams: usize,
 
-    /// Bytes of the pushes beside one page
+    /// Bytes of the pushes with one page at most
     #[arg(long, value_name = "BYTES", default_value_t = Budget::default().bytes)]
     push_bytes: usize,
 }

@@ -29,16 +29,16 @@ use crate::output::{Printer, WARN};
 /// Resources in the report of those that stay.
 const SHOWN_RESOURCES: usize = 20;
 
-/// What `spdy accelerate audit` is asked.
+/// Arguments of `spdy accelerate audit`.
 #[derive(Debug, clap::Args)]
 // What it saves differs by network more than what a change of the page does.
 #[command(mut_arg("networks", |arg| arg.default_value("dsl,3g,lte,fibre")))]
 pub(crate) struct Args {
-    /// The page: a URL, a shipped name (as flags, portal, mineki), a replica, a .har or a .warc file
+    /// The page: a URL, a shipped page (such as flags, portal, mineki), a replica, a .har or a .warc file
     #[arg(value_name = "URL|REPLICA")]
     page: String,
 
-    /// Judge by this configuration; else by one that lists every host whose listing moves something, and that is printed
+    /// Use this configuration [default: one that lists every host whose listing moves something; it is printed]
     #[arg(long, value_name = "CONFIG")]
     config: Option<PathBuf>,
 
@@ -70,7 +70,7 @@ struct AuditOutput<'a> {
     remarks: &'a [String],
     #[serde(flatten)]
     audit: &'a Audit,
-    /// What `[upstream]` must say so that the accelerator reaches the hosts that are moved.
+    /// Keys of `[upstream]` that the accelerator needs to reach the moved hosts.
     upstream: UpstreamNeeds,
 }
 

@@ -25,14 +25,15 @@ use crate::service::StopSignals;
 /// How many resources that could not be fetched are printed one by one on stderr; `--json` has all.
 const MAX_PRINTED_REMARKS: usize = 3;
 
-/// How a live page is had.
+/// How a live page is loaded.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Live page")]
 pub(crate) struct LiveArgs {
-    /// Fetch the page, what its text names and what scripts import, as where there is no browser: what else scripts request and frames are then missing
+    /// Do not use a browser: fetch the page, the resources that its text names, and the imports of scripts. Other
+    /// requests of scripts and frames are then missing
     ///
-    /// Up to 500 resources, 256 MiB and 120 s. What the page names is fetched from public addresses at ports 80, 443 and the page's own;
-    /// from others only if the page's own host is there, or --resolve names them.
+    /// At most 500 resources, 256 MiB and 120 s. Resources are fetched from public addresses at ports 80, 443 and the
+    /// page's own port; from other addresses only if the page's own host has one, or --resolve names them.
     #[arg(long, conflicts_with_all = ["browser", "browser_arg"])]
     no_browser: bool,
 
@@ -51,23 +52,23 @@ impl LiveArgs {
     }
 }
 
-/// Where a page came from.
+/// How a page was loaded.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum PageSource {
-    /// A replica, or a recording of another form.
+    /// A replica, or a recording in another format.
     Replica,
-    /// A browser loaded it just now.
+    /// Loaded by a browser now.
     Browser,
-    /// Its text and what that names were fetched just now.
+    /// The text and the resources that it names, fetched now.
     Fetched,
 }
 
-/// A page that is audited.
+/// A page to audit.
 pub(crate) struct AuditPage {
     pub(crate) replica: Replica,
     pub(crate) source: PageSource,
-    /// What is not as it was, a sentence each.
+    /// Deviations from the original page, one sentence each.
     pub(crate) remarks: Vec<String>,
 }
 

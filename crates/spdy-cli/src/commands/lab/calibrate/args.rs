@@ -14,22 +14,23 @@ use crate::args::parse::at_least_one;
 use crate::help::examples;
 use crate::output::Printer;
 
-/// What `spdy lab calibrate` is asked.
+/// Arguments of `spdy lab calibrate`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Which settings are compared
+    /// Settings to compare
     #[arg(long, value_name = "SET", default_value = "small")]
     pub(crate) cells: Cells,
 
-    /// Measure the link alone instead, by UDP at its ends: its rates and round trips
+    /// Measure only the link instead, by UDP packets at its ends: rates and round trips
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "all", conflicts_with_all = ["cells", "runs", "lossy_runs", "seed", "lanes"])]
     pub(crate) link: Option<Link>,
 
-    /// Compare whole page loads instead, of these replicas; without any, of flags and portal
+    /// Compare page loads instead, of these replicas; without a value, of flags and portal
     #[arg(long, num_args = 0.., value_name = "REPLICA", conflicts_with_all = ["cells", "link"])]
     pub(crate) pages: Option<Vec<String>>,
 
-    /// A network of page loads, named or spelled out; may be repeated [default: cable, dsl, 3g, lte, satellite]
+    /// A network of page loads, by name or as "down=2mbit,up=384kbit,rtt=100ms"; may be repeated [default: cable, dsl,
+    /// 3g, lte, satellite]
     #[arg(short, long = "network", value_name = "NAME|SPEC", requires = "pages")]
     pub(crate) networks: Vec<String>,
 
@@ -44,19 +45,19 @@ pub(crate) struct Args {
     )]
     pub(crate) protocols: Vec<RaceProtocol>,
 
-    /// Runs of each setting without loss and jitter that must count; their median is compared
+    /// Required runs of each setting without loss and jitter; their median is compared
     #[arg(short, long, value_name = "N", default_value_t = 3, value_parser = clap::value_parser!(u32).range(1..=1_000))]
     runs: u32,
 
-    /// Runs of each setting with loss or jitter that must count; their mean is compared, over the same seeds
+    /// Required runs of each setting with loss or jitter; their mean is compared, over the same seeds
     #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     lossy_runs: u32,
 
-    /// Seed of the first run; the second has the next number
+    /// Seed of the first run; each further run adds 1
     #[arg(short, long, value_name = "S", default_value_t = 1)]
     pub(crate) seed: u64,
 
-    /// Links at a time; more make each other late
+    /// Links in use at a time; more links delay each other
     #[arg(long, value_name = "N", default_value = "4", value_parser = at_least_one)]
     pub(crate) lanes: NonZeroUsize,
 
@@ -67,7 +68,7 @@ pub(crate) struct Args {
 
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Cells {
-    /// Twelve, some seconds
+    /// 12 settings; takes some seconds
     Small,
     /// 150 single downloads without loss: 250 kbps to 10 Mbps, 10 to 500 ms, 1 kB to 1 MB
     LossFree,
@@ -75,7 +76,7 @@ pub(crate) enum Cells {
     Lossy,
     /// 16 pairs of six connections and one, half of them with loss
     Pairs,
-    /// The last three
+    /// loss-free, lossy and pairs
     All,
 }
 

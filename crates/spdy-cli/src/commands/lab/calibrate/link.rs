@@ -9,12 +9,12 @@ use spdy_tun::limits::ValidityLimits;
 use crate::outcome::Outcome;
 use crate::output::{BAD, Cell, GOOD, Printer, Table};
 
-/// What is measured of the link.
+/// The measured properties of a link.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub(crate) enum Link {
-    /// Rates of 100 kbps to 100 Mbps, round trips of 0 to 500 ms: a minute
+    /// Rates of 100 kbps to 100 Mbps and round trips of 0 to 500 ms; takes a minute
     All,
-    /// Two of each: ten seconds
+    /// Two rates and two round trips; takes ten seconds
     Short,
 }
 

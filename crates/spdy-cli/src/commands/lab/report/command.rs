@@ -16,22 +16,23 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{Printer, check_output_differs};
 
-/// What `spdy lab report` is asked.
+/// Arguments of `spdy lab report`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The store: a file, or a postgres:// URL
     #[arg(value_name = "STORE")]
     store: Location,
 
-    /// The file to write; `-` is stdout [default: the name of the file, or of the experiment, with .html, unless --svg or --png is given]
+    /// Output file; `-` is stdout [default: the name of the file or of the experiment with .html, unless --svg or --png
+    /// is given]
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
 
-    /// Write each figure into this folder as SVG, on white, to be set in a paper
+    /// Write each figure to this folder as SVG with a white background, for a paper
     #[arg(long, value_name = "DIR")]
     svg: Option<PathBuf>,
 
-    /// Write each figure into this folder as PNG, 300 dots an inch in a column of a paper
+    /// Write each figure to this folder as PNG with 300 dpi at a paper's column width
     #[arg(long, value_name = "DIR")]
     png: Option<PathBuf>,
 

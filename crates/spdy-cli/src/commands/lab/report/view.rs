@@ -35,10 +35,10 @@ use crate::outcome::{Outcome, Usage};
 use crate::output::{BOLD, DIM, Printer};
 use crate::service::StopSignals;
 
-/// What `spdy lab view` is asked.
+/// Arguments of `spdy lab view`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The store (a file, or a postgres:// URL), or the experiment that is run into it; the store need not be there yet
+    /// The store (a file, or a postgres:// URL), or the experiment that fills it; the store may not exist yet
     #[arg(value_name = "STORE|EXPERIMENT")]
     what: String,
 
@@ -46,11 +46,11 @@ pub(crate) struct Args {
     #[arg(short, long, value_name = "STORE")]
     store: Option<Location>,
 
-    /// Listen on this port of 127.0.0.1; 0 lets the system choose
+    /// Port on 127.0.0.1; 0 lets the system choose
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     port: u16,
 
-    /// Tell where it listens as one line of JSON on stdout
+    /// Print the listening address as one line of JSON
     #[arg(long)]
     json: bool,
 
@@ -61,7 +61,7 @@ pub(crate) struct Args {
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab view loss.toml                       while spdy lab run loss.toml runs"
     "spdy lab view lulic.db --port 8000"
-    "spdy lab view lulic.db --json --quiet         where it is, for a script"
+    "spdy lab view lulic.db --json --quiet         its address, for a script"
 };
 
 /// The line of `--json`.

@@ -12,15 +12,15 @@ use crate::commands::lab::experiment::Experiment;
 use crate::outcome::Usage;
 use crate::output::Printer;
 
-/// Where waterfalls come from: their loads are loaded again.
+/// The loads that waterfalls show. They are loaded again.
 #[derive(Clone, Debug, clap::Args)]
 #[command(next_help_heading = "Waterfalls")]
 pub(crate) struct WaterfallArgs {
-    /// Show the trial of this cell, by its key [default: for each page the one in the middle of all factors]
+    /// Show the waterfalls of the cell with this key [default: for each page the cell in the middle of all factors]
     #[arg(long, value_name = "KEY")]
     pub(crate) cell: Option<String>,
 
-    /// Where the paths of pages start [default: beside the store, if it is a file]
+    /// Folder that relative paths of pages start from [default: the folder of the store, if it is a file]
     #[arg(long, value_name = "DIR")]
     pages: Option<PathBuf>,
 }

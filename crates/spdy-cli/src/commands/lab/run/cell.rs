@@ -21,30 +21,31 @@ use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{Printer, WARN};
 
-/// What `spdy lab cell` is asked.
+/// Arguments of `spdy lab cell`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The experiment: a shipped name (lulic), or a TOML file
+    /// The experiment: a shipped one (lulic), or a TOML file
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
 
-    /// Cells, by their keys as `spdy lab cells` lists them, or by their numbers in that list, from 1
+    /// Cells to load: their keys, as `spdy lab cells` lists them, or their numbers in that list, from 1
     #[arg(value_name = "KEY", required_unless_present = "part")]
     keys: Vec<String>,
 
-    /// Every Nth cell, from the Kth on: what task K of N does, and all N together do each once
+    /// Load every Nth cell, from the Kth on: the part of task K of N
     #[arg(short, long, value_name = "K/N", conflicts_with = "keys")]
     part: Option<Part>,
 
-    /// Keep the loads here, a file or a postgres:// URL, and load only what is not there yet
+    /// Store the loads here, a file or a postgres:// URL, and skip cells that it has already
     #[arg(short, long, value_name = "STORE")]
     store: Option<Location>,
 
-    /// Threads to load pages on; changes no result [default: one a core]
+    /// Threads that load pages; the results do not depend on it [default: one a core]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 
-    /// Print one JSON object a load, with the columns of a store, instead of the table; with --store, one of what was kept
+    /// Print one JSON object a load, with the columns of a store, instead of the table; with --store, one object for
+    /// all
     #[arg(long)]
     json: bool,
 }
@@ -52,10 +53,10 @@ pub(crate) struct Args {
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab cell loss.toml page=portal,protocol=spdy,network=cable,loss=1%25"
     "spdy lab cell lulic 1 2 3 --jobs 1 --json"
-    "spdy lab cell lulic --part 3/100 --store postgres://lab@db.example/lulic    what an engine starts, K from 1 to 100"
+    "spdy lab cell lulic --part 3/100 --store postgres://lab@db.example/lulic    one of 100 parts, for an engine"
 };
 
-/// One of several parts of the cells, as even as can be.
+/// One of several parts of the cells, of nearly the same size.
 #[derive(Clone, Copy, Debug)]
 struct Part {
     number: NonZeroUsize,
@@ -122,11 +123,11 @@ struct StoreReport {
     store: String,
     /// Cells that were not there before.
     added: usize,
-    /// Cells that were.
+    /// Cells that were there before.
     before: usize,
-    /// Loads among those added that are not whole.
+    /// Added loads that are incomplete.
     failed: usize,
-    /// Runs in real time among them that do not count.
+    /// Added runs in real time that do not count.
     invalid: usize,
 }
 

@@ -13,18 +13,18 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::Printer;
 
-/// What `spdy lab cells` is asked.
+/// Arguments of `spdy lab cells`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The experiment: a shipped name (lulic), or a TOML file
+    /// The experiment: a shipped one (lulic), or a TOML file
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
 
-    /// Only what this store, a file or a postgres:// URL, has not yet
+    /// List only cells that this store, a file or a postgres:// URL, does not have yet
     #[arg(short, long, value_name = "STORE")]
     store: Option<Location>,
 
-    /// Print one JSON object a cell: its number, its key, the seed of each run
+    /// Print one JSON object a cell: its number, its key and the seed of each run
     #[arg(long)]
     json: bool,
 }
@@ -32,7 +32,7 @@ pub(crate) struct Args {
 pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab cells lulic"
     "spdy lab cells loss.toml --json"
-    "spdy lab cells loss.toml --store loss.db    what is left to do"
+    "spdy lab cells loss.toml --store loss.db    the remaining cells"
 };
 
 #[derive(Serialize)]

@@ -21,18 +21,18 @@ use crate::outcome::Outcome;
 use crate::output::{Printer, WARN};
 use crate::service::StopSignals;
 
-/// What `spdy lab run` is asked.
+/// Arguments of `spdy lab run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The experiment: a shipped name (lulic), or a TOML file
+    /// The experiment: a shipped one (lulic), or a TOML file
     #[arg(value_name = "EXPERIMENT")]
     experiment: String,
 
-    /// Where loads are kept: a file, or a postgres:// URL [default: the experiment's name with .db]
+    /// Store for the loads: a file, or a postgres:// URL [default: the experiment's name with .db]
     #[arg(short, long, value_name = "STORE")]
     store: Option<Location>,
 
-    /// Threads to load pages on; changes no result [default: one a core]
+    /// Threads that load pages; the results do not depend on it [default: one a core]
     #[arg(short, long, value_name = "N", value_parser = at_least_one)]
     jobs: Option<NonZeroUsize>,
 

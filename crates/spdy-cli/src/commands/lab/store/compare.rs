@@ -15,26 +15,26 @@ use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Printer, Table, WARN, escape};
 /// Cells in the table of those that differ, those that differ most first.
 const SHOWN_CELLS: usize = 20;
 
-/// What `spdy lab compare` is asked.
+/// Arguments of `spdy lab compare`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The store of before
+    /// The store before the change
     #[arg(value_name = "BEFORE")]
     before: Location,
 
-    /// The store of after
+    /// The store after the change
     #[arg(value_name = "AFTER")]
     after: Location,
 
-    /// What is compared: load, dcl (DOMContentLoaded), tow (time on the wire), bytes, packets, connections
+    /// Value to compare: load, dcl (DOMContentLoaded), tow (time on the wire), bytes, packets, connections
     #[arg(short, long, value_name = "NAME", default_value = "load", value_parser = measure)]
     measure: Measure,
 
-    /// Difference that does not matter, as a part of what was before
+    /// Difference that does not matter, in percent of the value before
     #[arg(long, value_name = "PERCENT", default_value = "1%", value_parser = percent)]
     margin: f64,
 
-    /// Fail if a cell takes more than this more
+    /// Fail if a cell surely increases by more than this
     #[arg(short, long, value_name = "PERCENT", value_parser = percent)]
     budget: Option<f64>,
 

@@ -16,7 +16,7 @@ use crate::outcome::Outcome;
 use crate::outcome::Usage;
 use crate::output::{Printer, check_output_differs};
 
-/// What `spdy lab export` is asked.
+/// Arguments of `spdy lab export`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The store: a file, or a postgres:// URL
@@ -27,15 +27,15 @@ pub(crate) struct Args {
     output: ExportFileArgs,
 }
 
-/// What is written, and where to.
+/// The format and the output file.
 #[derive(Debug, clap::Args)]
 #[group(required = true, multiple = false)]
 struct ExportFileArgs {
-    /// Write CSV to this file, a line a load; - is stdout
+    /// Write CSV to this file, one line a load; `-` is stdout
     #[arg(long, value_name = "FILE")]
     csv: Option<PathBuf>,
 
-    /// Write Parquet to this file; - is stdout. Only if the program was built with it
+    /// Write Parquet to this file; `-` is stdout. Needs a program that was built with the feature `parquet`
     #[arg(long, value_name = "FILE")]
     parquet: Option<PathBuf>,
 }
@@ -95,10 +95,10 @@ fn export(
     Ok(Outcome::Done)
 }
 
-/// The program's voice as something to write to.
+/// The printer as a writer.
 struct Stdout<'a> {
     printer: &'a Printer,
-    /// Why it takes no more.
+    /// The error that closed it.
     closed: Option<anyhow::Error>,
 }
 

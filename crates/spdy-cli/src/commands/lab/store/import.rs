@@ -9,14 +9,14 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::Printer;
 
-/// What `spdy lab import` is asked.
+/// Arguments of `spdy lab import`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The paper's database
     #[arg(value_name = "RESULTS.db")]
     results: PathBuf,
 
-    /// The store to make, a file or a postgres:// URL; it must not be there yet
+    /// Store to create, a file or a postgres:// URL; it must not exist yet
     #[arg(short, long, value_name = "STORE")]
     store: Location,
 }

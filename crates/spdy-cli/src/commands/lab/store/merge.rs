@@ -8,14 +8,14 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{Printer, check_output_differs};
 
-/// What `spdy lab merge` is asked.
+/// Arguments of `spdy lab merge`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// Stores of one experiment: files, or postgres:// URLs
     #[arg(value_name = "PART", required = true)]
     parts: Vec<Location>,
 
-    /// The store that gets their cells, a file or a postgres:// URL; made if there is none
+    /// Target store, a file or a postgres:// URL; it is created if necessary
     #[arg(short, long, value_name = "STORE")]
     store: Location,
 
@@ -29,7 +29,7 @@ pub(crate) const EXAMPLES: &str = examples! {
     "spdy lab merge postgres://lab@db.example/loss --store loss.db"
 };
 
-/// What a part brought.
+/// The cells that a part added.
 #[derive(Serialize)]
 struct MergeLine {
     part: String,

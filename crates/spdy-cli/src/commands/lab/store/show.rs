@@ -11,7 +11,7 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{BOLD, DIM, Printer, WARN};
 
-/// What `spdy lab show` is asked.
+/// Arguments of `spdy lab show`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The store: a file, or a postgres:// URL
