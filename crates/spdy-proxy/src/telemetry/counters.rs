@@ -5,28 +5,28 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// What is counted. Labels are names from the code alone, so that outside input cannot create a series.
+/// A family of counters. Labels are names from the code only, so that outside input cannot create a series.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum CounterFamily {
-    /// Answers to clients, by the request's outcome.
+    /// Responses to clients, by the request's outcome.
     Responses,
     /// Requests that were refused, by reason.
     RefusedRequests,
-    /// Answers of origins by class of status, and failures by kind.
+    /// Responses of origins by class of status, and failures by kind.
     Origins,
-    /// Answers of origins that are not stored, by reason.
+    /// Responses of origins that are not stored, by reason.
     Uncacheable,
     /// Pages, by whether they were rewritten, or why not.
     Pages,
     /// References in pages, by whether they were moved, or why not.
     References,
-    /// What was pushed, hinted or prefetched.
+    /// Resources that were pushed, hinted or prefetched.
     Preloads,
-    /// What met a limit of ours, by the key that sets it.
+    /// Requests, responses and prefetches that met a limit, by the key that sets it.
     Limits,
     /// WebSockets that ended, by what ended them.
     WebSockets,
-    /// Bytes of those, by the side that took them.
+    /// Bytes that passed in these WebSockets, by direction.
     WebSocketBytes,
 }
 
@@ -52,38 +52,42 @@ impl CounterFamily {
             Self::Responses => (
                 "accelerator_answers",
                 "outcome",
-                "Answers by what became of the request",
+                "Responses to clients, by the outcome of the request",
             ),
             Self::RefusedRequests => (
                 "accelerator_refused",
                 "reason",
-                "Requests that were refused",
+                "Requests that a rule forbids, by reason",
             ),
             Self::Origins => (
                 "accelerator_origin_answers",
                 "outcome",
-                "Answers and failures of origins",
+                "Responses and failures of origins",
             ),
             Self::Uncacheable => (
                 "accelerator_passed",
                 "reason",
-                "Answers of origins that are not kept",
+                "Responses of origins that are not stored, by reason",
             ),
-            Self::Pages => ("accelerator_pages", "outcome", "Pages that came by"),
+            Self::Pages => (
+                "accelerator_pages",
+                "outcome",
+                "Pages that passed, by what the rewriter did",
+            ),
             Self::References => (
                 "accelerator_references",
                 "outcome",
-                "References in pages to other hosts",
+                "References to other hosts in these pages, by what the rewriter did",
             ),
             Self::Preloads => (
                 "accelerator_ahead",
                 "what",
-                "What was sent or fetched before it was asked for",
+                "Resources sent or fetched before a client requested them",
             ),
             Self::Limits => (
                 "accelerator_limits",
                 "limit",
-                "Requests and answers that met a limit",
+                "Requests, responses and prefetches that met a limit, by its key",
             ),
             Self::WebSockets => (
                 "accelerator_websockets",
@@ -93,7 +97,7 @@ impl CounterFamily {
             Self::WebSocketBytes => (
                 "accelerator_websocket_bytes",
                 "direction",
-                "Bytes that passed in WebSockets that ended",
+                "Bytes that passed in WebSockets that ended, by direction",
             ),
         }
     }
@@ -104,18 +108,18 @@ impl CounterFamily {
 pub struct Counters(Arc<Mutex<BTreeMap<(CounterFamily, &'static str), u64>>>);
 
 impl Counters {
-    /// It happened once more.
+    /// Adds 1 to a counter.
     pub fn count(&self, family: CounterFamily, label: &'static str) {
         self.add(family, label, 1);
     }
 
-    /// It happened so often more.
+    /// Adds `times` to a counter.
     pub fn add(&self, family: CounterFamily, label: &'static str, times: u64) {
         let mut counts = self.0.lock();
         *counts.entry((family, label)).or_default() += times;
     }
 
-    /// Labels of a family in the order of their names, and how often each was met.
+    /// Labels of a family in the order of their names, with their counts.
     #[must_use]
     pub fn read(&self, family: CounterFamily) -> Vec<(&'static str, u64)> {
         let counts = self.0.lock();

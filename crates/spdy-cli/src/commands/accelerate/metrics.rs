@@ -29,18 +29,18 @@ use crate::service::metrics::{self, counter, gauge, put, put_gauge};
 #[derive(Debug)]
 pub(crate) struct AcceleratorCollector {
     pub(crate) proxy: Arc<Proxy>,
-    /// What is counted of origins' names and addresses.
+    /// Counters of origins' names and addresses.
     pub(crate) origin_counters: OriginCounters,
     /// Counters of the DNS server, if there is one.
     pub(crate) names: Option<StatsReader>,
     /// The tier that is shared with other machines, if there is one.
     pub(crate) shared: Option<Arc<Tier>>,
     pub(crate) certificates: Certificates,
-    /// Spans that wait to be sent, if any are made.
+    /// The queue of spans to send, if spans are made.
     pub(crate) spans: Option<Arc<Queue>>,
 }
 
-/// A registry of what is `shown`, and of what its sessions and its listeners count.
+/// A registry of the metrics in `shown`, of the sessions and of the listeners.
 pub(crate) fn registry(
     shown: AcceleratorCollector,
     metrics: &Metrics,
@@ -61,7 +61,7 @@ impl Collector for AcceleratorCollector {
                 put(&mut metric, &[(label, value)], count)?;
             }
         }
-        let help = "WebSockets that are open";
+        let help = "Open WebSockets";
         let mut open = gauge(&mut encoder, "accelerator_websockets_open", help)?;
         open.encode_gauge(&(self.proxy.client_limits.open_websockets() as u64))?;
         encode_refusals(&self.origin_counters.refusals, &mut encoder)?;
@@ -81,7 +81,7 @@ impl Collector for AcceleratorCollector {
         let mut metric = counter(
             &mut encoder,
             "cache_objects",
-            "Objects by what became of them",
+            "Objects of the memory tier, by event",
         )?;
         for (what, count) in all {
             put(&mut metric, &[("event", what)], count)?;
@@ -99,7 +99,7 @@ impl Collector for AcceleratorCollector {
                 ("broken", &counters.corrupt),
                 ("evicted", &counters.evicted),
             ];
-            let help = "Objects of the tier on a disk by what became of them";
+            let help = "Objects of the disk tier, by event";
             let mut metric = counter(&mut encoder, "cache_disk_objects", help)?;
             for (what, count) in all {
                 put(
@@ -116,30 +116,26 @@ impl Collector for AcceleratorCollector {
         if let Some(spans) = &self.spans {
             encode_spans(spans, &mut encoder)?;
         }
-        let mut held = gauge(
-            &mut encoder,
-            "cache_held_bytes",
-            "Bytes of all that is kept",
-        )?;
+        let mut held = gauge(&mut encoder, "cache_held_bytes", "Stored bytes")?;
         put_gauge(&mut held, &[("tier", "memory")], bytes)?;
         if let Some(((_, bytes), _)) = disk {
             put_gauge(&mut held, &[("tier", "disk")], bytes)?;
         }
-        let mut held = gauge(&mut encoder, "cache_held_objects", "Objects that are kept")?;
+        let mut held = gauge(&mut encoder, "cache_held_objects", "Stored objects")?;
         put_gauge(&mut held, &[("tier", "memory")], objects as u64)?;
         if let Some(((objects, _), _)) = disk {
             put_gauge(&mut held, &[("tier", "disk")], objects as u64)?;
         }
-        let help = "Bytes of answers on their way to be kept";
+        let help = "Bytes of responses that are about to be stored";
         let mut in_flight = gauge(&mut encoder, "cache_in_flight_bytes", help)?;
         in_flight.encode_gauge(&(self.proxy.cache.body_memory().bytes() as u64))?;
         Ok(())
     }
 }
 
-/// Hosts and addresses that no origin may have.
+/// Encodes refused hosts and addresses of origins.
 fn encode_refusals(refusals: &RefusalCounts, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let help = "Hosts and addresses of origins that were refused";
+    let help = "Hosts and addresses of origins to which no connection is allowed, by reason";
     let mut metric = counter(encoder, "accelerator_refused_addresses", help)?;
     for (reason, count) in refusals.by_reason() {
         put(&mut metric, &[("reason", reason)], count)?;
@@ -147,7 +143,7 @@ fn encode_refusals(refusals: &RefusalCounts, encoder: &mut DescriptorEncoder<'_>
     Ok(())
 }
 
-/// Replies to the resolver's questions that match none.
+/// Encodes replies that match none of the resolver's questions.
 fn encode_unwanted_replies(
     unwanted: &MismatchedReplies,
     encoder: &mut DescriptorEncoder<'_>,
@@ -161,27 +157,27 @@ fn encode_unwanted_replies(
             unwanted.of(mismatch),
         )?;
     }
-    let help = "Look-ups that went on over TCP after too many unwanted replies";
+    let help = "Look-ups that continued over TCP only, after too many unwanted replies";
     let mut metric = counter(encoder, "dns_lookups_without_udp", help)?;
     metric.encode_counter::<NoLabelSet, _, u64>(&unwanted.switched_to_tcp(), None)
 }
 
-/// Questions for names.
+/// Encodes questions to the name server.
 fn encode_dns(names: &StatsReader, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let stats = names.stats();
-    let help = "Questions of the name server by what became of them";
+    let help = "Questions of the name server, by outcome";
     let mut metric = counter(encoder, "dns_answers", help)?;
     for (outcome, count) in stats.by_outcome() {
         put(&mut metric, &[("outcome", outcome)], count)?;
     }
-    let help = "Answers of the name server that did not fit, among the others";
+    let help = "Responses of the name server that did not fit in a datagram";
     let mut metric = counter(encoder, "dns_truncated_answers", help)?;
     metric.encode_counter::<NoLabelSet, _, u64>(&stats.truncated, None)
 }
 
-/// How long origins took.
+/// Encodes the response times of origins.
 fn encode_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
-    let help = "From asking an origin to the head of its answer";
+    let help = "Time from the request to an origin to the head of its response";
     let name = "accelerator_origin_seconds";
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     for (whose, label) in [
@@ -200,7 +196,7 @@ fn encode_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) 
     Ok(())
 }
 
-/// Certificates by ACME and out of a file; nothing where there are none.
+/// Encodes certificates by ACME and from files; nothing without certificates.
 fn encode_certificates(
     certificates: &Certificates,
     encoder: &mut DescriptorEncoder<'_>,
@@ -209,19 +205,20 @@ fn encode_certificates(
     if expiries.is_empty() {
         return Ok(());
     }
-    let help = "When certificates end, in seconds since 1970, 0 where none has come yet by ACME";
+    let help =
+        "Expiry of each certificate in seconds since 1970, 0 until ACME has issued the first";
     let mut metric = gauge(encoder, "certificate_expiry_timestamp_seconds", help)?;
     for (name, until) in &expiries {
         let since = until.and_then(|until| until.duration_since(UNIX_EPOCH).ok());
         let since = since.map_or(0, |since| since.as_secs());
         put_gauge(&mut metric, &[("name", name.as_str())], since)?;
     }
-    let help = "Certificates out of files that were no good when they were last read, so that those from before are shown";
+    let help = "Pairs of certificate files that were invalid when they were last read; the previous certificate is used";
     let mut metric = gauge(encoder, "certificate_stale_files", help)?;
     metric.encode_gauge(&(certificates.stale_count() as u64))?;
     let orders = &certificates.orders;
     let all = [("issued", &orders.issued), ("failed", &orders.failed)];
-    let help = "Orders of certificates by ACME by what became of them";
+    let help = "ACME orders of certificates, by outcome";
     let mut metric = counter(encoder, "certificate_orders", help)?;
     for (outcome, count) in all {
         let count = count.load(Ordering::Relaxed);
@@ -230,7 +227,7 @@ fn encode_certificates(
     Ok(())
 }
 
-/// Spans that are over; nothing where none are made.
+/// Encodes the outcome of spans.
 fn encode_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let counts = &spans.counts;
     let all = [
@@ -239,7 +236,7 @@ fn encode_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
         ("refused", &counts.refused),
         ("unsent", &counts.unsent),
     ];
-    let help = "Spans by what became of them";
+    let help = "Spans, by outcome";
     let mut metric = counter(encoder, "telemetry_spans", help)?;
     for (outcome, count) in all {
         let count = count.load(Ordering::Relaxed);
@@ -248,7 +245,7 @@ fn encode_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
     Ok(())
 }
 
-/// What the tier that is shared with other machines counts.
+/// Encodes the counters of the shared tier.
 fn encode_shared_tier(shared: &Tier, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let counters = shared.counters();
     let all = [
@@ -260,13 +257,13 @@ fn encode_shared_tier(shared: &Tier, encoder: &mut DescriptorEncoder<'_>) -> fmt
         ("written", &counters.written),
         ("unwritten", &counters.unwritten),
     ];
-    let help = "Objects of the shared tier by what became of them";
+    let help = "Objects of the shared tier, by event";
     let mut metric = counter(encoder, "cache_shared_objects", help)?;
     for (what, count) in all {
         let count = count.load(Ordering::Relaxed);
         put(&mut metric, &[("event", what)], count)?;
     }
-    let help = "Parts of the shared tier by whether they answer";
+    let help = "Sixteenths of the cluster's slots, by whether they respond";
     let mut metric = gauge(encoder, "cache_shared_parts", help)?;
     let (answering, resting) = shared.parts();
     put_gauge(&mut metric, &[("state", "answering")], answering as u64)?;

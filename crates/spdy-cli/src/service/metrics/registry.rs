@@ -25,13 +25,13 @@ pub(crate) fn registry(metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
 #[derive(Debug)]
 struct SessionCollector(Metrics);
 
-/// Limits of connections, whatever is spoken on them.
+/// Collects the connection limits that clients of any protocol reached.
 #[derive(Debug)]
 struct ConnectionCollector(LimitHits);
 
 impl Collector for ConnectionCollector {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
-        let help = "Limits of connections that clients met";
+        let help = "Connection limits that clients reached";
         let mut limits = counter(&mut encoder, "connection_limit_hits", help)?;
         for limit in ConnectionLimit::ALL {
             put(&mut limits, &[("limit", limit.name())], self.0.of(limit))?;
@@ -40,7 +40,7 @@ impl Collector for ConnectionCollector {
     }
 }
 
-/// One role's sessions, and what the role is called.
+/// The name of a role, and the metrics of its sessions.
 type RoleStats<'a> = (&'static str, &'a RoleMetrics);
 
 impl Collector for SessionCollector {
@@ -101,14 +101,18 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt:
             put(&mut total, &[("role", *role), ("opened_by", who)], count)?;
         }
     }
-    let mut refused = counter(encoder, "streams_refused", "Streams that were refused")?;
+    let mut refused = counter(
+        encoder,
+        "streams_refused",
+        "Streams of peers that got REFUSED_STREAM",
+    )?;
     for (role, side) in sides {
         put(&mut refused, &[("role", *role)], side.stats.streams_refused)?;
     }
     let mut pushes = counter(
         encoder,
         "pushes",
-        "Pushes sent by servers, taken by clients",
+        "Pushes sent (server) or accepted (client)",
     )?;
     for (role, side) in sides {
         put(&mut pushes, &[("role", *role)], side.pushes)?;
@@ -117,7 +121,7 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt:
     for (role, side) in sides {
         put(&mut requests, &[("role", *role)], side.exchanges.requests)?;
     }
-    let mut responses = counter(encoder, "responses", "Responses by class of status")?;
+    let mut responses = counter(encoder, "responses", "Responses, by status class")?;
     for (role, side) in sides {
         let classes = ["1xx", "2xx", "3xx", "4xx", "5xx", "other"].into_iter();
         for (class, count) in classes.zip(side.exchanges.responses) {
@@ -128,7 +132,7 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt:
 }
 
 fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
-    let mut frames = counter(encoder, "frames", "Frames by type")?;
+    let mut frames = counter(encoder, "frames", "Frames, by direction and type")?;
     for (role, side) in sides {
         let stats = &side.stats;
         let both = [
@@ -142,7 +146,7 @@ fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]
             }
         }
     }
-    let mut data = counter(encoder, "data_bytes", "Payload of DATA")?;
+    let mut data = counter(encoder, "data_bytes", "DATA payload bytes, by direction")?;
     for (role, side) in sides {
         let stats = &side.stats;
         let both = [
@@ -160,7 +164,7 @@ fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]
     let mut blocks = counter(
         encoder,
         "header_block_bytes",
-        "Header blocks, plain and on the wire",
+        "Header block bytes, plain and compressed on the wire",
     )?;
     for (role, side) in sides {
         let stats = &side.stats;
@@ -179,7 +183,11 @@ fn bytes_and_frames(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]
 }
 
 fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
-    let mut resets = counter(encoder, "resets", "RST_STREAM by status")?;
+    let mut resets = counter(
+        encoder,
+        "resets",
+        "RST_STREAM frames, by direction and status",
+    )?;
     for (role, side) in sides {
         let stats = &side.stats;
         let both = [
@@ -197,7 +205,7 @@ fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>
             }
         }
     }
-    let mut limits = counter(encoder, "limit_hits", "Limits that peers met")?;
+    let mut limits = counter(encoder, "limit_hits", "Limits that peers reached, by name")?;
     for (role, side) in sides {
         for limit in spdy::Limit::ALL {
             let labels = [("role", *role), ("limit", limit.name())];
@@ -208,7 +216,10 @@ fn resets_and_limits(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>
 }
 
 fn round_trips(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt::Result {
-    let (name, help) = ("ping_round_trip_seconds", "Round trips that PING measured");
+    let (name, help) = (
+        "ping_round_trip_seconds",
+        "Round-trip times measured by PING",
+    );
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
     for (role, side) in sides {
         let RoundTrips { buckets, sum } = side.round_trips;
