@@ -10,22 +10,22 @@ use serde::Deserialize;
 /// Largest TTL (RFC 2181 §8).
 pub const MAX_TTL: u32 = 0x7fff_ffff;
 
-/// One zone. From it and its like [`Zones`](crate::zones::Zones) are made.
+/// A zone. [`Zones`](crate::zones::Zones) are made from several of them.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ZoneConfig {
     /// The zone's name, such as `site.test`.
     pub apex: String,
-    /// Its name servers, as in the parent zone, at least one. One within this zone needs an address here.
+    /// Its name servers, as in the parent zone, at least one. A name server within this zone needs an address here.
     pub name_servers: Vec<String>,
     /// Mail address of the zone's administrator, with `.` in place of `@`. Default `hostmaster` at the apex.
     #[serde(default)]
     pub contact: Option<String>,
-    /// Seconds for which responses are valid, unless a name has its own. Default 60.
+    /// Time in seconds for which resolvers may cache a response, unless a name has its own. Default 60.
     #[serde(default = "default_ttl")]
     pub ttl: u32,
-    /// Seconds for which a negative response is valid (RFC 2308 §4). Default 30.
+    /// Time in seconds for which resolvers may cache a negative response (RFC 2308 §4). Default 30.
     #[serde(default = "default_negative_ttl")]
     pub negative_ttl: u32,
     /// A name of the zone: relative to the apex (`www`, `*.x`, `@` for the apex), or complete with a final dot.
@@ -33,7 +33,7 @@ pub struct ZoneConfig {
     pub names: Vec<NameConfig>,
 }
 
-/// What is known of one name.
+/// The records of one name.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -53,17 +53,17 @@ pub struct NameConfig {
     /// TXT records, each at most 255 octets.
     #[serde(default)]
     pub texts: Vec<String>,
-    /// Seconds for which responses are valid. Default the zone's.
+    /// Time in seconds for which resolvers may cache a response. Default the zone's.
     #[serde(default)]
     pub ttl: Option<u32>,
 }
 
-/// What an HTTPS record says, in service mode with priority 1 and the name itself as target.
+/// An HTTPS record in service mode, with priority 1 and the name itself as target.
 #[derive(Clone, Debug, Default, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HttpsConfig {
-    /// Protocols beside `http/1.1`, which is always there: `h3`, `h2`.
+    /// Protocols in addition to `http/1.1`, which is always included: `h3`, `h2`.
     #[serde(default)]
     pub alpn: Vec<String>,
     /// The port. Default that of the URL.
@@ -79,27 +79,27 @@ fn default_negative_ttl() -> u32 {
     30
 }
 
-/// Why a configuration is no zone.
+/// Why a zone configuration is invalid.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ZoneError {
-    /// No name at all.
+    /// A name is invalid.
     #[error("zone {zone}: {name:?} is no name: {why}")]
     Name {
         /// The apex.
         zone: String,
-        /// What was written.
+        /// The configured name.
         name: String,
         /// The codec's error.
         why: String,
     },
-    /// Two zones with one apex.
+    /// Two zones have the same apex.
     #[error("zone {0} is there twice")]
     DuplicateZone(String),
     /// The zone has no name server.
     #[error("zone {0} has no name server")]
     NoNameServer(String),
-    /// A name server that resolvers could not find.
+    /// A name server in the zone has no address.
     #[error("zone {zone}: name server {name} lies in the zone and has no address there")]
     NameServer {
         /// The apex.
@@ -107,7 +107,7 @@ pub enum ZoneError {
         /// The server.
         name: String,
     },
-    /// An alias that reads like a name of another zone, without its dot.
+    /// An alias looks like a name of another zone without its final dot.
     #[error(
         "zone {zone}: {name} is an alias of {target}, which is not there; a name of another zone ends with a dot"
     )]
@@ -116,10 +116,10 @@ pub enum ZoneError {
         zone: String,
         /// The alias.
         name: String,
-        /// Where it leads.
+        /// The target of the alias.
         target: String,
     },
-    /// A name of another zone.
+    /// A name is not in the zone.
     #[error("zone {zone}: {name} does not lie in it")]
     Outside {
         /// The apex.
@@ -127,7 +127,7 @@ pub enum ZoneError {
         /// The name.
         name: String,
     },
-    /// One name, two entries.
+    /// A name has two entries.
     #[error("zone {zone}: {name} is there twice")]
     DuplicateName {
         /// The apex.
@@ -135,10 +135,10 @@ pub enum ZoneError {
         /// The name.
         name: String,
     },
-    /// CNAME at the apex, which has SOA and NS besides.
+    /// A CNAME at the apex, which also has SOA and NS records.
     #[error("zone {0}: an apex cannot be an alias; give it addresses")]
     ApexAlias(String),
-    /// CNAME and something else.
+    /// A CNAME beside another record.
     #[error("zone {zone}: {name} is an alias, so it can have nothing else")]
     AliasWithRecords {
         /// The apex.
@@ -146,7 +146,7 @@ pub enum ZoneError {
         /// The name.
         name: String,
     },
-    /// `*` in the midst.
+    /// A `*` that is not the first label.
     #[error("zone {zone}: {name} has a * that is not its first label")]
     Wildcard {
         /// The apex.
@@ -154,25 +154,25 @@ pub enum ZoneError {
         /// The name.
         name: String,
     },
-    /// A TTL past what the wire has.
+    /// A TTL above the largest value.
     #[error("zone {zone}: a TTL of {ttl} s, want {MAX_TTL} at most")]
     Ttl {
         /// The apex.
         zone: String,
-        /// What was written.
+        /// The configured TTL.
         ttl: u32,
     },
-    /// A protocol that cannot be told.
+    /// An ALPN identifier that cannot be encoded.
     #[error(
         "zone {zone}: {alpn:?} is no ALPN identifier, want 1 to 255 octets without ',', '\\' and controls"
     )]
     Alpn {
         /// The apex.
         zone: String,
-        /// What was written.
+        /// The configured identifier.
         alpn: String,
     },
-    /// A text past what the wire has.
+    /// A text that is too long.
     #[error("a text of {0} octets, want {MAX_TEXT} at most")]
     Text(usize),
 }

@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// What a page uses a resource as.
+/// The use of a resource in a page.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -19,9 +19,9 @@ pub enum Kind {
     Media,
     /// Scripts and modules, and what modules load: WebAssembly, JSON, source maps.
     Script,
-    /// Frames, `object`, `embed` and the data that they request of their host; named hosts only.
+    /// Frames, `object`, `embed` and the data that they request from their host; only for hosts with `mode = "name"`.
     Document,
-    /// Scripts of workers; named hosts only.
+    /// Scripts of workers; only for hosts with `mode = "name"`.
     Worker,
 }
 

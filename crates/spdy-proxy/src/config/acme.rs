@@ -14,18 +14,18 @@ pub struct AcmeConfig {
     /// `https://acme-staging-v02.api.letsencrypt.org/directory`.
     #[serde(default = "AcmeConfig::default_directory")]
     pub directory: Url,
-    /// A folder for the account, keys and certificates, of this machine alone.
+    /// A folder for the account, keys and certificates. Each machine needs its own.
     pub folder: PathBuf,
-    /// Must be `true`: the authority's terms of service were read and are agreed to. Default `false`.
+    /// Must be `true`: you have read the authority's terms of service and agree to them. Default `false`.
     #[serde(default)]
     pub terms_of_service_agreed: bool,
-    /// How the names are proven to lead here. Default `tls-alpn-01`.
+    /// How to prove control of the names. Default `tls-alpn-01`.
     #[serde(default)]
     pub challenge: Challenge,
     /// Mail addresses for the authority, sent when the account is created.
     #[serde(default)]
     pub contact: Vec<String>,
-    /// The kind of certificate, where the authority has several. Default the authority's choice.
+    /// The certificate profile, if the authority has several. Default the authority's choice.
     pub profile: Option<String>,
     /// PEM of the authority that signs the ACME server's own certificate. Default the public authorities.
     pub authority: Option<PathBuf>,
@@ -38,30 +38,30 @@ pub struct AcmeConfig {
     pub external_account: Option<ExternalAccount>,
 }
 
-/// How it is proven that a name leads here.
+/// How control of a name is proven.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Eq, PartialEq)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Challenge {
-    /// The authority connects to port 443, which leads to an address of `listen.tls` (RFC 8737).
+    /// The authority connects to port 443, which must lead to an address of `listen.tls` (RFC 8737).
     #[default]
     #[serde(rename = "tls-alpn-01")]
     TlsAlpn01,
-    /// It connects to port 80, which leads to an address of `listen.plain` (RFC 8555 §8.3).
+    /// The authority connects to port 80, which must lead to an address of `listen.plain` (RFC 8555 §8.3).
     #[serde(rename = "http-01")]
     Http01,
-    /// It looks up a TXT record in a zone of `[dns]` (RFC 8555 §8.4).
+    /// The authority looks up a TXT record in a zone of `[dns]` (RFC 8555 §8.4).
     #[serde(rename = "dns-01")]
     Dns01,
 }
 
-/// An account elsewhere at the authority (RFC 8555 §7.3.4).
+/// An account that the authority issued by other means (RFC 8555 §7.3.4).
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ExternalAccount {
-    /// The authority's name for the account.
+    /// The key identifier from the authority.
     pub id: String,
-    /// A file with its key, in base64url.
+    /// A file with the key of the account, in base64url.
     pub key_file: PathBuf,
 }
 

@@ -9,7 +9,7 @@ use crate::config::shared_cache::SharedConfig;
 /// The longest that requests may wait for the first of them, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// What is stored.
+/// The cache: its size, tiers and rules.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -18,8 +18,8 @@ pub struct CacheConfig {
     pub memory_mib: usize,
     /// The largest body that is stored. Default 32.
     pub object_mib: usize,
-    /// Memory for bodies that are being received and will be stored, except the first 64 KiB of each. A body for which there
-    /// is no memory is not stored, and is read from its origin at its client's pace. Default as much as `memory_mib`.
+    /// Memory for bodies that are being received and will be stored, except the first 64 KiB of each. Without free
+    /// memory, a body is not stored, and is read from its origin at its client's pace. Default as much as `memory_mib`.
     pub in_flight_mib: Option<usize>,
     /// A folder for stored responses that survive a restart. Needs `secret_file`: with another secret no stored response is
     /// found again.
@@ -29,25 +29,25 @@ pub struct CacheConfig {
     /// A cluster of Valkey or Redis through which several machines share stored responses. Needs `secret_file`, the same on
     /// all machines. Optional.
     pub shared: Option<SharedConfig>,
-    /// Whether responses to requests with cookies are stored that do not state that they are public (`public`, `s-maxage`).
-    /// Off by default because origins forget to mark responses as private. Default `false`.
+    /// Whether to store responses to requests with cookies if they are not explicitly public (`public`, `s-maxage`).
+    /// Off by default because origins often do not mark private responses. Default `false`.
     pub after_cookies: bool,
-    /// Time for a body that will be stored to arrive. After that it is passed on and not stored: clients get the rest at the
-    /// origin's pace, and without clients the fetch is aborted. Default 600.
+    /// Time for a body that will be stored to arrive. After it, the response is passed on and not stored: clients get
+    /// the rest at the origin's pace, and without clients the fetch is aborted. Default 600.
     pub fetch_timeout_s: u64,
-    /// Time after which one more of the requests that wait for one response is sent to a slow origin, and then another after
-    /// each such time. The first response is for all. A request fails that has waited `upstream.head_timeout_s`. Range: 1 to
+    /// Time after which another waiting request is sent to a slow origin, and then one more after each such time. The
+    /// first response answers all of them. A request fails after it has waited `upstream.head_timeout_s`. Range: 1 to
     /// 86400. Default 10.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub lock_age_s: u64,
-    /// Requests a second of one client that the cache cannot answer, five seconds' worth at once. `0`: no limit, as behind a
-    /// balancer that hides its clients. Default 500.
+    /// Requests a second of one client that the cache cannot answer, five seconds' worth at once. `0`: no limit, for
+    /// use behind a balancer that hides its clients. Default 500.
     pub misses_per_second: u32,
-    /// Data that range requests of one client may make origins send beyond what the client reads, because a range from the
-    /// first byte fetches the whole response for the cache. A 64th is refilled each second. Above it, ranges are passed to
-    /// the origin. `0`: no limit, as behind a balancer that hides its clients. Default 64.
+    /// Data that range requests of one client may make origins send beyond what the client reads, because a range from
+    /// the first byte fetches the whole response for the cache. A 64th is refilled each second. Above it, ranges are
+    /// passed to the origin. `0`: no limit, for use behind a balancer that hides its clients. Default 64.
     pub range_fill_mib: usize,
-    /// Whether `Cache-Control: no-cache` of a client makes a fresh response be fetched again. Default `false`.
+    /// Whether a client's `Cache-Control: no-cache` revalidates a fresh response. Default `false`.
     pub obey_reload: bool,
 }
 

@@ -5,22 +5,22 @@ use serde::Deserialize;
 /// The maximum of concurrent prefetches.
 const MAX_PREFETCHES: usize = 1 << 16;
 
-/// Resources that are sent with pages, or prefetched.
+/// Prefetches, pushes and early hints of the resources of pages.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LearnConfig {
-    /// Whether resources of a public page are pushed over SPDY: those that it names, and those that clients request after it.
-    /// Default `true`.
+    /// Whether to push resources of a public page over SPDY: those that it names, and those that clients request after
+    /// it. Default `true`.
     pub push: bool,
-    /// Whether the same resources are hinted by 103 over HTTP/2 and HTTP/3, to clients that announce a navigation by Fetch
-    /// Metadata. Default `true`.
+    /// Whether to send 103 responses with hints for the same resources over HTTP/2 and HTTP/3, to clients that announce
+    /// a navigation by Fetch Metadata. Default `true`.
     pub early_hints: bool,
-    /// Whether the resources of a page are prefetched as soon as the page is read. Default `true`.
+    /// Whether to prefetch the resources of a page as soon as the page is read. Default `true`.
     pub prefetch: bool,
-    /// Prefetches for one client request, with all that they lead to. The first named ones come first, without those that a
-    /// browser chooses from, such as the candidates of a `srcset`. Cached resources do not count. Range: at least 1. Default
-    /// 128.
+    /// Prefetches for one client request, including those that they lead to, in the order of the page. Resources that a
+    /// browser chooses from, such as the candidates of a `srcset`, are not prefetched. Cached resources do not count.
+    /// Range: at least 1. Default 128.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub prefetch_per_page: usize,
     /// Prefetches at a time, for all clients. Range: 1 to 65536. Default 256.

@@ -10,28 +10,34 @@ const MIN_HEAD_BYTES: u32 = 8192;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct ClientLimitsConfig {
-    /// Connections open at once, over all clients and listeners; at least 1. Default 16384.
+    /// Connections open at once, over all clients and listeners. Range: at least 1. Default 16384.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_connections: u32,
-    /// Of these from one address (of IPv6: one /64). Default 4096; 0: as many as there are.
+    /// Connections open at once from one address (for IPv6, from one /64). `0`: no limit. Default 4096.
     pub connections_per_address: u32,
-    /// New connections a second from one address, five seconds' worth at once. Default 1000; 0: as many as come.
+    /// New connections a second from one address, five seconds' worth at once. `0`: no limit. Default 1000.
     pub connection_rate: u32,
-    /// Connections of one address that may be ended for abuse within a minute, before new ones are closed unread for the rest of it.
-    /// Default 10; 0: no limit.
+    /// Connections of one address that may be ended for abuse within a minute. Above it, new connections of the address
+    /// are closed unread for the rest of the minute. `0`: no limit. Default 10.
     pub abuses_per_address: u32,
-    /// Exchanges open at once on one SPDY, HTTP/2 or HTTP/3 connection, over HTTP/3 at most 4096; at least 1. Default 100.
+    /// Requests in progress on one SPDY, HTTP/2 or HTTP/3 connection, over HTTP/3 at most 4096. Range: at least 1.
+    /// Default 100.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub max_streams: u32,
-    /// After how long a connection without requests is ended; at least 1. Default 180.
+    /// Time without requests after which a connection is closed. Range: at least 1. Default 180.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub idle_timeout_s: u64,
-    /// A SPDY session that was silent for so long is sent a PING, and ends if it stays silent for 10 s more; at least 1. Default: no PING,
-    /// since Undertow's clients never answer one.
+    /// Time without data after which a SPDY session gets a PING. The session is closed after 10 more seconds without
+    /// data. Undertow's clients never reply to a PING. Range: at least 1. Default none.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub keepalive_s: Option<u64>,
-    /// The least that a client must send of a body, and take of an answer, bytes a second over a minute of waiting. Default 240; 0: any
-    /// trickle.
+    /// The lowest rate at which a client must send a body or read a response, in bytes a second over a minute of
+    /// waiting. `0`: no limit. Default 240.
     pub min_rate: u32,
-    /// How long open exchanges have to end when the program is stopped. Default 5.
+    /// Time for requests in progress to end when the program stops. Default 5.
     pub drain_timeout_s: u64,
-    /// The largest head of a request, bytes; at least 8192. Default 65536.
+    /// The largest request head, in bytes. Range: at least 8192. Default 65536.
+    #[cfg_attr(feature = "schema", schemars(range(min = 8192)))]
     pub max_head_bytes: u32,
 }
 

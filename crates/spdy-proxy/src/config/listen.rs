@@ -15,7 +15,7 @@ const HTTPS_PORT: u16 = 443;
 /// The TLS address if the configuration has no listening address.
 const DEFAULT_TLS: [SocketAddr; 1] = [SocketAddr::V4(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 8443))];
 
-/// Where clients are let in.
+/// Where clients connect.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -28,13 +28,15 @@ pub struct ListenConfig {
     pub plain: Vec<SocketAddr>,
     /// Protocols, best first: `spdy/3.1`, `spdy/3`, `spdy/2`, `h3`, `h2`, `http/1.1`.
     pub protocols: Vec<String>,
-    /// The port that clients use, where a port redirection is in front (for UDP too, with `h3`). Default the listener's port.
+    /// The port that clients use, if a port redirection is in front (also for UDP, with `h3`). Default the listener's
+    /// port.
     pub public_port: Option<u16>,
-    /// Addresses that lead to this machine and that no interface has, as behind a balancer. No origin is connected to there.
+    /// Addresses that lead to this machine but that no interface has, as behind a balancer. The accelerator never
+    /// connects to an origin at these addresses.
     pub public_addresses: Vec<IpAddr>,
-    /// Addresses and ranges (`10.0.0.0/8`) of proxies in front, whose `X-Forwarded-For` and `X-Forwarded-Proto` are trusted.
-    /// No other host may reach the listeners from there, and limits for each client do not apply to them. If `tls` is empty,
-    /// TLS ends at these proxies.
+    /// Addresses and ranges (`10.0.0.0/8`) of proxies in front, whose `X-Forwarded-For` and `X-Forwarded-Proto` are
+    /// trusted. No other host may reach the listeners from these addresses. Limits for each client do not apply to
+    /// them. If `tls` is empty, TLS ends at these proxies.
     pub trusted: Vec<String>,
     /// Whether each TCP connection of a trusted proxy begins with a PROXY protocol header, version 1 or 2. The header names
     /// the client that limits apply to. `X-Forwarded-For` and `X-Forwarded-Proto` are then ignored. Default `false`.

@@ -52,7 +52,7 @@ pub struct Config {
     /// The sites, at least one.
     #[serde(default)]
     pub site: Vec<SiteConfig>,
-    /// What is stored, and for which clients.
+    /// The cache: its size, tiers and rules.
     #[serde(default)]
     pub cache: CacheConfig,
     /// How origins are contacted, how long they may take, and which addresses they may have.
@@ -61,35 +61,36 @@ pub struct Config {
     /// WebSockets to the sites' own origins.
     #[serde(default)]
     pub websocket: WebSocketConfig,
-    /// Resources that are sent with pages, or prefetched.
+    /// Prefetches, pushes and early hints of the resources of pages.
     #[serde(default)]
     pub learn: LearnConfig,
     /// The built-in name server, and the servers that look up other names.
     #[serde(default)]
     pub dns: DnsConfig,
-    /// A file with the secret that makes capabilities and names: 32 bytes or more, the same on every machine of the site.
-    /// Without it, capabilities are valid until the program ends.
+    /// A file with the secret for capabilities and generated names: 32 bytes or more, the same on every machine of the
+    /// site. Without it, capabilities are valid until the program ends.
     pub secret_file: Option<PathBuf>,
     /// A file with the previous secret. Capabilities made with it are still accepted. Needs `secret_file`.
     pub former_secret_file: Option<PathBuf>,
-    /// The operator's listener: purges, reports of pages and metrics. Optional: without this table there is none.
+    /// The operator's listener: purges, reports of pages and metrics. Optional: without this table, there is no such
+    /// listener.
     pub admin: Option<AdminConfig>,
     /// Which clients get `Server-Timing`: whether the cache had the response, where the time went, and how far the origin is.
     #[serde(default)]
     pub timing: TimingConfig,
-    /// Spans of requests, sent to a collector by OTLP over HTTP. Optional: without this table no span is made. Environment
-    /// variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) set what the table leaves out.
+    /// Spans of requests, sent to a collector by OTLP over HTTP. Optional: without this table, no spans are recorded.
+    /// Environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and others) set keys that the table does not have.
     pub telemetry: Option<TelemetryConfig>,
 }
 
-/// Names that are answered here, and the servers for other names.
+/// The built-in name server, and the servers that look up other names.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct DnsConfig {
     /// Addresses of the name server, for UDP and TCP.
     pub listen: Vec<SocketAddr>,
-    /// A zone. Its names are never origins.
+    /// A zone. Its names are never used as origins.
     pub zone: Vec<spdy_dns::zone_config::ZoneConfig>,
     /// Recursive servers that look up third-party hosts. Default the system's.
     pub servers: Vec<SocketAddr>,
@@ -114,8 +115,8 @@ pub struct AdminConfig {
     pub address: SocketAddr,
     /// A file with the token for purges and reports, in one line.
     pub token_file: PathBuf,
-    /// Accepted host names, beside IP addresses and `localhost`. A request for any other host gets 421, so that no web page
-    /// can read the listener under its own name (DNS rebinding).
+    /// Accepted host names, beside IP addresses and `localhost`. A request for another host gets 421, so that no web
+    /// page can read the listener under its own name (DNS rebinding).
     #[serde(default)]
     pub names: Vec<String>,
 }

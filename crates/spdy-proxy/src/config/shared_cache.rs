@@ -32,24 +32,25 @@ impl fmt::Debug for NodeUrl {
     }
 }
 
-/// The tier that machines share.
+/// The cache tier that several machines share, on a Valkey or Redis cluster.
 #[derive(Clone, Debug, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields)]
 pub struct SharedConfig {
-    /// Some nodes of the cluster, which know the others: `redis://user:password@host:port`, or `rediss://` for TLS.
+    /// Some nodes of the cluster, from which the others are discovered: `redis://user:password@host:port`, or
+    /// `rediss://` for TLS.
     #[serde(deserialize_with = "node_urls")]
     pub urls: Vec<NodeUrl>,
     /// PEM of the authority that signs the nodes' certificates. Default the system's.
     pub authority: Option<PathBuf>,
-    /// Beginning of the names of all keys. Default `spdy:`.
+    /// Prefix of all keys. Default `spdy:`.
     #[serde(default = "SharedConfig::default_prefix")]
     pub prefix: String,
-    /// The largest body that is stored there. Range: at least 1. Default 1024.
+    /// The largest body that is stored in the shared cache. Range: at least 1. Default 1024.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[serde(default = "SharedConfig::default_object_kib")]
     pub object_kib: u64,
-    /// Lifetime of stored objects there. Range: at least 1. Default 86400.
+    /// Lifetime of objects in the shared cache. Range: at least 1. Default 86400.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     #[serde(default = "SharedConfig::default_ttl_s")]
     pub ttl_s: u64,

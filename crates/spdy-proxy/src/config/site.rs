@@ -14,22 +14,22 @@ use crate::config::error::InvalidValue;
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct SiteConfig {
-    /// Names of the site, complete, without wildcards. Capabilities are bound to the first.
+    /// Names of the site, complete, without wildcards. Capabilities are bound to the first name.
     pub names: Vec<String>,
     /// URL of its origin: scheme, host and optional port.
     pub origin: Url,
-    /// Address of the origin, where its name leads elsewhere, such as to this accelerator. Default looked up.
+    /// Address of the origin, if its name leads elsewhere, such as to this accelerator. Default looked up.
     pub address: Option<IpAddr>,
-    /// Whether the origin is requested with the client's `Host`. It is still reached at the address of its own name, and must
-    /// present a certificate for the client's host name. Default `false`.
+    /// Whether to send the client's `Host` to the origin. The origin is still reached at the address of its own name,
+    /// and must present a certificate for the client's host name. Default `false`.
     #[serde(default)]
     pub keep_host: bool,
     /// Whether WebSockets to its origin are allowed. Default `true`.
     #[serde(default = "yes")]
     pub websocket: bool,
-    /// Whether private responses that the origin did not code are compressed, if the client accepts it. The compressed length
-    /// can reveal a secret beside text that an attacker chooses (BREACH). Use it only if responses hold no lasting secrets.
-    /// Default `false`.
+    /// Whether to compress private responses that the origin did not compress, if the client accepts it. The compressed
+    /// length can reveal a secret beside text that an attacker chooses (BREACH). Use it only if responses hold no
+    /// lasting secrets. Default `false`.
     #[serde(default)]
     pub compress_private: bool,
     /// The site's share of `cache.memory_mib`. Range: at least 1. Default all.

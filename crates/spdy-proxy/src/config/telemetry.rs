@@ -11,15 +11,15 @@ use crate::telemetry::spans::{Sampler, SpanRules};
 /// Spans that may wait to be sent, at most: some hundred MiB.
 const MAX_QUEUE: usize = 65_536;
 
-/// Spans of requests, sent to a collector by OTLP over HTTP. The usual environment variables may set what is not set here
-/// (`OTEL_EXPORTER_OTLP_ENDPOINT` and others), but without this table no span is made.
+/// Spans of requests, sent to a collector by OTLP over HTTP. Environment variables (`OTEL_EXPORTER_OTLP_ENDPOINT` and
+/// others) set keys that are not set here. Without this table, no spans are recorded.
 #[derive(Clone, Debug, Deserialize, PartialEq)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct TelemetryConfig {
     /// The collector. `/v1/traces` is added. Default `http://127.0.0.1:4318`.
     pub endpoint: Option<Url>,
-    /// Fraction of the traces that begin here and are recorded. Range: 0 to 1. Default `OTEL_TRACES_SAMPLER`, else 1.
+    /// Fraction of the traces started here that are recorded. Range: 0 to 1. Default `OTEL_TRACES_SAMPLER`, else 1.
     #[cfg_attr(feature = "schema", schemars(range(min = 0, max = 1)))]
     pub sample: Option<f64>,
     /// Whether a client's `traceparent` is trusted: its trace continues here, and is recorded if the client records it.
@@ -33,7 +33,7 @@ pub struct TelemetryConfig {
     pub headers_file: Option<PathBuf>,
     /// PEM of the authority that signs the collector's certificate. Default the system's.
     pub authority: Option<PathBuf>,
-    /// Spans that may wait to be sent. Above it, a span is dropped and counted. Range: 1 to 65536. Default 2048.
+    /// Spans that wait to be sent. Above it, spans are dropped and counted. Range: 1 to 65536. Default 2048.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 65_536)))]
     pub queue: usize,
     /// Time for the collector to respond. Range: at least 1. Default 10.

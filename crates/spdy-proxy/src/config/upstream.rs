@@ -10,22 +10,23 @@ use serde::Deserialize;
 /// The longest that an origin may stand still, seconds.
 const DAY_S: u64 = 24 * 60 * 60;
 
-/// How origins are contacted.
+/// How origins are contacted, how long they may take, and which addresses they may have.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct UpstreamConfig {
     /// Time to open a connection. Default 5.
     pub connect_timeout_s: u64,
-    /// Time from the request, with the last piece of its body that the origin read, to the response head. A client may also
-    /// pause this long within a body. Default 30.
+    /// Time from the last piece of the request body that the origin read to the response head. A client may also pause
+    /// this long within a body. Default 30.
     pub head_timeout_s: u64,
     /// Time between two pieces of a body. Default 30.
     pub body_timeout_s: u64,
-    /// Time in which an origin reads nothing of an upload, or less than 240 bytes a second. Range: 1 to 86400. Default 60.
+    /// Time in which an origin may read nothing of an upload, or less than 240 bytes a second. Range: 1 to 86400.
+    /// Default 60.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub write_timeout_s: u64,
-    /// How often a request is sent again, where that is allowed. Default 1.
+    /// Further attempts for a request that may be sent again. Default 1.
     pub retries: u32,
     /// Percentage of the requests to one origin that may be sent again, plus ten at once and one a second. Range: 0 to 100.
     /// Default 20.
@@ -43,29 +44,29 @@ pub struct UpstreamConfig {
     pub uploads: Option<usize>,
     /// Time that a request waits while all connections, or all places for long bodies, are in use. Default 10.
     pub queue_timeout_s: u64,
-    /// Requests that may wait in this way for one origin. Above it, a request is rejected at once. Range: at least 1. Default
-    /// 1024.
+    /// Requests that may wait for one origin in this way. Above it, a request is rejected at once. Range: at least 1.
+    /// Default 1024.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub queue: usize,
-    /// Failures in a row after which an origin is not contacted for `rest_s`. A failure is an origin that cannot be reached,
-    /// does not respond in time, or reads nothing of an upload. `0`: never. Default 5.
+    /// Failures in a row after which an origin is not contacted for `rest_s`. A failure is an origin that cannot be
+    /// reached, does not respond in time, or reads nothing of an upload. `0`: an origin is always contacted. Default 5.
     pub failures: u32,
     /// Time for which a failing origin is not contacted. Default 5.
     pub rest_s: u64,
-    /// Address ranges where third-party hosts may be although they are not public, for tests.
+    /// Address ranges that third-party hosts may have although they are not public, for tests.
     pub allow_addresses: Vec<String>,
-    /// Address ranges where third-party hosts may not be, even if `allow_addresses` has them.
+    /// Address ranges that third-party hosts may not have, even if `allow_addresses` contains them.
     pub deny_addresses: Vec<String>,
     /// NAT64 prefixes of this network (RFC 6052) beside `64:ff9b::/96`. An address with such a prefix is checked as the IPv4
     /// address in it.
     pub nat64: Vec<String>,
-    /// Names that third-party hosts may have although they are not public names: `backend`, `cache.internal`.
+    /// Names of third-party hosts that are accepted although they are not public names: `backend`, `cache.internal`.
     pub allow_hosts: Vec<String>,
-    /// Ports of third-party hosts beside 80, 443 and those that a host is listed with.
+    /// Ports of third-party hosts in addition to 80, 443 and the port in `hosts`.
     pub allow_ports: Vec<u16>,
-    /// PEM files of authorities that are trusted for origins beside the public ones.
+    /// PEM files of authorities that are trusted for origins, in addition to the public ones.
     pub authorities: Vec<PathBuf>,
-    /// Names that are not looked up: `{ name = "address" }`. An `address` of a site overrides it for the site's origin.
+    /// Names with fixed addresses: `{ name = "address" }`. An `address` of a site overrides it for the site's origin.
     pub resolve: BTreeMap<String, IpAddr>,
 }
 

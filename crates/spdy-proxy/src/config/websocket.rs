@@ -12,12 +12,12 @@ const DAY_S: u64 = 24 * 60 * 60;
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct WebSocketConfig {
-    /// Time without a byte in either direction after which a WebSocket is closed. A peer that is silent for longer sends a
-    /// ping. Range: 1 to 86400. Default 300.
+    /// Time without a byte in either direction after which a WebSocket is closed. A peer with longer pauses must send
+    /// pings. Range: 1 to 86400. Default 300.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub idle_timeout_s: u64,
-    /// WebSockets open at once from one client. `0`, or more than `open`: no limit for each client, as behind a balancer that
-    /// hides its clients. Default 256.
+    /// WebSockets open at once from one client. `0`, or more than `open`: no limit for each client, for use behind a
+    /// balancer that hides its clients. Default 256.
     pub per_client: usize,
     /// WebSockets open at once in total. Range: at least 1. Default 4096.
     #[cfg_attr(feature = "schema", schemars(range(min = 1)))]

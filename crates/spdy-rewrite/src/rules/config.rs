@@ -34,22 +34,21 @@ pub struct Config {
     /// Path of proxied URLs: one segment with its slashes. Default `/.spdy/`.
     pub prefix: String,
     /// A zone of the operator, such as `x.site-assets.example`, for hosts with `mode = "name"`. It must be of another
-    /// registrable domain than any site, and all names in it must lead to the accelerator.
+    /// registrable domain than every site, and all names in it must lead to the accelerator.
     pub names_under: Option<String>,
-    /// A host that is proxied. With several entries for a host, the entry with the longest `path` that matches the URL
+    /// A host that is proxied. If a host has several entries, the entry with the longest `path` that matches the URL
     /// applies.
     pub hosts: Vec<HostConfig>,
     /// Hosts that are never proxied; `*.` stands for one label.
     pub deny: Vec<String>,
     /// Other names of the site on this certificate and address. They share the session, so they are not rewritten.
     pub own_hosts: Vec<String>,
-    /// Those of its own hosts under which the site itself is served, by these rules. The code that compiles them sets it; it is not in
-    /// the file.
+    /// The site's own hosts that these rules apply to. The code that compiles the rules sets it; it is not in the file.
     #[serde(skip)]
     pub site_names: Vec<String>,
-    /// Whether hosts that are not listed are proxied: only https on port 443, and only resources that cannot run.
+    /// Whether to proxy hosts that are not listed: only https on port 443, and only resources that cannot run.
     pub discover: bool,
-    /// Whether the rules are only evaluated and reported. Pages and style sheets of the site then pass unchanged.
+    /// Whether to evaluate and report the rules only. Pages and style sheets of the site then pass unchanged.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub dry_run: bool,
     /// Folders (ending in `/`) or single paths of pages that are passed on unchanged, except the policies of their heads.
@@ -102,12 +101,13 @@ impl Config {
     }
 }
 
-/// A host that is moved.
+/// A host that is proxied.
 #[derive(Clone, Debug, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostConfig {
-    /// Its name, or `*.` and a domain for every name one label below; `:port` if it is not the scheme's own.
+    /// Its name, or `*.` and a domain for every name one label below it; with `:port` if it is not the scheme's default
+    /// port.
     pub host: String,
     /// The scheme of requests to it.
     #[serde(default)]
@@ -130,14 +130,14 @@ pub struct HostConfig {
     #[serde(default)]
     pub shared: bool,
     /// Whether pages need the host only for proxied resources, so that preconnects to it are removed. Before the first
-    /// rewrite of a page it is true if all paths and all kinds are proxied and the host is not shared. Default learned from
-    /// the last rewrite of a page.
+    /// rewrite of a page it is true if all paths and all kinds are proxied and the host is not shared. Default learned
+    /// from the last rewrite of a page.
     #[serde(default)]
     pub whole: Option<bool>,
-    /// Whether its responses depend on `Accept-Language`, which is then passed on.
+    /// Whether its responses depend on `Accept-Language`. The header is then passed on.
     #[serde(default)]
     pub accept_language: bool,
-    /// Whether its responses depend on the browser. The host then gets only the class of browser.
+    /// Whether its responses depend on the browser. The host then gets only the class of the browser.
     #[serde(default)]
     pub user_agent: bool,
     /// Limits of this host. Default those of `site.rewrite.limits`.
@@ -189,7 +189,7 @@ impl HostConfig {
     }
 }
 
-/// Where a host is moved to.
+/// How a proxied host is addressed.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -201,7 +201,7 @@ pub enum HostMode {
     Name,
 }
 
-/// The two schemes that are moved.
+/// The schemes that can be proxied.
 #[derive(
     Clone, Copy, Debug, Default, Eq, Hash, Ord, PartialEq, PartialOrd, Deserialize, Serialize,
 )]
@@ -250,14 +250,14 @@ impl Scheme {
     }
 }
 
-/// The `Referer` that a moved host gets.
+/// The `Referer` that a proxied host gets.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(rename_all = "lowercase")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Referrer {
-    /// The site's origin, if the browser sent a `Referer`, as browsers do for other hosts.
+    /// The site's origin, if the browser sent a `Referer`, as browsers do for requests to other hosts.
     #[default]
     Origin,
-    /// None, for sites whose pages have `Referrer-Policy: no-referrer` or `same-origin`.
+    /// No `Referer`, for sites whose pages have `Referrer-Policy: no-referrer` or `same-origin`.
     None,
 }

@@ -15,24 +15,26 @@ const MAX_MIB: u64 = 1 << 30;
 /// The most that `fetches` may be.
 const MAX_FETCHES: usize = 1 << 16;
 
-/// Limits as they are written; a missing one is that of the site for all its hosts, and there the default.
+/// Limits of a host as configured. A missing limit of a host is that of the site; a missing limit of the site is the
+/// default.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, default)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct LimitsConfig {
-    /// The largest body. If `Content-Length` exceeds it, the browser gets 307 to the host if it states that a page loads the
-    /// resource, else 404. Without a length, the body is cut off, as a failure. Range: 1 to 1073741824. Default 256.
+    /// The largest body. If `Content-Length` exceeds it, the browser gets 307 to the host if it states that a page
+    /// loads the resource, else 404. Without a length, the body is cut off and the load fails. Range: 1 to 1073741824.
+    /// Default 256.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_073_741_824)))]
     pub max_mib: Option<u64>,
     /// Time to the response head, at most `upstream.head_timeout_s`. After it: 307 to the host if a page loads the resource,
     /// else 504. Range: 1 to 86400. Default `upstream.head_timeout_s`.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub head_timeout_s: Option<u64>,
-    /// Time to the last byte. After it, the body is cut off, as a failure. Range: 1 to 86400. Default 1800.
+    /// Time to the last byte. After it, the body is cut off and the load fails. Range: 1 to 86400. Default 1800.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 86_400)))]
     pub fetch_timeout_s: Option<u64>,
-    /// Responses in progress from one host at a time. One more waits `upstream.queue_timeout_s`, then gets 307 to the host if
-    /// a page loads the resource, else 503. Range: 1 to 65536. Default 256.
+    /// Responses in progress from one host at a time. A further request waits `upstream.queue_timeout_s`, then gets 307
+    /// to the host if a page loads the resource, else 503. Range: 1 to 65536. Default 256.
     #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 65_536)))]
     pub fetches: Option<usize>,
 }
@@ -57,13 +59,13 @@ impl LimitsConfig {
 /// The limits of one host.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct HostLimits {
-    /// Bytes of a body.
+    /// The largest body, in bytes.
     pub max_bytes: u64,
-    /// Until the head is there; `None`: as for any origin.
+    /// Time to the response head; `None`: as for any origin.
     pub head_timeout: Option<Duration>,
-    /// Until all of it is there.
+    /// Time to the last byte.
     pub fetch_timeout: Duration,
-    /// Answers under way at a time.
+    /// Responses in progress at a time.
     pub fetches: usize,
 }
 
