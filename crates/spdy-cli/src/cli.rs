@@ -82,11 +82,12 @@ pub(crate) enum Command {
     /// Fetch URLs over as few connections as possible
     #[command(after_help = fetch::EXAMPLES)]
     Fetch(fetch::Args),
-    /// Accelerate a site: a caching reverse proxy that serves a page and its third-party resources over one session
+    /// Accelerate a site: serve its pages and their third-party resources over one session
     ///
-    /// The proxy moves the hosts that the configuration lists under the site's own name, so that a page needs one
-    /// connection. SIGHUP reads the configuration again; it applies to new requests. An environment variable
-    /// SPDY_ACCELERATE__KEY or SPDY_ACCELERATE__TABLE__KEY overrides that key of the configuration.
+    /// The accelerator is a caching reverse proxy. It moves the hosts that the configuration lists under the site's own
+    /// name, so that a page needs one connection. SIGHUP reads the configuration again; it applies to new requests. An
+    /// environment variable SPDY_ACCELERATE__KEY or SPDY_ACCELERATE__TABLE__KEY overrides that key of the
+    /// configuration.
     #[command(after_help = accelerate::EXAMPLES)]
     Accelerate(accelerate::Args),
     /// Load a server, and measure its throughput, latency, CPU time and memory

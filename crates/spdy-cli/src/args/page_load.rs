@@ -20,8 +20,9 @@ use crate::outcome::Usage;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Page load options")]
 pub(crate) struct PageLoadArgs {
-    /// Set an option of the page load, written as a factor of an experiment: tls=1.2, tcp=2013, cache=warm:1h,
-    /// hints=yes, scheduler=chromium; may be repeated. An unknown name prints all names
+    /// Set an option of the page load, such as tls=1.2, tcp=2013, cache=warm:1h; may be repeated.
+    ///
+    /// Options and values are written as factors and levels of an experiment. An unknown name prints all names.
     #[arg(long = "set", value_name = "FACTOR=LEVEL")]
     choices: Vec<LoadChoice>,
 
@@ -39,18 +40,19 @@ pub(crate) struct PageLoadArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Page load options")]
 pub(crate) struct RaceChoiceArgs {
-    /// Push over SPDY the resources that each page needs from its own host, by its graph (yes, or no value), or all
-    /// that it fetches there (all)
+    /// Push each page's resources on its own host over SPDY: yes (or no value), or all.
+    ///
+    /// `yes` pushes the resources that the page needs by its graph, `all` everything that it fetches from its own host.
     #[arg(long, value_name = "WHAT", num_args = 0..=1, require_equals = true, default_missing_value = "yes", value_parser = |text: &str| LoadChoice::new(Factor::Push, text))]
     push: Option<LoadChoice>,
 
-    /// Hosts that use the protocol: all, or first-party (the page's own site); the other hosts use HTTP/1.1, with TLS
-    /// if the protocol has it
+    /// Hosts that use the protocol: all, or first-party (the page's own site).
+    ///
+    /// The other hosts use HTTP/1.1, with TLS if the protocol has it.
     #[arg(long, value_name = "WHERE", value_parser = |text: &str| LoadChoice::new(Factor::Deploy, text))]
     deploy: Option<LoadChoice>,
 
-    /// Accelerator in front of the page's hosts: off, cold (just started), or warm (another client loaded the page
-    /// before)
+    /// Accelerator in front of the page's hosts: off, cold (just started), or warm (it has the page)
     #[arg(long, value_name = "STATE", value_parser = |text: &str| LoadChoice::new(Factor::Accelerator, text))]
     accelerator: Option<LoadChoice>,
 }

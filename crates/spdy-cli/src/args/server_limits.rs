@@ -22,8 +22,9 @@ pub(crate) struct ServerLimitArgs {
     #[arg(long, value_name = "N", default_value_t = ClientLimitsConfig::default().max_streams, value_parser = clap::value_parser!(u32).range(1..))]
     max_streams: u32,
 
-    /// Send a PING on a SPDY session that was silent for this many seconds, and close it after 10 more seconds of
-    /// silence. Not for Undertow's clients, which never reply to a PING [default: never]
+    /// Send a PING on a SPDY session after this many seconds of silence [default: never].
+    ///
+    /// The session is closed after 10 more seconds of silence. Undertow's clients never reply to a PING.
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..))]
     keepalive: Option<u64>,
 

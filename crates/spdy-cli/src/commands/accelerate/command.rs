@@ -79,8 +79,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Vec<SocketAddr>,
 
-    /// Write the certificate of the local authority to this file, for --cacert of a client or for a browser. Its key is
-    /// stored beside it (ca.pem: ca.key.pem), so that the authority stays the same after a restart
+    /// Write the local authority's certificate to this file, for --cacert of a client or for a browser.
+    ///
+    /// Its key is stored beside it (ca.pem: ca.key.pem), so that the authority stays the same after a restart.
     #[arg(long, value_name = "FILE")]
     write_ca: Option<PathBuf>,
 

@@ -38,8 +38,10 @@ pub(crate) struct Args {
     #[arg(value_name = "URL", required = true)]
     urls: Vec<Uri>,
 
-    /// Use this protocol: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1; without TLS by prior knowledge. By default https://
-    /// negotiates it by ALPN, and http:// uses http/1.1
+    /// Use this protocol: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1.
+    ///
+    /// By default https:// negotiates it by ALPN, and http:// uses http/1.1. Without TLS the protocol is used by prior
+    /// knowledge.
     #[arg(short, long, value_name = "NAME")]
     protocol: Option<Protocol>,
 
@@ -87,8 +89,9 @@ struct BenchLoadArgs {
     #[arg(long, value_name = "SECONDS", value_parser = parse_seconds)]
     warm_up: Option<Duration>,
 
-    /// Start this many requests a second over all sessions, however slow the server is. Latency counts from the
-    /// scheduled start. By default each response starts the next request
+    /// Start this many requests a second over all sessions, however slow the server is.
+    ///
+    /// Latency counts from the scheduled start. By default each response starts the next request.
     #[arg(long, value_name = "PER SECOND", value_parser = parse_rate)]
     rate: Option<f64>,
 

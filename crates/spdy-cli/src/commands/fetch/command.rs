@@ -38,8 +38,10 @@ pub(crate) struct Args {
     #[arg(value_name = "URL", required = true)]
     urls: Vec<Uri>,
 
-    /// Use only this protocol: spdy/3.1, spdy/3, spdy/2, h2 or http/1.1 (without TLS by prior knowledge), or h3 (over
-    /// QUIC, https:// only). By default https:// offers all but h3, and http:// uses http/1.1
+    /// Use only this protocol: spdy/3.1, spdy/3, spdy/2, h2, http/1.1 or h3.
+    ///
+    /// By default https:// negotiates any of them but h3, and http:// uses http/1.1. Without TLS the protocol is used
+    /// by prior knowledge. h3 uses QUIC and needs https://.
     #[arg(short, long, value_name = "NAME")]
     protocol: Option<Protocol>,
 
@@ -79,7 +81,7 @@ struct TargetArgs {
     #[arg(short = 'L', long)]
     location: bool,
 
-    /// Redirects to follow for one URL
+    /// Largest number of redirects for one URL
     #[arg(long, value_name = "N", default_value_t = 10, requires = "location")]
     max_redirects: usize,
 }
@@ -137,8 +139,10 @@ struct ConnectionArgs {
     #[arg(long)]
     no_flow_control: bool,
 
-    /// Handle SPDY pushes: refuse, or accept. With accept, URLs are requested one after the other, a push answers the
-    /// request for its URL, and other pushes are fetched too; their files never replace another file
+    /// Handle SPDY pushes: refuse, or accept.
+    ///
+    /// With accept, URLs are requested one after the other, and a push answers the request for its URL. Other pushes
+    /// are fetched too; their files never replace another file.
     #[arg(
         long,
         value_name = "HOW",
@@ -147,12 +151,13 @@ struct ConnectionArgs {
     )]
     push: Pushes,
 
-    /// Bytes of all pushes that answer no request; a push that exceeds it is cancelled
+    /// Largest number of bytes in all pushes that answer no request; a push that exceeds it is cancelled
     #[arg(long, value_name = "BYTES", default_value_t = 64 * 1024 * 1024)]
     push_bytes: u64,
 
-    /// Accept capitals in SPDY's header names, for servers that send them (MockWebServer); their responses are reset
-    /// otherwise
+    /// Accept capitals in SPDY's header names, for servers that send them (MockWebServer).
+    ///
+    /// Without it, such a response is reset.
     #[arg(long)]
     fold_names: bool,
 }

@@ -28,8 +28,9 @@ pub(crate) struct Args {
     #[arg(required_unless_present = "client")]
     capture: Option<PathBuf>,
 
-    /// Decrypt TLS 1.2 and 1.3 (AES-GCM, ChaCha20-Poly1305) with the secrets in this SSLKEYLOGFILE; secrets in a pcapng
-    /// are always used
+    /// Decrypt TLS 1.2 and 1.3 with the secrets in this file, as SSLKEYLOGFILE writes it.
+    ///
+    /// Ciphers are AES-GCM and ChaCha20-Poly1305. Secrets in a pcapng are always used.
     #[arg(long, value_name = "FILE", conflicts_with = "client")]
     keylog: Option<PathBuf>,
 

@@ -77,8 +77,10 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     keep: Option<PathBuf>,
 
-    /// Write files of every load to this folder, for other programs: PAGE-PROTOCOL-NETWORK-NUMBER.har, .pcapng (every
-    /// packet of the link, with the TLS secrets) and .png (the window after the load)
+    /// Write files of every load to this folder, for other programs: .har, .pcapng and .png.
+    ///
+    /// Their names are PAGE-PROTOCOL-NETWORK-NUMBER. The .pcapng has every packet of the link and the TLS secrets, the
+    /// .png the window after the load.
     #[arg(long, value_name = "DIR")]
     keep_runs: Option<PathBuf>,
 

@@ -17,8 +17,9 @@ pub(crate) struct Args {
     #[arg(value_name = "PAPER", default_value = "all", value_parser = papers)]
     papers: Papers,
 
-    /// Folder of recordings (.har, .warc, also .gz) for claims about the web of their time; only those from before 2014
-    /// are used
+    /// Folder of recordings (.har, .warc, also .gz) for claims about the web.
+    ///
+    /// Only recordings from before 2014 are used, because the claims are about the web of their time.
     #[arg(long, value_name = "FOLDER")]
     corpus: Option<PathBuf>,
 

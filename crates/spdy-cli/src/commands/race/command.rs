@@ -27,8 +27,8 @@ const MAX_RUNS: i64 = 100_000;
 /// Arguments of `spdy race`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Pages to load: shipped pages (flags, portal, or of an experiment, such as mineki), replicas, .har or .warc files
-    /// [default: flags and portal]
+    /// Pages: shipped (flags, portal, or of an experiment, such as mineki), replicas, .har or .warc files [default:
+    /// flags and portal]
     #[arg(value_name = "REPLICA")]
     replicas: Vec<String>,
 
@@ -62,8 +62,9 @@ pub(crate) struct Args {
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
 
-    /// After the table, print at most this many changes that help each page most over each network, by the fastest
-    /// protocol there. Each change is tested by a page load
+    /// After the table, print at most this many changes that help each page most over each network.
+    ///
+    /// Each change is tested by a page load with the fastest protocol over that network.
     #[arg(long, value_name = "N", num_args = 0..=1, require_equals = true, default_missing_value = "3", value_parser = clap::value_parser!(u32).range(1..=100))]
     doctor: Option<u32>,
 

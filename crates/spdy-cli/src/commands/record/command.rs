@@ -25,13 +25,15 @@ pub(crate) struct Args {
     #[arg(value_name = "URL", required = true, value_parser = parse_url)]
     urls: Vec<Url>,
 
-    /// Output file; gzipped if its name ends in .gz. For several pages, a folder with one replica for each; it is
-    /// created if necessary
+    /// Output file, or the folder for several pages; gzipped if its name ends in .gz.
+    ///
+    /// A replica is one page. The folder is created if necessary.
     #[arg(short, long, value_name = "REPLICA|DIR")]
     output: PathBuf,
 
-    /// Record each page this many times, print a digest of each run's requests and the differences between runs; the
-    /// first run is stored
+    /// Record each page this many times, and report the differences; the first run is stored.
+    ///
+    /// The report has a fingerprint of each run's resources.
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..))]
     runs: u32,
 
@@ -58,8 +60,9 @@ struct PageArgs {
     #[arg(long, value_name = "SECONDS", default_value = "1", value_parser = parse_seconds)]
     settle: Duration,
 
-    /// Give scripts a fixed clock and fixed random numbers: the clock starts in June 2013 and advances a millisecond at
-    /// each read
+    /// Give scripts a fixed clock and fixed random numbers.
+    ///
+    /// The clock starts in June 2013 and advances a millisecond at each read. Random numbers have a fixed seed.
     #[arg(long)]
     pin: bool,
 }

@@ -14,8 +14,7 @@ use crate::output::check_output_differs;
 /// Arguments of `spdy replica draw`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Recordings with times, of `spdy record` or a browser's HAR, in the order of the picture; each is labelled with
-    /// its file name
+    /// Recordings with times (of `spdy record`, or HAR), in the order of the picture, labelled by file name
     #[arg(value_name = "REPLICA", required = true)]
     replicas: Vec<String>,
 

@@ -23,8 +23,9 @@ pub(crate) struct CertificateArgs {
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
 
-    /// Write the certificate of the local authority to this file, for --cacert of a client or for a browser. Its key is
-    /// stored beside it (ca.pem: ca.key.pem), so that the authority stays the same after a restart
+    /// Write the local authority's certificate to this file, for --cacert of a client or for a browser.
+    ///
+    /// Its key is stored beside it (ca.pem: ca.key.pem), so that the authority stays the same after a restart.
     #[arg(long, value_name = "FILE", conflicts_with = "cert")]
     write_ca: Option<PathBuf>,
 }

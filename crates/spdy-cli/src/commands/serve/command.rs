@@ -51,9 +51,11 @@ pub(crate) struct Args {
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     plain: Option<SocketAddr>,
 
-    /// Protocols to offer, best first. With h3, the TLS port also accepts QUIC over UDP. Without TLS, the first bytes
-    /// decide. SPDY/3 and 3.1 start alike there: with both listed, a client counts as SPDY/3 until it sends a
-    /// WINDOW_UPDATE for the session. List only one of them for clients that send it late
+    /// Protocols to offer, best first.
+    ///
+    /// With h3, the TLS port also accepts QUIC over UDP. Without TLS, the first bytes of a connection decide. SPDY/3
+    /// and SPDY/3.1 start alike there: with both listed, a client counts as SPDY/3 until it sends a WINDOW_UPDATE for
+    /// the session. List only one of them for clients that send it late.
     #[arg(
         short,
         long,
@@ -67,8 +69,9 @@ pub(crate) struct Args {
     #[arg(long)]
     per_host: bool,
 
-    /// Shift the dates in response heads as if the page had been recorded now, so that responses that were fresh then
-    /// are fresh
+    /// Shift the dates in response heads as if the page had been recorded now.
+    ///
+    /// Responses that were fresh when they were recorded are then fresh in a cache.
     #[arg(long)]
     as_of_now: bool,
 
@@ -76,7 +79,7 @@ pub(crate) struct Args {
     #[arg(long, value_name = "SECONDS")]
     max_age: Option<u32>,
 
-    /// Delay each response by at least this many milliseconds, as a dynamic page would; at most a minute
+    /// Delay each response by at least this many milliseconds, as a dynamic page would; at most 60000
     #[arg(long, value_name = "MS", default_value_t = 0, value_parser = clap::value_parser!(u32).range(..=60_000))]
     think: u32,
 
@@ -84,8 +87,9 @@ pub(crate) struct Args {
     #[arg(long)]
     json: bool,
 
-    /// Serve Prometheus metrics of SPDY sessions at http://ADDR/metrics, for requests to an IP address or localhost;
-    /// port 0 lets the system choose
+    /// Serve Prometheus metrics of SPDY sessions at http://ADDR/metrics; port 0 lets the system choose.
+    ///
+    /// Only requests to an IP address or to localhost are answered.
     #[arg(long, value_name = "ADDR", value_parser = parse_address)]
     metrics: Option<SocketAddr>,
 

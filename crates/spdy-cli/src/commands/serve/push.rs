@@ -16,9 +16,11 @@ use crate::service::digest_key::digest_key;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Push")]
 pub(crate) struct PushArgs {
-    /// Push a page's resources over SPDY and HTTP/2, to clients that accept pushes. The source of the list: link (the
-    /// Link: rel=preload and X-Associated-Content headers), graph (the recording, or the text of the files), learned
-    /// (what clients of several networks request after the page), or none
+    /// Push a page's resources over SPDY and HTTP/2, from these sources: link, graph, learned, or none.
+    ///
+    /// `link` reads the headers Link: rel=preload and X-Associated-Content of the page. `graph` uses the recording, or
+    /// the text of the files. `learned` uses the resources of the site that clients of several networks request after
+    /// the page. Clients that reject pushes get none.
     #[arg(
         long,
         value_delimiter = ',',
@@ -28,8 +30,9 @@ pub(crate) struct PushArgs {
     )]
     push: Vec<PushSource>,
 
-    /// Send hints by Link: rel=subresource: off, rest (resources that cannot be pushed to the client) or instead (hints
-    /// and no pushes)
+    /// Send hints by Link: rel=subresource: off, rest or instead.
+    ///
+    /// `rest` hints the resources that cannot be pushed to the client. `instead` sends hints and no pushes.
     #[arg(
         long,
         value_name = "WHEN",
@@ -38,8 +41,10 @@ pub(crate) struct PushArgs {
     )]
     hint: HintMode,
 
-    /// Form of SPDY pushes, because clients differ: one-block (accepted by every known client), version-twice (Netty),
-    /// or two-blocks (node-spdy closes its session on it)
+    /// Form of SPDY pushes, because clients differ: one-block, version-twice or two-blocks.
+    ///
+    /// No known client closes its session on `one-block`. Netty needs `version-twice`. node-spdy closes its session on
+    /// `two-blocks`.
     #[arg(
         long,
         value_name = "FORM",
@@ -48,11 +53,11 @@ pub(crate) struct PushArgs {
     )]
     push_form: PushFormArg,
 
-    /// Pushes with one page at most
+    /// Largest number of pushes with one page
     #[arg(long, value_name = "N", default_value_t = Budget::default().streams)]
     push_streams: usize,
 
-    /// Bytes of the pushes with one page at most
+    /// Largest number of bytes in the pushes with one page
     #[arg(long, value_name = "BYTES", default_value_t = Budget::default().bytes)]
     push_bytes: usize,
 }

@@ -29,11 +29,11 @@ const MAX_PRINTED_REMARKS: usize = 3;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Live page")]
 pub(crate) struct LiveArgs {
-    /// Do not use a browser: fetch the page, the resources that its text names, and the imports of scripts. Other
-    /// requests of scripts and frames are then missing
+    /// Fetch the page, the resources that its text names, and the imports of scripts, without a browser.
     ///
-    /// At most 500 resources, 256 MiB and 120 s. Resources are fetched from public addresses at ports 80, 443 and the
-    /// page's own port; from other addresses only if the page's own host has one, or --resolve names them.
+    /// Other requests of scripts and frames are then missing. At most 500 resources, 256 MiB and 120 s. Resources are
+    /// fetched from public addresses at ports 80, 443 and the page's own port; from other addresses only if the page's
+    /// own host has one, or --resolve names them.
     #[arg(long, conflicts_with_all = ["browser", "browser_arg"])]
     no_browser: bool,
 
