@@ -1,17 +1,17 @@
 //! How a command ends. `main.rs` makes an exit code of it.
 
-/// How a command ended that has printed its results.
+/// How a command ended that printed its results.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Outcome {
     /// Exit code 0.
     Done,
     /// Exit code 1. The results already show why: findings of a check, a URL that failed.
     Failed,
-    /// As the program ended that was run for the caller.
+    /// The exit code of the program that the command ran.
     Code(u8),
 }
 
-/// The command line asked for something that does not exist: exit code 2.
+/// The command line names something that does not exist: exit code 2.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) struct Usage(pub(crate) String);
 

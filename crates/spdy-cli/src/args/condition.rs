@@ -34,7 +34,7 @@ pub(crate) struct ConditionArgs {
 }
 
 impl ConditionArgs {
-    /// Loads of each kind where there is chance.
+    /// Loads of each kind over networks with random loss or delay.
     pub(crate) fn runs(&self) -> u32 {
         self.runs.unwrap_or(CHANCE_RUNS)
     }
@@ -48,7 +48,7 @@ impl ConditionArgs {
         }
     }
 
-    /// The networks. Where chance is among them, and few runs are asked for, that is told.
+    /// The networks. Prints a note if one of them has random loss or delay and there are few runs.
     pub(crate) fn networks(&self, printer: &Printer) -> anyhow::Result<Vec<RaceNetwork>> {
         let networks = networks(&self.networks)?;
         for network in &networks {

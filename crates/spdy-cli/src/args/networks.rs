@@ -7,7 +7,7 @@ use crate::outcome::Usage;
 /// Default networks of `spdy race`: common access networks, from the slowest to the farthest.
 const NETWORKS: [&str; 6] = ["dsl", "cable", "3g", "lte", "fibre", "satellite"];
 
-/// The networks of `asked`, each once, or the named ones.
+/// The networks that `asked` names, without duplicates, or the default ones.
 pub(crate) fn networks(asked: &[String]) -> anyhow::Result<Vec<RaceNetwork>> {
     let mut specs: Vec<&str> = match asked {
         [] => NETWORKS.to_vec(),
@@ -20,7 +20,7 @@ pub(crate) fn networks(asked: &[String]) -> anyhow::Result<Vec<RaceNetwork>> {
     specs.into_iter().map(network).collect()
 }
 
-/// Names share an argument by commas; settings have commas of their own.
+/// Splits an argument into names at commas. A specification contains commas itself and is not split.
 fn split_names(word: &str) -> Vec<&str> {
     if word.contains('=') {
         vec![word]
@@ -29,7 +29,7 @@ fn split_names(word: &str) -> Vec<&str> {
     }
 }
 
-/// Removes from `items` what is not the first of its kind.
+/// Removes duplicates from `items`.
 pub(crate) fn retain_first<T: PartialEq + Clone>(items: &mut Vec<T>) {
     let mut seen = Vec::with_capacity(items.len());
     items.retain(|item| {

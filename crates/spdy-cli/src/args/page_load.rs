@@ -63,7 +63,7 @@ impl PageLoadArgs {
         self.jobs
     }
 
-    /// The choices of a load that leaves each host its resources.
+    /// The options of page loads that keep each resource on its host.
     pub(crate) fn options(&self) -> Result<Options, Usage> {
         match self.compile(&[])? {
             (options, HostLayout::Recorded) => Ok(options),
@@ -74,7 +74,7 @@ impl PageLoadArgs {
         }
     }
 
-    /// Those of a race, with where a page's resources lie.
+    /// The options of a race, including the hosts of a page's resources.
     pub(crate) fn race(&self, more: &RaceChoiceArgs) -> Result<(Options, HostLayout), Usage> {
         self.compile(&[&more.push, &more.deploy, &more.accelerator])
     }
@@ -93,13 +93,13 @@ impl PageLoadArgs {
         conditions::choices_of(&levels).map_err(Usage)
     }
 
-    /// The level of `factor`, if it is among the choices.
+    /// The level of `factor`, if the command line sets it.
     fn level(&self, factor: Factor) -> Option<&str> {
         let found = self.choices.iter().find(|it| it.factor == factor);
         found.map(|it| &it.level[..])
     }
 
-    /// What `options`, which came of them, say of themselves: all that a load always has, and of the rest what is not as usual.
+    /// Describes `options` for the report: the usual options, and others if they differ from the default.
     pub(crate) fn notes(&self, options: &Options) -> Vec<(String, String)> {
         let compression = match options.spdy_compression {
             Compression::CrimeSafe => "masked".to_owned(),

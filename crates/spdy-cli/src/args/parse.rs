@@ -4,13 +4,13 @@ use std::net::SocketAddr;
 use std::num::NonZeroUsize;
 use std::time::Duration;
 
-/// Reads how many of something there are to be, at least one.
+/// Parses a count of at least one.
 pub(crate) fn at_least_one(text: &str) -> Result<NonZeroUsize, String> {
     let count = text.parse();
     count.map_err(|_| "want a whole number from 1 on, such as 4".to_owned())
 }
 
-/// Reads a timeout in seconds.
+/// Parses a timeout in seconds.
 pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     let seconds: f64 = text
         .parse()
@@ -21,7 +21,7 @@ pub(crate) fn parse_seconds(text: &str) -> Result<Duration, String> {
     }
 }
 
-/// An address to listen at, as people write it.
+/// Parses an address to listen on.
 pub(crate) fn parse_address(text: &str) -> Result<SocketAddr, String> {
     text.parse()
         .map_err(|_| "want an IP address and a port, as 127.0.0.1:8443 or [::]:443".to_owned())

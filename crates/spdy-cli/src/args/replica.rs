@@ -6,7 +6,7 @@ use spdy_page::open::{self, ImportOptions, OpenError, OpenedReplica};
 
 use crate::outcome::Usage;
 
-/// Opens a page: `flags` or `portal`, else of a file of that name, else of an experiment. A name that nothing has is a usage error.
+/// Opens `flags` or `portal`, a file of that name, or a page of an experiment. An unknown name is a usage error.
 pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Result<OpenedReplica> {
     match open::open_with(name, options) {
         Err(OpenError::NotFound { name, .. }) => {

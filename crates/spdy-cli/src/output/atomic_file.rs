@@ -8,17 +8,17 @@ use std::path::{Path, PathBuf};
 use anyhow::Context;
 use tempfile::NamedTempFile;
 
-/// A file to be written, and whole as soon as it can be seen: until [`AtomicFile::write`] there is none of that name, or
-/// the one that was there stays as it was.
+/// A file that is complete as soon as it is visible. Until [`AtomicFile::write`], the path has no file, or still has
+/// the previous one.
 pub(crate) struct AtomicFile {
     path: PathBuf,
     place: Target,
 }
 
 enum Target {
-    /// A file under a passing name, beside where it goes.
+    /// A file under a temporary name in the target's folder.
     Temporary(NamedTempFile),
-    /// What was there: a file, with its rights and links, or a device.
+    /// An existing file, which keeps its permissions and links, or a device.
     Existing(File),
 }
 
@@ -44,12 +44,12 @@ impl AtomicFile {
         Ok(Self { path, place })
     }
 
-    /// Puts `bytes` there.
+    /// Writes `bytes` and makes the file visible.
     pub(crate) fn write(self, bytes: &[u8]) -> anyhow::Result<()> {
         self.write_by(|file| file.write_all(bytes))
     }
 
-    /// Lets `fill` put there what it has, piece by piece.
+    /// Lets `fill` write the file piece by piece, and makes it visible.
     pub(crate) fn write_by(
         self,
         fill: impl FnOnce(&mut dyn Write) -> io::Result<()>,

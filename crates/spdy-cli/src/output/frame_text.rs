@@ -19,7 +19,7 @@ use super::{BOLD, DIM, GOOD, WARN, escape, format_count};
 /// Where headers are indented to.
 const INDENT: &str = "                 ";
 
-/// A line: when, which way, `which` connection, what; and its headers below.
+/// Formats a line: time, direction, the connection `which`, the frame; its headers follow below.
 pub(crate) fn line(
     at: Instant,
     to_server: bool,
@@ -45,17 +45,17 @@ pub(crate) fn bytes(len: usize) -> String {
     format_count(len as u64, "byte")
 }
 
-/// What stands behind a frame that ends its sender's half.
+/// The suffix of a frame that ends its sender's side of the stream.
 pub(crate) fn fin(fin: bool) -> &'static str {
     if fin { ", fin" } else { "" }
 }
 
-/// `name: value`, without what a terminal would obey.
+/// `name: value`, without control characters.
 pub(crate) fn header(name: &str, value: &str) -> String {
     format!("{DIM}{}:{DIM:#} {}", escape(name), escape(value))
 }
 
-/// Each pair of a block on a line; values of one name, NUL between them, as several.
+/// Formats each pair of a header block on its own line; a value with NULs is several lines.
 pub(crate) fn block(block: &HeaderBlock) -> Vec<String> {
     let mut lines = Vec::with_capacity(block.len());
     for (name, values) in block.iter() {

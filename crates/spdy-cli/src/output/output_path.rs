@@ -4,7 +4,7 @@ use std::path::Path;
 
 use crate::outcome::Usage;
 
-/// Refuses an `output` that is the `input`: what is read would be gone.
+/// Rejects an `output` that is also the `input`, which it would overwrite.
 pub(crate) fn check_output_differs(input: &Path, output: &Path) -> anyhow::Result<()> {
     let same = match (input.canonicalize(), output.canonicalize()) {
         (Ok(input), Ok(output)) => input == output,

@@ -17,18 +17,18 @@ use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::MakeWriter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// Columns of a result that no terminal shows.
+/// Columns of a result that goes to no terminal.
 const WIDTH_OF_A_PIPE: usize = 100;
 
 /// Names, headings.
 pub(crate) const BOLD: Style = Style::new().bold();
-/// What matters less.
+/// Less important text.
 pub(crate) const DIM: Style = Style::new().dimmed();
-/// Better than what it is compared with.
+/// Better than the baseline.
 pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
-/// Worse, or wrong.
+/// Worse than the baseline, or wrong.
 pub(crate) const BAD: Style = AnsiColor::Red.on_default();
-/// Worth a look.
+/// Needs attention.
 pub(crate) const WARN: Style = AnsiColor::Yellow.on_default();
 
 /// The reader of stdout has closed it, so no output is possible.
@@ -43,7 +43,7 @@ impl Display for StdoutClosed {
 
 impl std::error::Error for StdoutClosed {}
 
-/// An error and its causes on one line. Some errors tell their cause themselves: once is enough.
+/// Formats an error and its causes on one line. A cause that the error's own text contains is not repeated.
 pub(crate) fn chain(error: &anyhow::Error) -> String {
     let mut line = String::new();
     for cause in error.chain() {
@@ -58,7 +58,7 @@ pub(crate) fn chain(error: &anyhow::Error) -> String {
     line
 }
 
-/// The one way to say something. Clones speak with one voice.
+/// Prints results, notes and errors. Clones share their state.
 #[derive(Clone, Debug)]
 pub(crate) struct Printer {
     quiet: bool,
@@ -67,7 +67,7 @@ pub(crate) struct Printer {
 }
 
 impl Printer {
-    /// A voice that is `quiet` on stderr but for errors, and colours as `color` says.
+    /// A printer that prints only errors to stderr if `quiet`, and uses colours as `color` says.
     pub(crate) fn new(quiet: bool, color: ColorChoice) -> Self {
         let target = if quiet {
             ProgressDrawTarget::hidden()
@@ -81,11 +81,11 @@ impl Printer {
         }
     }
 
-    /// Lets `filter` (else the environment's SPDY_LOG) choose what is logged; without either, warnings.
+    /// Starts the log with `filter`, or with SPDY_LOG from the environment; without either, it has warnings.
     ///
     /// # Errors
     ///
-    /// The filter is not one.
+    /// The filter is invalid.
     pub(crate) fn start_log(&self, filter: Option<&str>) -> anyhow::Result<()> {
         let from_environment = std::env::var("SPDY_LOG").ok();
         let asked = filter
@@ -103,11 +103,11 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes bytes of a result, as they are.
+    /// Writes bytes of a result unchanged.
     ///
     /// # Errors
     ///
-    /// [`StdoutClosed`], or what else keeps stdout from taking them.
+    /// [`StdoutClosed`], or another error of stdout.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
         let said = self.bars.suspend(|| {
             let mut out = io::stdout().lock();
@@ -120,7 +120,7 @@ impl Printer {
         })
     }
 
-    /// Writes one line of a result; its styles are kept where colour is wanted.
+    /// Writes one line of a result; its styles are kept if colours are used.
     ///
     /// # Errors
     ///
@@ -146,29 +146,29 @@ impl Printer {
         self.bytes(&line)
     }
 
-    /// Writes `result` as one line of JSON to stderr: stdout belongs to a program that was run for the caller.
+    /// Writes `result` as one line of JSON to stderr, because stdout belongs to the program that the command ran.
     ///
     /// # Errors
     ///
-    /// `result` is no JSON.
+    /// `result` cannot be converted to JSON.
     pub(crate) fn json_beside(&self, result: &impl Serialize) -> anyhow::Result<()> {
         self.to_stderr(&serde_json::to_string(result)?);
         Ok(())
     }
 
-    /// Says something beside the result, unless quiet.
+    /// Prints a note to stderr, unless quiet.
     pub(crate) fn note(&self, text: impl Display) {
         if !self.quiet {
             self.to_stderr(&text);
         }
     }
 
-    /// Says why the command failed: the whole chain on one line.
+    /// Prints why the command failed: the error and its causes on one line.
     pub(crate) fn error(&self, error: &anyhow::Error) {
         self.to_stderr(&format_args!("{BAD}error{BAD:#}: {}", chain(error)));
     }
 
-    /// A bar of `steps` steps on stderr; hidden if quiet, or if stderr is no terminal.
+    /// A progress bar of `steps` steps on stderr; hidden if quiet, or if stderr is not a terminal.
     pub(crate) fn progress(&self, steps: u64, what: &'static str) -> ProgressBar {
         let style = ProgressStyle::with_template("{msg} {wide_bar:.cyan/dim} {pos}/{len} {eta}")
             .expect("the template is ours")
@@ -177,7 +177,7 @@ impl Printer {
             .add(ProgressBar::new(steps).with_style(style).with_message(what))
     }
 
-    /// A bar of a load of `steps` steps; its message is the rate.
+    /// A progress bar of a load of `steps` steps; its message is the rate.
     pub(crate) fn load_bar(&self, steps: u64) -> ProgressBar {
         let style = ProgressStyle::with_template("load {wide_bar:.cyan/dim} {msg}")
             .expect("the template is ours")
@@ -185,14 +185,14 @@ impl Printer {
         self.bars.add(ProgressBar::new(steps).with_style(style))
     }
 
-    /// Columns that a line of the result may take.
+    /// Columns for a line of the result.
     pub(crate) fn width(&self) -> usize {
         console::Term::stdout()
             .size_checked()
             .map_or(WIDTH_OF_A_PIPE, |(_, columns)| usize::from(columns))
     }
 
-    /// An error of stderr is ignored: there is no other output for it.
+    /// Ignores an error of stderr: there is no other output for it.
     fn to_stderr(&self, text: &dyn Display) {
         let choice = self.stderr_choice();
         self.bars.suspend(|| {

@@ -10,7 +10,7 @@ use super::text::escape;
 /// Spaces between two columns.
 const GAP: usize = 2;
 
-/// One cell: text, and how it is shown. Control characters of foreign text are escaped.
+/// A cell: text and its style. Control characters in external text are escaped.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Cell {
     text: String,
@@ -19,7 +19,7 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    /// Words stand left.
+    /// A left-aligned text.
     pub(crate) fn word(text: impl Display) -> Self {
         Self {
             text: escape(&text.to_string()).into_owned(),
@@ -28,7 +28,7 @@ impl Cell {
         }
     }
 
-    /// Numbers stand right.
+    /// A right-aligned number.
     pub(crate) fn number(text: impl Display) -> Self {
         Self {
             right: true,
@@ -36,7 +36,7 @@ impl Cell {
         }
     }
 
-    /// The same, shown as `style`.
+    /// The same cell with `style`.
     pub(crate) fn styled(self, style: Style) -> Self {
         Self { style, ..self }
     }
@@ -46,7 +46,7 @@ impl Cell {
     }
 }
 
-/// A table as text; the styles are ANSI codes, which the printer takes out where they are not wanted.
+/// A table as text with ANSI codes; the printer removes them if colours are not used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Table {
     rows: Vec<Vec<Cell>>,
@@ -102,7 +102,7 @@ impl Display for Table {
     }
 }
 
-/// A bar of `part` of `width` columns, in eighths of a column; something above nothing is always seen.
+/// A bar of `part` of `width` columns, in eighths of a column; a part above 0 is always visible.
 pub(crate) fn bar(part: f64, width: usize) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
     let part = if part.is_finite() {

@@ -7,7 +7,7 @@ use super::markdown::{cell, code_cell, escape, table};
 use super::pages::Page;
 use crate::cli::Cli;
 
-/// Pages of subcommands that have no room on their command's own page: file, title, subcommands.
+/// Pages for subcommands that do not fit on their command's own page: file, title, subcommands.
 const OTHER_PAGES: [(&str, &str, &[&str]); 4] = [
     (
         "accelerate-audit",
@@ -37,7 +37,7 @@ const OTHER_PAGES: [(&str, &str, &[&str]); 4] = [
     ),
 ];
 
-/// Variables that the program reads beside those of the accelerator's configuration.
+/// Environment variables, except those of the accelerator's configuration.
 const ENVIRONMENT: [(&str, &str); 7] = [
     ("SPDY_LOG", "the filter of the log, without `--log`"),
     ("NO_COLOR", "no colours"),
@@ -87,7 +87,7 @@ pub(super) fn pages() -> Vec<Page> {
     pages
 }
 
-/// The page besides its command's own that the subcommand `path` is on.
+/// The page of the subcommand `path`, if it is not on its command's own page.
 fn page_of(path: &str) -> Option<&'static str> {
     let mut pages = OTHER_PAGES.iter();
     let page = pages.find(|(_, _, paths)| paths.contains(&path));
@@ -212,7 +212,7 @@ fn options(command: &Command, is_wanted: impl Fn(&Arg) -> bool) -> String {
     tables.join("\n")
 }
 
-/// As `-s, --store <STORE>`.
+/// The option's names and value, such as `-s, --store <STORE>`.
 fn spelling(arg: &Arg) -> String {
     let short = arg.get_short().map(|short| format!("-{short}, "));
     format!("{}{arg}", short.unwrap_or_default())
@@ -279,7 +279,7 @@ fn long_about(command: &Command) -> String {
     paragraphs.collect::<Vec<_>>().join("\n\n")
 }
 
-/// The two parts at the end of each help.
+/// The examples and the exit codes at the end of each help.
 fn examples_and_exit_codes(command: &Command) -> (String, String) {
     let end = command.get_after_help().map(StyledStr::to_string);
     let end = end.expect("every help ends with examples");
@@ -294,7 +294,7 @@ fn examples_and_exit_codes(command: &Command) -> (String, String) {
     (lines(examples, example), lines(codes, str::to_owned))
 }
 
-/// A line of the examples, with what it says of itself as a comment of the shell.
+/// A line of the examples, with its explanation as a shell comment.
 fn example(line: &str) -> String {
     match line.split_once("    ") {
         Some((command, comment)) => format!("{command}    # {}", comment.trim_start()),

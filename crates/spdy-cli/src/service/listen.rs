@@ -30,7 +30,7 @@ pub(crate) struct ListenerInfo {
     pub(crate) tls: bool,
     /// HTTP/3 is spoken at the same port of UDP.
     pub(crate) quic: bool,
-    /// The host it is for, with `--per-host`.
+    /// The host that it serves, with `--per-host`.
     pub(crate) host: Option<String>,
 }
 
@@ -39,25 +39,25 @@ pub(crate) struct ListenerInfo {
 pub(crate) struct BoundListener {
     pub(crate) tcp: Option<Listener>,
     pub(crate) quic: Option<QuicListener>,
-    /// Datagrams that are another program's for a while.
+    /// The UDP socket, while another process still reads it.
     pub(crate) pending_quic_socket: Option<UdpSocket>,
     pub(crate) info: ListenerInfo,
 }
 
 impl BoundListener {
-    /// What answers over TCP say of HTTP/3 here, if it is spoken.
+    /// The `Alt-Svc` value of responses over TCP, if HTTP/3 is served.
     pub(crate) fn alt_svc(&self) -> Option<HeaderValue> {
         let ListenerInfo { address, quic, .. } = &self.info;
         quic.then(|| alt_svc::h3_at(address.port()))
     }
 }
 
-/// What was asked for.
+/// The requested listeners.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ListenSpec<'a> {
     pub(crate) plain: Option<SocketAddr>,
     pub(crate) tls: Option<SocketAddr>,
-    /// Hosts that get addresses of their own.
+    /// Hosts with an address of their own.
     pub(crate) hosts: Option<&'a [String]>,
     pub(crate) protocols: &'a [Protocol],
 }
@@ -122,7 +122,7 @@ pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
     Ok(listeners)
 }
 
-/// Binds UDP, or takes it from `sockets`, for each listener that has TLS.
+/// Binds UDP, or takes it from `sockets`, for each listener with TLS.
 pub(crate) fn bind_udp(
     listeners: &mut [BoundListener],
     sockets: &mut Sockets,
@@ -145,7 +145,7 @@ pub(crate) fn bind_udp(
     Ok(())
 }
 
-/// Listens for HTTP/3 at each of them.
+/// Listens for HTTP/3 on each of these sockets.
 pub(crate) fn listen_for_quic(
     listeners: &mut [BoundListener],
     tls: &ServerTls,
@@ -179,7 +179,7 @@ pub(crate) fn bind(address: SocketAddr) -> anyhow::Result<Listener> {
     Listener::bind(address).with_context(|| format!("cannot listen on {address}"))
 }
 
-/// Takes one of `sockets`, or binds it.
+/// Takes a socket for the address from `sockets`, or binds one.
 pub(crate) fn bind_or_take(address: SocketAddr, sockets: &mut Sockets) -> anyhow::Result<Listener> {
     let listener = sockets.tcp(address);
     listener.with_context(|| format!("cannot listen on {address}"))

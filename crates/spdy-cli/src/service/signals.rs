@@ -23,7 +23,7 @@ impl StopSignals {
         Ok(Self {})
     }
 
-    /// Completes at Ctrl-C, or when the system asks the program to end.
+    /// Completes at Ctrl-C or at a termination signal of the system.
     #[cfg(unix)]
     pub(crate) async fn any(&mut self) -> anyhow::Result<()> {
         tokio::select! {
@@ -50,7 +50,7 @@ impl StopSignals {
     }
 }
 
-/// The signal that asks the program to read its configuration again. There is none but on Unix.
+/// The signal to reload the configuration. Only Unix has one.
 pub(crate) struct ReloadSignal {
     #[cfg(unix)]
     hangup: tokio::signal::unix::Signal,
@@ -64,7 +64,7 @@ impl ReloadSignal {
         })
     }
 
-    /// Completes when it comes.
+    /// Completes when the signal arrives.
     pub(crate) async fn next(&mut self) {
         #[cfg(unix)]
         let came = self.hangup.recv().await.is_some();

@@ -14,10 +14,10 @@ use spdy_proxy::telemetry::page_reports::PageCounts;
 
 use crate::output::{BAD, BOLD, DIM, Printer, escape};
 
-/// What stands for what could not be read.
+/// The text for a value that could not be read.
 const ABSENT: &str = "-";
 
-/// A line for each answer: on stdout as JSON, or on stderr for people.
+/// Writes a line for each response: JSON on stdout, or text on stderr.
 pub(crate) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<AccessLog> {
     let printer = printer.clone();
     verbose.then(|| -> AccessLog {
@@ -34,13 +34,13 @@ pub(crate) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Access
     })
 }
 
-/// A time of day as RFC 3339 has it, UTC, to the millisecond.
+/// Formats a time as RFC 3339 in UTC, to the millisecond.
 fn time(at: SystemTime) -> String {
     let at = Timestamp::try_from(at).unwrap_or_default();
     format!("{at:.3}")
 }
 
-/// An answer, as a line of text.
+/// A response as a line of text.
 struct TextLine<'a>(&'a AccessLogEntry);
 
 impl fmt::Display for TextLine<'_> {
@@ -84,7 +84,7 @@ impl fmt::Display for TextLine<'_> {
     }
 }
 
-/// An answer, as a line of JSON.
+/// A response as a line of JSON.
 #[derive(Debug, Serialize)]
 struct JsonLine<'a> {
     time: String,

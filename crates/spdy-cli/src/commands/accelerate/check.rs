@@ -10,7 +10,7 @@ use spdy_proxy::sites::site_table::Sites;
 use super::certificates::certificate_files::CertificateFiles;
 use crate::output::{BAD, BOLD, DIM, Printer};
 
-/// A name, and what it stands for.
+/// An alias, and what it is for.
 #[derive(Debug, Serialize)]
 struct HostNameStatus {
     /// Label and zone.
@@ -19,9 +19,9 @@ struct HostNameStatus {
     stands_for: String,
     /// The site whose pages it is for.
     site: String,
-    /// DNS answers for it here.
+    /// The built-in name server answers for it.
     is_answered_here: bool,
-    /// The certificate has it; nothing where certificates are made or ordered, for they have all names.
+    /// Whether the certificate contains it; `None` if certificates are generated or ordered, which contain all names.
     is_certified: Option<bool>,
 }
 
@@ -80,7 +80,7 @@ fn host_names(
     Ok(all)
 }
 
-/// The certificate that is shown for `site`: the first that is for it, else the first of all.
+/// The certificate that is used for `site`: the first that covers it, else the first of all.
 fn certificate_for<'c>(
     site: &str,
     certificates: &'c CertificateFiles,

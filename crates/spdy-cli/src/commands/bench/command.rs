@@ -24,7 +24,7 @@ use crate::outcome::{Outcome, Usage};
 use crate::output::Printer;
 use crate::service::StopSignals;
 
-/// For a connection, TLS included.
+/// Time limit for opening a connection, including TLS.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// Receive window of a stream, bytes (SPDY/3, SPDY/3.1, HTTP/2).
 const STREAM_WINDOW_BYTES: u32 = 1024 * 1024;

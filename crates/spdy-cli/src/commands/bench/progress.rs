@@ -11,10 +11,10 @@ use spdy_load::run::{Phase, Progress};
 
 use crate::output::Printer;
 
-/// How often the bar is drawn.
+/// Interval between two updates of the bar.
 const TICK: Duration = Duration::from_millis(200);
 
-/// Draws the bar of a run: how far it is, and the rate of the last moment.
+/// Draws the progress of a run and its current rate.
 pub(crate) struct ProgressPrinter {
     bar: ProgressBar,
     live: Arc<Progress>,
@@ -36,7 +36,7 @@ impl ProgressPrinter {
         }
     }
 
-    /// Draws until it is dropped.
+    /// Draws the bar until the result is dropped.
     pub(crate) async fn watch(&mut self) -> Infallible {
         let mut ticks = tokio::time::interval(TICK);
         let mut begun = None;

@@ -13,7 +13,7 @@ use crate::output::{BAD, BOLD, DIM, Printer, escape};
 /// Percentiles that are printed.
 const QUANTILES: [(&str, f64); 4] = [("p50", 0.5), ("p90", 0.9), ("p99", 0.99), ("p99.9", 0.999)];
 
-/// A run as JSON: numbers in the units of their names.
+/// A run as JSON; the names contain the units.
 #[derive(Debug, Serialize)]
 struct Summary<'a> {
     protocol: &'static str,
@@ -280,7 +280,7 @@ fn bytes(report: &Report, count: u64, headers: u64) -> String {
     )
 }
 
-/// Three digits and a unit.
+/// Formats a duration with three digits and a unit.
 fn duration(time: Duration) -> String {
     let micros = time.as_secs_f64() * 1e6;
     let (number, unit) = match micros {
@@ -291,7 +291,7 @@ fn duration(time: Duration) -> String {
     format!("{} {unit}", three_digits(number))
 }
 
-/// Three digits and a unit.
+/// Formats a size with three digits and a unit.
 fn size(bytes: f64) -> String {
     let (number, unit) = match bytes {
         bytes if bytes < 1e3 => return format!("{bytes:.0} B"),

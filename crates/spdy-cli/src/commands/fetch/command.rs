@@ -218,7 +218,7 @@ fn accepts_pushes(args: &Args) -> bool {
     args.connection.push == Pushes::Accept
 }
 
-/// What each URL is to bring, all checked before the first is asked for.
+/// Builds the requests for all URLs and checks them before the first one is sent.
 fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<FetchRequest>> {
     if args.output.output.is_some() && args.urls.len() > 1 {
         return Err(
@@ -265,13 +265,13 @@ fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<Fetc
         .collect()
 }
 
-/// The file named as the end of `url`, if such are wanted.
+/// The file named by the end of `url`, if `--output-dir` is set.
 fn named_file(args: &Args, names: &mut FileNames, url: &Uri) -> Option<PathBuf> {
     let folder = args.output.output_dir.as_deref()?;
     Some(folder.join(names.of(url)))
 }
 
-/// The same for a push, whose name the server chose: no file that is there, and none that is hidden.
+/// The file of a push. The server chose its name, so it is neither an existing file nor a hidden one.
 fn named_file_of_push(args: &Args, names: &mut FileNames, url: &Uri) -> Option<PathBuf> {
     let folder = args.output.output_dir.as_deref()?;
     let is_there = |name: &str| folder.join(name).symlink_metadata().is_ok();
@@ -375,7 +375,7 @@ async fn fetch(
     })
 }
 
-/// Says what came of one URL; `false` if it failed.
+/// Prints the result of one URL; returns `false` if it failed.
 fn print_result(args: &Args, fetched: &FetchResult, printer: &Printer) -> anyhow::Result<bool> {
     let refused = args.output.fail && fetched.status.is_some_and(|status| status >= 400);
     match (&fetched.error, fetched.status) {

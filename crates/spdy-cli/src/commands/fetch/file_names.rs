@@ -6,17 +6,17 @@ fn last_part(url: &Uri) -> &str {
     url.path().rsplit('/').next().unwrap_or_default()
 }
 
-/// Names of files, none twice.
+/// Unique file names.
 #[derive(Default)]
 pub(crate) struct FileNames(Vec<String>);
 
 impl FileNames {
-    /// The last part of the path; the second `a.png` is `a.png.1`.
+    /// The last part of the URL's path; a second `a.png` becomes `a.png.1`.
     pub(crate) fn of(&mut self, url: &Uri) -> String {
         self.free(last_part(url), |_| false)
     }
 
-    /// Of what the server chose to send.
+    /// The name for a push, which the server chose.
     pub(crate) fn of_push(&mut self, url: &Uri, is_there: impl Fn(&str) -> bool) -> String {
         self.free(last_part(url).trim_start_matches('.'), is_there)
     }

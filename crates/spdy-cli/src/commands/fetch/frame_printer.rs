@@ -20,7 +20,7 @@ use spdy_net::tap::{Direction, Http2Frame, Tap, TapEvent};
 use crate::output::frame_text::{self, block, bytes, fin, header};
 use crate::output::{BOLD, DIM, Printer, escape, format_count};
 
-/// Prints what passes.
+/// Prints frames as they pass.
 pub(crate) struct FramePrinter {
     printer: Printer,
     connections: AtomicU64,
@@ -34,7 +34,7 @@ impl FramePrinter {
         }
     }
 
-    /// What it all came to.
+    /// Prints the totals.
     pub(crate) fn sum_up(&self, stats: &Stats) {
         self.printer.note(format_args!(
             "{DIM}{} over {}; request headers {} -> {} bytes, response headers {} -> {} bytes{DIM:#}",

@@ -15,7 +15,7 @@ use super::transfer::receive;
 /// Default timeout of a push.
 const PUSH_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// A body that fails with its first byte past `most`; its stream is cancelled then.
+/// A body that fails at its first byte past `most`; its stream is then cancelled.
 fn limit_body(body: Body, most: u64) -> Body {
     let mut left = most;
     let pieces = body.into_data_stream().map(move |piece| {

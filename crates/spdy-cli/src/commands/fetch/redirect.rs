@@ -24,7 +24,7 @@ const CROSS_ORIGIN_HEADERS: [header::HeaderName; 12] = [
     header::USER_AGENT,
 ];
 
-/// Headers that describe the request's content. They go when it does.
+/// Headers that describe the request's content. They are removed together with it.
 const CONTENT_HEADERS: [header::HeaderName; 5] = [
     header::CONTENT_ENCODING,
     header::CONTENT_LANGUAGE,
@@ -33,7 +33,7 @@ const CONTENT_HEADERS: [header::HeaderName; 5] = [
     header::CONTENT_TYPE,
 ];
 
-/// Removes from `headers` what another origin must not receive.
+/// Removes headers that another origin must not receive.
 fn strip_for_cross_origin(headers: &mut HeaderMap) {
     let is_kept = |name: &header::HeaderName| {
         let mut values = headers.get_all(name).iter();
@@ -49,7 +49,7 @@ fn strip_for_cross_origin(headers: &mut HeaderMap) {
     }
 }
 
-/// The order that a redirect makes of `order` (RFC 9110 §15.4); `None` if `response` is none.
+/// The request after a redirect of `order` (RFC 9110 §15.4); `None` if `response` is no redirect.
 pub(crate) fn redirect_request(
     order: &FetchRequest,
     response: &Response<Body>,

@@ -6,26 +6,26 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Uri};
 use spdy::body::Body;
 
-/// Where a body goes.
+/// The destination of a body.
 #[derive(Clone, Debug)]
 pub(crate) enum Destination {
     Stdout,
     File(PathBuf),
-    /// As a file; one that is there stays as it is.
+    /// A new file; an existing file is not overwritten.
     NewFile(PathBuf),
     Nowhere,
 }
 
-/// What is to be fetched, and how.
+/// A URL to fetch, with its options.
 #[derive(Clone, Debug)]
 pub(crate) struct FetchRequest {
     pub(crate) url: Uri,
     pub(crate) method: Method,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Bytes,
-    /// Redirects that may be followed.
+    /// Largest number of redirects.
     pub(crate) redirects: usize,
-    /// The head of the response is a result too.
+    /// Print the response head as part of the result.
     pub(crate) print_head: bool,
     pub(crate) destination: Destination,
 }

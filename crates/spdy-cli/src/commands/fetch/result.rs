@@ -9,26 +9,26 @@ use spdy_clock::Instant;
 
 use crate::output::{BOLD, DIM, format_count};
 
-/// What came of it: a line of `--json`.
+/// The result of one URL: a line of `--json`.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct FetchResult {
-    /// As it was asked for.
+    /// The requested URL.
     pub(crate) url: String,
-    /// Where redirects led, if they did.
+    /// The URL after redirects, if there were any.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) final_url: Option<String>,
     pub(crate) status: Option<u16>,
     protocol: Option<&'static str>,
     connection: Option<usize>,
     address: Option<String>,
-    /// Version of TLS, and whether an earlier session was resumed.
+    /// TLS version, and whether the TLS session was resumed.
     tls: Option<Tls>,
-    /// Bytes of the body that came.
+    /// Received bytes of the body.
     pub(crate) bytes: u64,
-    /// Of the bytes that came.
+    /// SHA-256 of the received bytes.
     pub(crate) sha256: Option<String>,
     headers: Vec<(String, String)>,
-    /// It was pushed.
+    /// How the response was pushed, if it was.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pushed: Option<PushReport>,
     pub(crate) timings: Option<PhaseTimes>,
@@ -43,7 +43,7 @@ struct Tls {
     resumed: bool,
 }
 
-/// Lengths of the phases; `null` for what did not happen.
+/// Durations of the phases; `null` for a phase that did not happen.
 #[derive(Debug, Serialize)]
 pub(crate) struct PhaseTimes {
     dns: Option<f64>,
@@ -51,7 +51,7 @@ pub(crate) struct PhaseTimes {
     tls: Option<f64>,
     /// From the request to the head of the response.
     first_byte: f64,
-    /// From asking to the last byte, redirects and waiting included.
+    /// From the request to the last byte, including redirects and waiting.
     pub(crate) total: f64,
 }
 
@@ -69,7 +69,7 @@ impl FetchResult {
         }
     }
 
-    /// What is known of a push from the first.
+    /// The result of a push that has just begun.
     pub(crate) fn of_push(url: &Uri, connection: usize, route: &Route) -> Self {
         let mut fetched = Self {
             connection: Some(connection),
@@ -79,7 +79,7 @@ impl FetchResult {
         fetched
     }
 
-    /// Notes what the head of the response says, and the way it came.
+    /// Records the response head and the connection.
     pub(crate) fn note(&mut self, head: &http::response::Parts) {
         self.pushed = PushReport::of(head);
         self.status = Some(head.status.as_u16());
@@ -108,7 +108,7 @@ impl FetchResult {
         }
     }
 
-    /// Notes the connection it came by.
+    /// Records the connection that the response came on.
     fn note_route(&mut self, route: &Route) {
         self.protocol = Some(route.protocol.alpn());
         self.address = Some(route.address.to_string());
@@ -127,14 +127,14 @@ impl FetchResult {
 pub(crate) struct PushReport {
     /// Its stream.
     pub(crate) stream: u32,
-    /// The stream of the request that it came beside.
+    /// The stream of the request that the push is associated with.
     pub(crate) beside: u32,
-    /// A request was answered by it.
+    /// The push answered a request.
     pub(crate) claimed: bool,
 }
 
 impl PushReport {
-    /// Of the response to a request; `None` if the server was asked.
+    /// The report for a response to a request; `None` if it was not pushed.
     pub(crate) fn of(head: &http::response::Parts) -> Option<Self> {
         let pushed: &PushInfo = head.extensions.get()?;
         Some(Self {
@@ -144,7 +144,7 @@ impl PushReport {
         })
     }
 
-    /// What a person is told of it.
+    /// The result as text.
     pub(crate) fn line(self, fetched: &FetchResult) -> String {
         let claimed = if self.claimed {
             "claimed"

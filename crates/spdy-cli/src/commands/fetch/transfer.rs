@@ -26,7 +26,7 @@ use crate::output::Printer;
 /// Bytes of all bodies together that may wait for their turn on stdout.
 const MAX_WAITING_BYTES: usize = 256 * 1024 * 1024;
 
-/// A URL on its way.
+/// A URL that is being fetched.
 pub(crate) struct Transfer {
     fetched: JoinHandle<FetchResult>,
     /// Pieces for stdout. A body that waits for its turn must not fill the session's window, because that would block
@@ -36,11 +36,11 @@ pub(crate) struct Transfer {
     has_turn: Arc<AtomicBool>,
 }
 
-/// Bytes that wait for stdout. Clones count together.
+/// Bytes that wait for stdout. Clones share the count.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct BufferedBytes(Arc<AtomicUsize>);
 
-/// The way of one body to stdout.
+/// Sends one body to stdout.
 struct StdoutSink {
     pieces: mpsc::UnboundedSender<Bytes>,
     waiting: BufferedBytes,
@@ -65,7 +65,7 @@ impl StdoutSink {
 }
 
 impl Transfer {
-    /// Begins at once; `limit` is for all of it.
+    /// Starts the transfer; `limit` is the time for all of it.
     pub(crate) fn start(
         order: FetchRequest,
         client: &Client,
@@ -108,7 +108,7 @@ impl Transfer {
         }
     }
 
-    /// Writes what is for stdout until there is no more, and says what came of it.
+    /// Writes the rest of the body to stdout and returns the result.
     pub(crate) async fn finish(mut self, printer: &Printer) -> anyhow::Result<FetchResult> {
         self.has_turn.store(true, Ordering::Relaxed);
         while let Some(piece) = self.pieces.recv().await {
@@ -152,7 +152,7 @@ async fn fetch(
     receive(body, &order.destination, stdout, fetched).await
 }
 
-/// Takes the body where it is to go, counting and hashing what comes.
+/// Writes the body to its destination, and counts and hashes it.
 pub(crate) async fn receive(
     mut body: Body,
     destination: &Destination,
@@ -208,7 +208,7 @@ pub(crate) async fn receive(
     outcome
 }
 
-/// A response's head as HTTP/1.1 text, whatever it came by.
+/// A response head as HTTP/1.1 text, for any protocol.
 fn head_text(head: &http::response::Parts) -> Vec<u8> {
     let mut text = format!("HTTP/1.1 {}\r\n", head.status).into_bytes();
     for (name, value) in &head.headers {

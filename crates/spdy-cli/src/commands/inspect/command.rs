@@ -16,7 +16,7 @@ use crate::output::{Printer, WARN};
 
 /// Bytes of a file that are read at a time.
 const PIECE: usize = 256 * 1024;
-/// The largest key log or raw stream that is read, bytes.
+/// Largest size of a key log or raw stream, in bytes.
 const WHOLE_FILE_BYTES: u64 = 1 << 30;
 /// Payload bytes that `--data` shows of a frame.
 const SHOWN_BYTES: usize = 256;
@@ -112,7 +112,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
 }
 
-/// Reads a capture piece by piece, and tells what is in it; the inner error is damage in the file.
+/// Reads a capture piece by piece and prints its sessions; the inner error is damage in the file.
 fn capture(
     path: &Path,
     limits: Limits,

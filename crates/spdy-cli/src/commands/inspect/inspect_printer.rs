@@ -11,7 +11,7 @@ use spdy_inspect::timeline::{StreamTimeline, Summary};
 use crate::output::frame_text;
 use crate::output::{BAD, BOLD, Cell, DIM, Printer, Table, WARN, escape, format_count};
 
-/// Prints events as they come; nothing of a session is kept beyond its end.
+/// Prints events as they arrive; it keeps no data of a session after its end.
 pub(crate) struct InspectPrinter<'a> {
     printer: &'a Printer,
     json: bool,
@@ -31,12 +31,12 @@ impl<'a> InspectPrinter<'a> {
         }
     }
 
-    /// Sessions that were seen to their end.
+    /// Sessions that have ended.
     pub(crate) fn sessions(&self) -> u64 {
         self.sessions
     }
 
-    /// Shows what there is to show.
+    /// Prints all pending events.
     pub(crate) fn drain(&mut self, inspector: &mut Inspector) -> anyhow::Result<()> {
         while let Some(event) = inspector.poll_event() {
             self.show(event)?;
@@ -110,7 +110,7 @@ impl<'a> InspectPrinter<'a> {
         }
     }
 
-    /// What else the capture was.
+    /// Prints a summary of the capture.
     pub(crate) fn sum_up(&self, counts: &Counts) {
         let note = |text: String| {
             self.printer
@@ -225,7 +225,7 @@ fn beginning(begun: &SessionInfo) -> String {
     format!("{ends}{BOLD}{version}{BOLD:#}{tls}, by {}", begun.found)
 }
 
-/// What stands in a cell for a time.
+/// A time as the text of a cell.
 fn ms(at: Option<Instant>) -> String {
     at.map_or_else(
         || "-".to_owned(),

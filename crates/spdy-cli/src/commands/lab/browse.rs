@@ -28,7 +28,7 @@ use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{AtomicFile, Cell, DIM, Printer, Table, WARN};
 
-/// Longest time until a page is quiet.
+/// Time limit for a page to become quiet.
 const LOAD_TIMEOUT: Duration = Duration::from_secs(120);
 
 /// Arguments of `spdy lab browse`.
@@ -182,7 +182,7 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
 }
 
 impl Args {
-    /// Loads until as many count as were asked for, or too many do not.
+    /// Loads the page until enough loads count, or too many do not.
     fn visits(
         &self,
         link: &mut RealNetwork,
@@ -229,14 +229,14 @@ fn run_name(page: &str, protocol: RaceProtocol, network: &str, number: u64) -> S
     format!("{page}-{protocol}-{network}-{number}")
 }
 
-/// Writes what was recorded as a replica.
+/// Writes a recording as a replica.
 fn keep(recording: &Replica, path: &Path) -> anyhow::Result<()> {
     let gzip = path.extension().is_some_and(|extension| extension == "gz");
     let bytes = archive::encode(recording, gzip);
     fs::write(path, bytes).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// Writes the files of one load, one after the other: never are two of them in memory.
+/// Writes the files of one load, one at a time, so that memory holds only one of them.
 fn write(
     kept: &RunFiles,
     recording: Option<&Replica>,

@@ -15,13 +15,13 @@ use crate::args::open_replica;
 use crate::outcome::Usage;
 use crate::output::{Printer, WARN};
 
-/// The version of this program, which each row of a store has.
+/// The version of this program; each row of a store has it.
 pub(crate) const PROGRAM: &str = env!("CARGO_PKG_VERSION");
 
-/// Most bytes of an experiment's file.
+/// Largest size of an experiment's file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// A plan, and where the paths in it start from.
+/// A plan, and the folder of its relative paths.
 pub(crate) struct Experiment {
     pub(crate) plan: Plan,
     folder: PathBuf,

@@ -16,7 +16,7 @@ pub(crate) const PATH: &str = "/metrics";
 
 /// Connections open at once for the metrics. Their file descriptors are not available to clients.
 const CONNECTIONS: usize = 64;
-/// Those of one address, so that no other can keep Prometheus out alone.
+/// Connections open at once from one address, so that no single address can block Prometheus.
 const CONNECTIONS_PER_ADDRESS: u32 = 16;
 
 /// Admission of metrics connections. Limits reached here are not counted as limits that clients reach.

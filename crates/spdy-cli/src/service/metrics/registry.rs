@@ -13,7 +13,7 @@ use spdy_net::limit::{ConnectionLimit, LimitHits};
 
 use super::encode::{counter, gauge, put, put_gauge};
 
-/// A registry of what `metrics` and `hits` count.
+/// A registry of the metrics in `metrics` and `hits`.
 pub(crate) fn registry(metrics: &Metrics, hits: &LimitHits) -> Arc<Registry> {
     let mut registry = Registry::with_prefix("spdy");
     registry.register_collector(Box::new(SessionCollector(metrics.clone())));

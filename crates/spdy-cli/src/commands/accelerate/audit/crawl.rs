@@ -42,7 +42,7 @@ const MAX_RESOURCES: usize = 500;
 const MAX_BODY_BYTES: usize = 32 << 20;
 /// Bytes that a text may decode to.
 const MAX_TEXT_BYTES: usize = 64 << 20;
-/// Requests under way at a time.
+/// Requests in progress at a time.
 const MAX_CONCURRENT: usize = 16;
 /// Redirects that lead from one URL to another, one after the other.
 const MAX_REDIRECTS: u8 = 10;
@@ -54,11 +54,11 @@ pub(crate) struct CrawlResult {
     pub(crate) remarks: Vec<String>,
 }
 
-/// Fetches the page at `url`. `progress` gets the number of resources fetched and the number known.
+/// Fetches the page at `url`. `progress` gets the number of fetched resources and of all known ones.
 ///
 /// # Errors
 ///
-/// The document could not be fetched, or is no document.
+/// The document could not be fetched, or is not a document.
 pub(crate) async fn crawl(
     url: &Url,
     mut config: Config,
@@ -112,7 +112,7 @@ pub(crate) async fn crawl(
     page.into_crawled(url, &budget)
 }
 
-/// One thing to fetch.
+/// A resource to fetch.
 #[derive(Clone, Debug)]
 struct CrawlRequest {
     url: Url,
@@ -135,12 +135,12 @@ impl CrawlRequest {
     }
 }
 
-/// What is still to be fetched, each URL once.
+/// The resources still to fetch, each URL once.
 struct Frontier {
     seen: BTreeSet<String>,
     waiting: VecDeque<CrawlRequest>,
     limit: usize,
-    /// URLs that were too many.
+    /// URLs beyond the limit.
     refused: usize,
 }
 
@@ -179,7 +179,7 @@ impl Frontier {
 struct CrawlState {
     frontier: Frontier,
     exchanges: Vec<Exchange>,
-    /// Which of them is the page's own document.
+    /// The index of the page's own document.
     document: Option<usize>,
     /// Where the imports of its modules lead.
     import_map: ImportMap,
@@ -267,7 +267,7 @@ impl CrawlState {
     }
 }
 
-/// Where a redirect leads.
+/// The target of a redirect.
 fn redirect_target(exchange: &Exchange) -> Option<Url> {
     let status = StatusCode::from_u16(exchange.status()?).ok()?;
     let head = Head::parse(&exchange.response_head)?;
@@ -356,7 +356,7 @@ async fn fetch(
     (errand, fetched)
 }
 
-/// Asks as a browser would.
+/// Sends a request like a browser's.
 async fn exchange(
     client: &Client,
     budget: &Budget,
@@ -424,7 +424,7 @@ fn kind(errand: &CrawlRequest, response: &Response<()>) -> Kind {
     }
 }
 
-/// The fields of the request, in the order of browsers.
+/// The header fields of the request, in the order of browsers.
 fn fields(document: &Url, errand: &CrawlRequest) -> Vec<(&'static str, String)> {
     let (accept, destination) = match errand.used_as {
         None => ("text/html,application/xhtml+xml,*/*;q=0.8", "document"),

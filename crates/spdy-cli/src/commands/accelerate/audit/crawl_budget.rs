@@ -13,7 +13,7 @@ pub(crate) const MAX_BYTES: usize = 256 << 20;
 /// Time for the whole page; resources that arrive later are left out.
 pub(crate) const MAX_TIME: Duration = Duration::from_secs(120);
 
-/// The most of both, and what is left.
+/// The limits, and what is left of them.
 #[derive(Debug)]
 pub(crate) struct Budget {
     pub(crate) most_bytes: usize,
@@ -42,12 +42,12 @@ impl Budget {
         self.end
     }
 
-    /// Nothing more may come.
+    /// Whether nothing more may be fetched.
     pub(crate) fn is_spent(&self) -> bool {
         self.left.load(Ordering::Relaxed) == 0
     }
 
-    /// All of `body`, of up to `limit` bytes, at the cost of the page. One that does not fit ends the page.
+    /// Reads `body` of up to `limit` bytes, and charges it to the budget. A body that does not fit ends the crawl.
     pub(crate) async fn collect(&self, mut body: Body, limit: usize) -> anyhow::Result<Bytes> {
         let mut all = BytesMut::new();
         while let Some(frame) = body.frame().await {

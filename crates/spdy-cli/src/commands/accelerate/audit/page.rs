@@ -72,7 +72,7 @@ pub(crate) struct AuditPage {
     pub(crate) remarks: Vec<String>,
 }
 
-/// The page that `asked` names.
+/// Loads the page that `asked` names.
 pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::Result<AuditPage> {
     let url = Url::parse(asked).ok();
     let url = url.filter(|url| matches!(url.scheme(), "http" | "https"));

@@ -13,10 +13,10 @@ use super::page::PageSource;
 use crate::commands::accelerate::origins::upstream_needs::UpstreamNeeds;
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, WARN, escape, format_count};
 
-/// A part of a load time that is neither good nor bad.
+/// A difference of load times that is neither good nor bad.
 const EVEN: f64 = 0.01;
 
-/// All of it, with at most `most` of the resources that stay.
+/// Formats the whole audit, with at most `most` of the resources that are not moved.
 pub(crate) fn render(
     audit: &Audit,
     source: PageSource,
@@ -114,7 +114,7 @@ fn hosts_table(audit: &Audit) -> Table {
     table
 }
 
-/// Why what stays stays; `None` if nothing does.
+/// Why resources are not moved; `None` if all are.
 fn reasons(audit: &Audit) -> Option<Table> {
     let mut reasons: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     for resource in &audit.survey.resources {
@@ -142,7 +142,7 @@ fn reasons(audit: &Audit) -> Option<Table> {
     (!reasons.is_empty()).then_some(table)
 }
 
-/// What stays, the largest first.
+/// The resources that are not moved, the largest first.
 fn left(audit: &Audit, most: usize) -> String {
     let resources = audit.survey.resources.iter();
     let mut left: Vec<_> = resources.filter(|it| it.becomes == "left").collect();
@@ -237,7 +237,7 @@ fn notes(audit: &Audit) -> String {
     )
 }
 
-/// What would move more, as lines of a configuration.
+/// Lines of a configuration that would move more.
 fn advice(audit: &Audit) -> String {
     let Advice { own_hosts, hosts } = &audit.advice;
     let mut text = String::new();

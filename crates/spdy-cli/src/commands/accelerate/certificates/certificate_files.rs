@@ -20,11 +20,11 @@ pub(crate) struct CertificateFiles(Vec<CertificateKeyPair>);
 pub(crate) struct CertificateKeyPair {
     certificate: PathBuf,
     key: PathBuf,
-    /// What was in them when they were last good.
+    /// The last valid certificate and key in the files.
     pub(crate) identity: Identity,
-    /// What stands in that.
+    /// The contents of that certificate.
     pub(crate) facts: CertificateInfo,
-    /// They were no good when they were read after that.
+    /// Whether the files were invalid when they were last read.
     pub(crate) is_invalid: bool,
 }
 
@@ -36,22 +36,22 @@ pub(crate) struct InvalidPair {
 }
 
 impl CertificateFiles {
-    /// Those that `config` names.
+    /// Reads the files that `config` names.
     ///
     /// # Errors
     ///
-    /// The first pair that cannot be read, or is none.
+    /// The first pair that cannot be read or is invalid.
     pub(crate) fn read(config: &Config) -> anyhow::Result<Self> {
         let pairs = config.tls.files();
         let pairs = pairs.map(|(certificate, key)| CertificateKeyPair::read(certificate, key));
         Ok(Self(pairs.collect::<Result<_, _>>()?))
     }
 
-    /// Reads the files of `config`. A pair that is already shown, and is not valid now, keeps its previous certificate.
+    /// Reads the files of `config`. A pair that is in use, and is invalid now, keeps its previous certificate.
     ///
     /// # Errors
     ///
-    /// As [`read`](Self::read), of pairs that are new.
+    /// As [`read`](Self::read), for pairs that are new.
     pub(crate) fn reread_for(&self, config: &Config) -> anyhow::Result<(Self, Vec<InvalidPair>)> {
         self.read_pairs(config.tls.files())
     }
@@ -87,7 +87,7 @@ impl CertificateFiles {
         Ok((Self(read), stale))
     }
 
-    /// Each of them, the first first.
+    /// All pairs, in the order of the configuration.
     pub(crate) fn pairs(&self) -> &[CertificateKeyPair] {
         &self.0
     }

@@ -37,7 +37,7 @@ use tokio::task::JoinHandle;
 
 use crate::output::{BAD, DIM, Printer};
 
-/// How long a program may take until it is ready to follow: it reads the head of every file of the cache.
+/// Time for a successor to become ready: it reads the head of every file of the cache.
 const START_TIMEOUT: Duration = Duration::from_secs(300);
 /// How long to wait for the exit of a successor that closed its line, and how often to poll for it.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
@@ -45,20 +45,20 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The first descriptor that is handed over (sd_listen_fds(3)).
 const FIRST_FD: i32 = 3;
 
-/// My configuration is good.
+/// The successor's configuration is valid.
 const MSG_CONFIG_OK: u8 = b'g';
-/// The folder of the cache is yours.
+/// The predecessor has released the folder of the cache.
 const MSG_CACHE_RELEASED: u8 = b'l';
-/// I could take connections.
+/// The successor is ready to accept connections.
 const MSG_READY: u8 = b'r';
-/// Take them.
+/// The predecessor lets the successor take over the connections.
 const MSG_TAKE_OVER: u8 = b'y';
 
-/// The line to the program that started this one to follow it.
+/// The connection to the process that started this one as its successor.
 pub(crate) struct Predecessor(UnixStream);
 
 impl Predecessor {
-    /// The one that `handed` its sockets over, if one did.
+    /// The predecessor that passed its sockets in `handed`, if there is one.
     pub(crate) fn of(handed: &mut InheritedSockets) -> anyhow::Result<Option<Self>> {
         let Some(line) = handed.predecessor() else {
             return Ok(None);
@@ -110,7 +110,7 @@ fn notify(state: &[NotifyState<'_>]) {
 pub(crate) struct Succession {
     signal: Signal,
     sockets: Sockets,
-    /// One that is not ready yet.
+    /// A successor that is not ready yet.
     pending: Option<JoinHandle<anyhow::Result<Successor>>>,
 }
 
@@ -274,7 +274,7 @@ impl Successor {
         }
     }
 
-    /// Connections are its own from now on.
+    /// Lets the successor accept connections.
     async fn take_over(mut self, proxy: &Proxy) -> anyhow::Result<Self> {
         if let Err(error) = self.line.write_u8(MSG_TAKE_OVER).await {
             let id = self.child.id();
@@ -287,7 +287,7 @@ impl Successor {
         Ok(self)
     }
 
-    /// The number that the system knows it by.
+    /// Its process ID.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
