@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::config::shared_cache::SharedConfig;
 
-/// The longest that requests may wait for the first of them, seconds.
+/// Largest `lock_age_s`, in seconds.
 const DAY_S: u64 = 24 * 60 * 60;
 
 /// The cache: its size, tiers and rules.

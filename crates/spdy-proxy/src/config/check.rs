@@ -12,7 +12,7 @@ use crate::config::telemetry::TelemetryConfig;
 use crate::config::{AdminConfig, Config};
 
 impl Config {
-    /// Checks all of it, and returns the first fault.
+    /// Checks the whole configuration and returns the first fault.
     pub(crate) fn check(&self) -> Result<(), ConfigError> {
         self.protocols()?;
         let fault = self
@@ -67,7 +67,7 @@ impl Config {
         is_for_none.then(|| ("site", "at least one", "0".to_owned()))
     }
 
-    /// Entries that are found again by the secret require one that outlives the program.
+    /// Features whose entries are found by the secret need a secret that survives a restart.
     fn check_secret_file(&self) -> Option<InvalidValue> {
         if self.secret_file.is_some() {
             return None;
@@ -111,7 +111,7 @@ impl Config {
         })
     }
 
-    /// A fault in `site` beside the other tables.
+    /// A fault in `site`, or between it and the other tables.
     fn check_site(&self, site: &SiteConfig) -> Option<InvalidValue> {
         let cache = &self.cache;
         if let Some(got) = site.cache_mib

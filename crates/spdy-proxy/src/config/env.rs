@@ -18,12 +18,12 @@ use toml::{Table, Value};
 use crate::config::error::{ConfigError, describe_error};
 use crate::config::shared_cache::redact_error;
 
-/// How the names of such variables begin.
+/// Prefix of the variables' names.
 pub const PREFIX: &str = "SPDY_ACCELERATE__";
 /// Between the name of a table and that of its key.
 const SEPARATOR: &str = "__";
 
-/// Those of `variables` that are keys of the configuration.
+/// The variables that are keys of the configuration.
 pub fn from_variables(
     variables: impl IntoIterator<Item = (String, String)>,
 ) -> BTreeMap<String, String> {
@@ -82,7 +82,7 @@ fn set_key(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
     }
 }
 
-/// As TOML, or as it is.
+/// Parses a value as TOML, or returns it as a string.
 fn parse_value(value: &str) -> Value {
     let text = || Value::String(value.to_owned());
     let table: Result<Table, _> = toml::from_str(&format!("value = {value}"));

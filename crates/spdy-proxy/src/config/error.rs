@@ -5,10 +5,10 @@ use crate::config::shared_cache;
 /// A key with an invalid value: the key, what is valid, and the value.
 pub(crate) type InvalidValue = (&'static str, &'static str, String);
 
-/// What is wrong with a configuration.
+/// Why a configuration is invalid.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
-    /// It is no TOML, or not of this form.
+    /// It is not TOML, or has an unknown key or a wrong type.
     #[error("the configuration cannot be read: {0}")]
     Syntax(String),
     /// An environment variable that sets no key.
@@ -16,10 +16,10 @@ pub enum ConfigError {
     Environment {
         /// The variable.
         name: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
-    /// It can be read, and cannot work.
+    /// A value is invalid.
     #[error("{what}: want {want}, got {got}")]
     InvalidValue {
         /// The key.
@@ -38,7 +38,7 @@ impl From<toml::de::Error> for ConfigError {
     }
 }
 
-/// `error`, with what is valid added if it only states what is wrong.
+/// `error`, with the expected value added if it is missing.
 pub(crate) fn describe_error(error: &str) -> String {
     let wants = [
         (

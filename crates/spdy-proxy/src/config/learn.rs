@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 
-/// The maximum of concurrent prefetches.
+/// Largest number of concurrent prefetches.
 const MAX_PREFETCHES: usize = 1 << 16;
 
 /// Prefetches, pushes and early hints of the resources of pages.

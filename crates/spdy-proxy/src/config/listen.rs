@@ -60,7 +60,7 @@ impl Default for ListenConfig {
 }
 
 impl ListenConfig {
-    /// Where TLS is taken.
+    /// The addresses for TLS.
     #[must_use]
     pub fn tls(&self) -> &[SocketAddr] {
         match &self.tls {
@@ -70,8 +70,8 @@ impl ListenConfig {
         }
     }
 
-    /// The URL of the site `name` that browsers see. Where TLS is listened for, or ends before, it is the one that pages are rewritten
-    /// for.
+    /// The URL of the site `name` as browsers see it. It is an https URL if the accelerator or a proxy in front of it
+    /// ends TLS.
     pub(crate) fn site_url(&self, name: &str) -> Result<Url, url::ParseError> {
         let (scheme, address, usual) = match (self.tls().first(), self.trusted.is_empty()) {
             (Some(tls), _) => ("https", Some(tls), HTTPS_PORT),
@@ -140,7 +140,7 @@ pub struct CertificateFiles {
 }
 
 impl TlsConfig {
-    /// The certificates out of files, with their keys, the first first.
+    /// The certificates from files with their keys, in the order of the configuration.
     pub fn files(&self) -> impl Iterator<Item = (&Path, &Path)> {
         let first = self.certificate.as_deref().zip(self.key.as_deref());
         let more = self.certificates.iter();

@@ -21,7 +21,7 @@ use crate::help::examples;
 use crate::outcome::{Outcome, Usage};
 use crate::output::{Printer, WARN};
 
-/// Most runs: their results are held until the last is done.
+/// Largest number of runs: all results are held until the last run ends.
 const MAX_RUNS: i64 = 100_000;
 
 /// Arguments of `spdy race`.
@@ -130,7 +130,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What was asked, with every name looked up.
+/// The requested race, with every name resolved.
 fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     let shipped = || builtin::NAMES.map(str::to_owned).to_vec();
     let mut names = if args.replicas.is_empty() {
@@ -176,7 +176,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     })
 }
 
-/// What would help each page over each network, by the protocol that was fastest there.
+/// Finds what helps each page over each network, with the fastest protocol there.
 fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
     let standings = RaceResults::of(loads);
     let mut cases = Vec::new();
@@ -222,7 +222,7 @@ fn write_report(
     std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))
 }
 
-/// How it was measured, for the head of the report.
+/// The conditions of the race, for the head of the report.
 fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     let seeds = match race.runs {
         1 => race.seed.to_string(),
@@ -250,7 +250,7 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     notes
 }
 
-/// One line for each load that did not get all of its page.
+/// Prints a line for each incomplete load.
 fn tell_failures(loads: &[Load], printer: &Printer) {
     for load in loads {
         let Load {

@@ -33,7 +33,7 @@ pub(crate) struct BrowserArgs {
 }
 
 impl BrowserArgs {
-    /// How a page is recorded, by what was said of the browser.
+    /// The options of a recording.
     pub(crate) fn options(&self) -> RecordOptions {
         RecordOptions {
             browser: self.browser.clone(),
@@ -44,12 +44,12 @@ impl BrowserArgs {
         }
     }
 
-    /// Whether any certificate is believed.
+    /// Whether any certificate is accepted.
     pub(crate) fn insecure(&self) -> bool {
         self.insecure
     }
 
-    /// Addresses that names are to have.
+    /// The addresses for names.
     pub(crate) fn resolve(&self) -> &[Resolve] {
         &self.resolve
     }

@@ -129,7 +129,7 @@ fn is_interrupted(fault: &anyhow::Error) -> bool {
     matches!(fault.downcast_ref(), Some(RecordError::Interrupted))
 }
 
-/// Where each page goes.
+/// The output file of each page.
 fn outputs(urls: &[Url], output: &Path) -> anyhow::Result<Vec<PathBuf>> {
     if let [_] = urls
         && !output.is_dir()
@@ -154,7 +154,7 @@ fn outputs(urls: &[Url], output: &Path) -> anyhow::Result<Vec<PathBuf>> {
     Ok(outputs)
 }
 
-/// A name for the page of `url` that is a name for a file.
+/// A file name for the page of `url`.
 fn stem(url: &Url) -> String {
     let text = format!("{}{}", url.host_str().unwrap_or("page"), url.path());
     let clean = |c: char| {

@@ -12,7 +12,7 @@ use url::Url;
 
 use crate::output::{BAD, DIM, GOOD, Printer, WARN};
 
-/// One page.
+/// The report of one page.
 #[derive(Debug, Serialize)]
 pub(crate) struct RecordReport {
     url: String,
@@ -24,11 +24,11 @@ pub(crate) struct RecordReport {
     body_bytes: usize,
     dom_content_loaded_ms: Option<f64>,
     load_ms: Option<f64>,
-    /// Answers of 400 and above; they are in the replica.
+    /// Responses with status 400 or above; the replica contains them.
     errors: Vec<HttpError>,
-    /// Answers that the page did not get, or not whole; they are in the replica.
+    /// Responses that the page did not get, or only in part; the replica contains them.
     refused: Vec<RefusedResponse>,
-    /// Requests without an answer.
+    /// Requests without a response.
     failures: Vec<FailedRequest>,
     left_out: std::collections::BTreeMap<String, usize>,
     remarks: Vec<String>,
@@ -56,15 +56,15 @@ struct FailedRequest {
     url: String,
 }
 
-/// What one run fetched, in one number, and how that differs from the kept one, the first that came to something.
+/// The fingerprint of one run, and its differences from the stored run.
 #[derive(Debug, Default, Serialize)]
 struct Run {
     fingerprint: Option<String>,
-    /// Why it came to nothing.
+    /// The error of a failed run.
     fault: Option<String>,
-    /// Fetched here, and not in the kept run.
+    /// Fetched in this run, but not in the stored one.
     added: Vec<String>,
-    /// Fetched in the kept run, and not here.
+    /// Fetched in the stored run, but not in this one.
     missing: Vec<String>,
 }
 

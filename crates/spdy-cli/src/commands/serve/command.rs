@@ -337,7 +337,7 @@ async fn serve(
     Ok(())
 }
 
-/// Says where it listens and what is served.
+/// Prints the listening addresses and the content.
 fn announce(
     args: &Args,
     site: &Site,
@@ -395,7 +395,7 @@ fn announce(
     Ok(())
 }
 
-/// A line for each answer.
+/// Logs a line for each response.
 fn log(printer: &Printer) -> Log {
     let printer = printer.clone();
     Arc::new(move |served: &AccessLogEntry<'_>| {

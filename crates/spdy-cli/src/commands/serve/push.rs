@@ -95,7 +95,7 @@ impl PushArgs {
         }
     }
 
-    /// What goes along with the pages of `site`; of `replica`, if it is one.
+    /// The pushes and hints for the pages of `site`, or of `replica`.
     pub(crate) fn pushing(
         &self,
         site: &Site,

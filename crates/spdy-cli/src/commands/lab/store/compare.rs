@@ -12,7 +12,7 @@ use crate::help::examples;
 use crate::outcome::Outcome;
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Printer, Table, WARN, escape};
 
-/// Cells in the table of those that differ, those that differ most first.
+/// Cells in the table; those with the largest difference come first.
 const SHOWN_CELLS: usize = 20;
 
 /// Arguments of `spdy lab compare`.
@@ -59,7 +59,7 @@ fn measure(name: &str) -> Result<Measure, String> {
     })
 }
 
-/// `2%`, `2` or `0.5 %`, as a part of 1.
+/// Parses `2%`, `2` or `0.5 %` as a fraction of 1.
 fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
@@ -140,7 +140,7 @@ fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::
     Ok(())
 }
 
-/// What more and less of `measure` are called.
+/// The words for more and less of `measure`.
 fn words(measure: Measure) -> [&'static str; 2] {
     match measure {
         Measure::Load | Measure::DomContentLoaded | Measure::TimeOnWire => ["slower", "faster"],
@@ -186,7 +186,7 @@ fn table(cells: &[&CellComparison], measure: Measure) -> Table {
     table
 }
 
-/// Whether a budget was kept.
+/// Whether all cells are within the budget.
 fn check_budget(
     compared: &StoreComparison,
     args: &Args,

@@ -63,10 +63,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     }
 }
 
-/// What is written to.
+/// The destination of the export.
 type Out<'a> = BufWriter<Box<dyn Write + Send + 'a>>;
 
-/// Opens the store and what is at `path`, and lets `write` do the rest.
+/// Opens the store and the file at `path`, and calls `write`.
 fn export(
     args: &Args,
     path: &Path,

@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Says so if the loads of a store are of another model than this program's.
+/// Prints a note if the loads of a store have another model than this program's.
 pub(crate) fn note_model(contents: &Manifest, printer: &Printer) {
     if let Some(other) = contents.model.filter(|it| *it != MODEL_VERSION) {
         let other = model::format(other);
@@ -67,7 +67,7 @@ pub(crate) fn print_cells(
     )
 }
 
-/// Finds fault with loads that are not whole, and with runs in real time that do not count.
+/// Fails for incomplete loads, and for runs in real time that do not count.
 pub(crate) fn check_loads(loads: usize, failed: usize, invalid: usize) -> anyhow::Result<Outcome> {
     match (failed, invalid) {
         (0, 0) => Ok(Outcome::Done),

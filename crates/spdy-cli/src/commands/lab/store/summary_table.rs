@@ -4,12 +4,12 @@ use spdy_lab::store::summary::CellSummary;
 
 use crate::output::{BAD, Cell, DIM, GOOD, Table, escape};
 
-/// The factor whose levels stand side by side.
+/// The factor whose levels are the columns.
 const ACROSS: &str = "protocol";
 /// A ratio this close to 1 is neither good nor bad.
 const EVEN: f64 = 0.02;
 
-/// Factors of one level, as a line.
+/// Describes the factors with only one level.
 pub(crate) fn constant(cells: &[CellSummary]) -> String {
     let Some(first) = cells.first() else {
         return String::new();
