@@ -12,7 +12,7 @@ use super::markdown::{cell, escape, table as markdown_table};
 use super::pages::Page;
 
 /// The pages: file, title, what is on it, and the tables, by the first key of their path.
-const PAGES: [(&str, &str, &str, &[&str]); 7] = [
+const PAGES: [(&str, &str, &str, &[&str]); 6] = [
     (
         "clients",
         "Configuration: clients",
@@ -49,16 +49,10 @@ const PAGES: [(&str, &str, &str, &[&str]); 7] = [
         "The operator's listener, timing headers and traces.",
         &["admin", "timing", "telemetry"],
     ),
-    (
-        "lab",
-        "Configuration: lab",
-        "Switches for experiments on one machine.",
-        &["lab"],
-    ),
 ];
 
 /// Where a table is explained: title and page.
-const EXPLAINED: [(&str, &[(&str, &str)]); 16] = [
+const EXPLAINED: [(&str, &[(&str, &str)]); 15] = [
     (
         "listen",
         &[("Run behind a balancer", "how-to/behind-a-balancer.md")],
@@ -134,13 +128,6 @@ const EXPLAINED: [(&str, &[(&str, &str)]); 16] = [
     (
         "dns",
         &[("Names for listed hosts", "how-to/names-for-listed-hosts.md")],
-    ),
-    (
-        "lab",
-        &[(
-            "URLs of the paper",
-            "explanation/urls-and-capabilities.md#urls-of-the-paper",
-        )],
     ),
 ];
 

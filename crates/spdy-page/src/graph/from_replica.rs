@@ -7,7 +7,7 @@ use crate::replica::{Exchange, Replica};
 impl PageGraph {
     /// From real bodies where there are any, else from what was recorded.
     ///
-    /// Every exchange becomes one node; the only one with [`Trigger::Start`] is the page's document, or the
+    /// Every exchange becomes one node; the only one with [`Trigger::Start`](crate::graph::Trigger::Start) is the page's document, or the
     /// first of the redirects that led to it.
     ///
     /// # Panics
