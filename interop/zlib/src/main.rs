@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress};
 
-const DICTIONARY: &[u8] = include_bytes!("../../../crates/spdy-frame/src/dictionary/v3.bin");
+const DICTIONARY: &[u8] = include_bytes!("../../../crates/spdy-frame/src/compression/dictionary/v3.bin");
 
 #[cfg(feature = "zlib")]
 const ZLIB: &str = "zlib";
