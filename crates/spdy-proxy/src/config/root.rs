@@ -184,7 +184,7 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// `ConfigError::AttributeValue`: one that is not spoken here.
+    /// [`ConfigError::InvalidValue`]: a protocol that this program does not speak.
     pub fn protocols(&self) -> Result<Vec<Protocol>, ConfigError> {
         let spoken = self.listen.protocols.iter().map(|name| {
             name.parse().map_err(|_| ConfigError::InvalidValue {

@@ -1,12 +1,12 @@
 //! Processes the response to a fetch: checks, rewrites, records and stores it, and passes it to the requests that wait.
 //!
 //! ```text
-//!  head ── 304, or what HEAD tells ──▶ what is kept, made fresh (fetch/revalidate.rs)
-//!   │   ── 5xx ──────────────────────▶ what is kept, though stale, if that is allowed
+//!  head ── 304, or the head of HEAD ──▶ the stored response, updated (fetch/revalidate.rs)
+//!   │   ── 5xx ───────────────────────▶ the stale stored response, if its policy allows that
 //!   ▼
-//!  may it be kept? ── yes ──▶ land: those who wait read along
+//!  storable? ── yes ──▶ shared with the requests that wait for it
 //!   │
-//!  body ──pump──▶ coding undone ──▶ rewritten ──▶ recording ──▶ cache
+//!  body ──pump──▶ decoded ──▶ rewritten ──▶ shared body ──▶ clients and cache
 //! ```
 
 use std::sync::Arc;

@@ -1,10 +1,16 @@
 //! WebSockets to the sites' own origins: their limits, and the steps from the handshake to the end.
 //!
 //! ```text
-//!  handshake (request/websocket_handshake.rs) ──▶ a place ──▶ the origin, on a connection of its own ── any other answer ──▶ the client gets that
-//!                                 │ none: 503              │ 101, and it agrees                       (and its body the place)
-//!                                 ▼                        ▼
-//!                                                101 to the client ──▶ websocket/tunnel.rs, until it ends; then the place is free
+//!  handshake (request/websocket_handshake.rs)
+//!      │
+//!      ▼
+//!  a permit (request/websocket_limit.rs) ── none is free ──▶ 503
+//!      │
+//!      ▼
+//!  the origin, on its own connection ── any response but 101 ──▶ the client; its body holds the permit
+//!      │ 101, and the origin agrees to the handshake
+//!      ▼
+//!  101 to the client ──▶ websocket/tunnel.rs until the end, which frees the permit
 //! ```
 //!
 //! Until the origin has agreed, it gets only the handshake, and later bytes of the client wait. An origin that does not agree would take

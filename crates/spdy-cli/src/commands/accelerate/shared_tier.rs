@@ -49,13 +49,13 @@ impl SharedTier {
             .as_ref()
             .map(|folder| folder.join("heard"));
         let before = path.as_deref().map(read).unwrap_or_default();
-        let hearing = Arc::downgrade(proxy);
-        let ear = move |meant: &PurgeTarget, soft: bool| {
-            if let Some(proxy) = hearing.upgrade() {
-                proxy.cache.apply_remote_purge(meant, soft);
+        let cache = Arc::downgrade(&proxy.cache);
+        let on_purge = move |target: &PurgeTarget, soft: bool| {
+            if let Some(cache) = cache.upgrade() {
+                cache.apply_remote_purge(target, soft);
             }
         };
-        let tier = Tier::start(tier, before, Arc::new(ear));
+        let tier = Tier::start(tier, before, Arc::new(on_purge));
         let tier = Arc::new(tier.map_err(|error| usage_error(&error))?);
         proxy.cache.set_shared_tier(tier.clone());
         // The cluster may be unreachable: do not wait longer.
