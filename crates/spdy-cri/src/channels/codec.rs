@@ -1,7 +1,7 @@
 //! Messages and what they hold.
 
 use bytes::{Buf, Bytes};
-use data_encoding::BASE64;
+use data_encoding::{BASE64, DecodeError, DecodeKind};
 use tokio_tungstenite::tungstenite::Message;
 
 use crate::protocol::ChannelProtocol;
@@ -35,7 +35,7 @@ pub(crate) enum BadMessage {
         /// Of which channel.
         channel: u8,
         /// In the decoder's words.
-        why: data_encoding::DecodeError,
+        why: DecodeError,
     },
     /// The end of a channel is two bytes.
     #[error("the end of a channel in {got} bytes, want 2")]
@@ -65,10 +65,22 @@ pub(crate) fn decode(
         return Ok(Some(Piece::Data { channel, data }));
     }
     let channel = first.wrapping_sub(b'0');
-    let decoded = BASE64.decode(&message);
+    let decoded = decode_base64(&message);
     let data = decoded.map_err(|why| BadMessage::Base64 { channel, why })?;
     let data = data.into();
     Ok(Some(Piece::Data { channel, data }))
+}
+
+/// Decodes padded base64. `data_encoding` alone also accepts several padded texts one after another.
+fn decode_base64(text: &[u8]) -> Result<Vec<u8>, DecodeError> {
+    let until_padding = &text[..text.len().saturating_sub(2)];
+    match until_padding.iter().position(|&byte| byte == b'=') {
+        Some(position) => Err(DecodeError {
+            position,
+            kind: DecodeKind::Padding,
+        }),
+        None => BASE64.decode(text),
+    }
 }
 
 /// Writes a message.
@@ -127,7 +139,7 @@ mod tests {
             let read = decode(ChannelProtocol::V5, Bytes::from_static(wire));
             assert_eq!(read, Err(BadMessage::Close { got }));
         }
-        for wire in [&b"0Zm9vCg="[..], b"0Zm9v!", b"0Zm9vCgo=="] {
+        for wire in [&b"0Zm9vCg="[..], b"0Zm9v!", b"0Zm9vCgo==", b"0Cg==Cg=="] {
             let read = decode(ChannelProtocol::V4Base64, Bytes::from_static(wire));
             assert!(
                 matches!(read, Err(BadMessage::Base64 { channel: 0, .. })),
