@@ -94,9 +94,7 @@ pub fn matches(metadata: &str, body: &Digests) -> bool {
         hashes.iter().any(|hash| {
             // Both alphabets occur, and browsers take both.
             let plain = hash.replace('-', "+").replace('_', "/");
-            BASE64
-                .decode(plain.as_bytes())
-                .is_ok_and(|hash| hash == digest)
+            plain == BASE64.encode(digest)
         })
     })
 }
