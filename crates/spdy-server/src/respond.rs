@@ -189,7 +189,7 @@ fn respond_with(
             missing_part(site, "its Content-Range cannot be read")
         }
         Some(RecordedPart::Unreadable) => whole(found),
-        None => {
+        Some(RecordedPart::Complete) | None => {
             let len = found.body.len();
             match range.map_or(RangeSelection::All, |range| ranges::read(range, len)) {
                 RangeSelection::All => whole(found),

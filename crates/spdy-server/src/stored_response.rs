@@ -45,6 +45,8 @@ pub struct StoredResponse {
 pub(crate) enum RecordedPart {
     /// These byte ranges.
     Ranges(Parts),
+    /// All of it: the response has become a 200.
+    Complete,
     /// Its Content-Range cannot be parsed (several ranges, for example), so it is replayed for every request with a Range.
     Unreadable,
 }
@@ -132,7 +134,7 @@ impl StoredResponse {
         let length = HeaderValue::from(whole.len());
         self.headers.insert(header::CONTENT_LENGTH, length);
         self.body = whole;
-        self.recorded_part = None;
+        self.recorded_part = Some(RecordedPart::Complete);
     }
 }
 

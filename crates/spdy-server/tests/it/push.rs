@@ -251,6 +251,35 @@ async fn a_client_without_push_gets_hints() {
     }
 }
 
+/// A page requests only a part of such a resource, and a push would send all of it.
+#[tokio::test]
+async fn a_resource_recorded_as_206_is_not_pushed_though_it_is_complete() {
+    let mut replica = replica(&[]);
+    let image = replica
+        .exchanges
+        .iter_mut()
+        .find(|it| it.url.path() == "/b.png");
+    image.expect("it has the image").response_head = head::synthesize(
+        "HTTP/1.1 206 Partial Content",
+        vec![
+            ("Content-Type", "image/png"),
+            ("Content-Range", "bytes 0-0/1"),
+        ],
+    );
+    let graph = Sources {
+        graph: true,
+        ..Sources::default()
+    };
+    let server = Server::of(&replica, by(graph, Hints::Off));
+    let connection = server.connect(SPDY, true).await;
+    let (_, pushed) = get(&connection, "/", &[]).await;
+    assert!(!pushed.is_empty(), "the page brings its style sheet along");
+    assert!(
+        !pushed.iter().any(|push| push.contains("/b.png")),
+        "{pushed:?}"
+    );
+}
+
 #[tokio::test]
 async fn only_a_whole_page_brings_something_along() {
     let headers = [("Link", "</a.css>; rel=preload"), ("Etag", "\"1\"")];
