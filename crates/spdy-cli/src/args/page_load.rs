@@ -20,7 +20,7 @@ use crate::outcome::Usage;
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Page load options")]
 pub(crate) struct PageLoadArgs {
-    /// Set an option of the page load, such as tls=1.2, tcp=2013, cache=warm:1h; may be repeated.
+    /// Set an option of the page load, such as tls=1.2, tcp=2013, hints=yes; may be repeated.
     ///
     /// Options and values are written as factors and levels of an experiment. An unknown name prints all names.
     #[arg(long = "set", value_name = "FACTOR=LEVEL")]
@@ -90,7 +90,12 @@ impl PageLoadArgs {
                 "{name} is set twice, to {first} and {second}: want one of them"
             )));
         }
-        conditions::choices_of(&levels).map_err(Usage)
+        let (options, hosts) = conditions::choices_of(&levels).map_err(Usage)?;
+        if options.paper_urls && options.accelerator == Accelerator::Off {
+            let why = "urls=paper changes only loads through the accelerator: set accelerator=cold or accelerator=warm too";
+            return Err(Usage(why.to_owned()));
+        }
+        Ok((options, hosts))
     }
 
     /// The level of `factor`, if the command line sets it.

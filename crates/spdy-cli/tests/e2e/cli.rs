@@ -154,6 +154,7 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
             "want one of the two",
         ),
         (&["--push", "--set", "push=all"], "push is set twice"),
+        (&["--set", "urls=paper"], "set accelerator=cold"),
     ] {
         let mut arguments = vec!["race"];
         arguments.extend(wrong);
