@@ -23,7 +23,7 @@ use crate::{cluster_store, part_health, sync_task, write_task};
 /// How long a purge waits to be written before it fails.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// A cache's tier on a cluster. It receivers with this value.
+/// A cache's tier on a cluster. It ends when this value is dropped.
 pub struct Tier {
     inner: Arc<TierState>,
     tasks: Vec<JoinHandle<()>>,
