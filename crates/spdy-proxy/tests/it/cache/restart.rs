@@ -21,16 +21,13 @@ fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
     proxy
 }
 
-/// Waits until everything is on the disk, then drops the proxy, so that the folder is free.
+/// Waits until everything is on the disk, then drops the proxy, and waits until no task holds its cache: the folder is free then.
 async fn end(proxy: Arc<Proxy>) {
-    proxy
-        .cache
-        .disk()
-        .expect("it has one")
-        .flush_removals()
-        .await;
-    // Prefetch tasks hold it a while longer.
-    until("nobody else holds it", || Arc::strong_count(&proxy) == 1).await;
+    let disk = proxy.cache.disk().expect("it has one");
+    disk.flush_removals().await;
+    let cache = Arc::downgrade(&proxy.cache);
+    drop(proxy);
+    until("no task holds the cache", || cache.strong_count() == 0).await;
 }
 
 #[tokio::test]
