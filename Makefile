@@ -35,7 +35,7 @@ test:
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	SEED=1 scripts/fuzz 5
+	CARGO_PROFILE_FUZZ_OPT_LEVEL=1 SEED=1 scripts/fuzz 5
 
 # The pages that `make test` compares with the code.
 reference:
