@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  request + variants of its key
-//!     │ not GET or HEAD, a condition that is the origin's alone ─────▶ Bypass
-//!     │ none is for it ───────────▶ Miss, or OnlyIfCached (504)
-//!     ▼ the newest that is
-//!     │ age < lifetime, and nobody objects ──────────────────────────▶ Fresh
-//!     │ stale, but wanted while it is fetched anew ──────────────────▶ Stale, and validate behind it
+//!     │ not GET or HEAD, or a condition that only the origin can judge ─▶ Bypass
+//!     │ no variant matches ───────▶ Miss, or OnlyIfCached (504)
+//!     ▼ the newest variant that matches
+//!     │ age < lifetime, and no directive requires revalidation ─────────▶ Fresh
+//!     │ stale, within stale-while-revalidate ───────────────────────────▶ Stale: serve it, revalidate in the background
 //!     │ else ─────────────────────▶ Validate, or OnlyIfCached (504)
 //!     ▼
-//!  rules/response.rs makes the answer of it; when the origin fails, on_error() says if what is stale will do
+//!  rules/response.rs builds the response; if the origin fails, on_error() decides whether the stale one may be served
 //! ```
 
 use std::time::{Duration, SystemTime};

@@ -1,10 +1,10 @@
 //! The tier in memory: variants by key, within so many bytes.
 //!
 //! ```text
-//!  keys      Key ──▶ variants, shared with whoever reads them        (hash: one look for a hit)
+//!  keys      Key ──▶ variants, shared with their readers             (hash: one lookup for a hit)
 //!  ordered   Key, in order                                           (purges by site, origin, prefix, URL)
 //!  tags      Tag ──▶ objects                                         (purges by tag)
-//!  shelves   site ──▶ queues of S3-FIFO, and bytes                   (who goes: tiers/s3_fifo.rs)
+//!  shelves   site ──▶ queues of S3-FIFO, and bytes                   (eviction: tiers/s3_fifo.rs)
 //! ```
 //!
 //! A hit takes `&self`, clones one `Arc` and counts a use on the object; everything else takes `&mut self`. No map is iterated

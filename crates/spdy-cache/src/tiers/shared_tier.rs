@@ -1,9 +1,9 @@
 //! The interface of a tier that several caches share.
 //!
 //! ```text
-//!  find ──▶ checked to its last byte, or nothing: whoever asks goes on as without it
-//!  keep ──▶ sooner or later, with the mark of when its fetch began
-//!  purge ─▶ told to all who share it; what they purge comes to an Ear
+//!  find ──▶ a response whose last byte was checked, or nothing: then the lookup goes on as if there were no tier
+//!  keep ──▶ written in the background, with the purge version of when its fetch began
+//!  purge ─▶ published to all caches that share the tier; their purges arrive at an Ear
 //! ```
 //!
 //! A purge applies to everything fetched before it, at every place where it is stored. A [`PurgeVersion`] is what a cache knows of

@@ -4,7 +4,7 @@
 //!            enqueue                    Assign                 ended
 //! request ------------> queue of its --------> on a connection -------> gone
 //!                       origin (priority,          ^    |
-//!                       then order)                |    | closed: whoever lost the request asks again
+//!                       then order)                |    | closed: the caller requests it again
 //!                           | not enough           |    v
 //!                           `--> Connect --> connecting --connected--> up --closing--> draining --> gone
 //! ```

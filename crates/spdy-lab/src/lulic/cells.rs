@@ -9,7 +9,7 @@
 //! states how much of Lulic's results it uses:
 //!
 //! ```text
-//!                       image bytes     streams at once            browser        of his results
+//!                       image bytes     streams at once            browser        uses of the results
 //! Parameters::UNSEEN    as they ship    mod_spdy's default, 100    takes no time  nothing
 //! Parameters::BY_HAND   the rest of     as before                  the rest of    a load and a DOMContentLoaded, by
 //!                       one load time                              one DCL        arithmetic

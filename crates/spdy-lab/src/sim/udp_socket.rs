@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!   try_send ─► SimNetwork: IP 20 + UDP 8 + payload ─► Path ─► the inbox of the address ─► poll_recv
-//!                                                        └ lost, or nobody is bound there: gone without a word
+//!                                                        └ lost, or no socket is bound there: dropped
 //! ```
 //!
 //! A socket takes what it is given and never says that it is full: what a link cannot carry, its queue drops, as a

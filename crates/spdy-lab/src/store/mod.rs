@@ -3,7 +3,7 @@
 //! ```text
 //! plan      one row      whose results these are: hash, name, program, the plan's text
 //! pages     one a page   its fingerprint
-//! results   one a load   Lulic's columns by his names, ours beside them (column.rs)
+//! results   one a load   Lulic's columns by their names in the paper, ours beside them (column.rs)
 //! ```
 //!
 //! A cell is written in one transaction as soon as it is done, and a row's id is its place in the plan: whatever was

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! LocalCa (CA:TRUE, self-signed)  --signs-->  leaf (CA:FALSE, serverAuth, every host and IP as SAN)
-//!    `- its PEM goes to --cacert of whoever connects
+//!    `- its PEM is what clients trust (--cacert)
 //! ```
 //!
 //! A leaf is never a CA: webpki refuses such a certificate from a server.

@@ -4,8 +4,8 @@
 //! origin --write--> | piece | piece | piece |  <- end
 //!                      ^ reader 1      ^ reader 2
 //!
-//! kept    every piece stays; the writer goes on whoever reads, while there is memory for it
-//! passed  what all have read goes; the writer waits for the slowest, and is told, at once, when nobody is left
+//! kept    each piece stays; the writer waits for no reader, while there is memory for it
+//! passed  a piece is dropped when all readers have it; the writer waits for the slowest, and ends at once with the last reader
 //! ```
 //!
 //! A kept recording becomes a passed one if it exceeds its limit or finds no more memory (body/body_memory.rs). Its readers still get all

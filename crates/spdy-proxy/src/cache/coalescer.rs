@@ -1,12 +1,12 @@
 //! Coalesces concurrent requests for the same key into one fetch.
 //!
 //! ```text
-//! first  --Leader--> origin          head: everyone may have it --land--> later ones read along, until it is in the cache
-//!                                          one client's alone --private-> each asks for himself
-//!                                          the origin fails ----fail---> each has what is kept, if that will do; else he boards again
-//! later  --Follower--> waits               none ------------------drop--> one of them leads, the others wait for him
+//! first  --Leader--> origin       head: shareable ----------share---> followers read the same body, until it is in the cache
+//!                                       for one client ----private--> each follower contacts the origin
+//!                                       the origin fails ----fail---> each follower gets its stale response, or joins again
+//! later  --Follower--> waits            the leader ends ----drop----> one follower becomes the leader, the others wait for it
 //!                        | after each `lock_age`
-//!                        '---> one more leads beside the first: whoever lands first, lands for all
+//!                        '---> one follower becomes a second leader: the first response serves all
 //! ```
 //!
 //! A purge detaches a pending fetch: a request that comes after the purge does not join it. A follower from before the purge keeps waiting,

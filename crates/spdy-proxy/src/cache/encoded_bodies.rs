@@ -1,9 +1,9 @@
 //! Stored bodies under the content codings that clients accept. Each is encoded once, and stored while there is room.
 //!
 //! ```text
-//!  a hit ──▶ made before? ── yes ─────────────────────▶ that
-//!                         ── no, and it is short ─────▶ made at once, and kept
-//!                         ── no, and it is long ──────▶ made beside, a sip at a time: whoever wants it reads along, then it is kept
+//!  a hit ──▶ encoded before? ── yes ──────────────────▶ that body
+//!                            ── no, a short body ──────▶ encoded at once, and stored
+//!                            ── no, a long body ───────▶ encoded in the background, in steps; requests read what is ready, then it is stored
 //! ```
 //!
 //! The cache stores one body of a response. Encoded bodies are made from it and can be made again, so they have their own memory limit. The

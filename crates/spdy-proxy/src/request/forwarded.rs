@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  client 203.0.113.7 ──TLS──▶ balancer 10.0.0.5 ──plain──▶ here
-//!                                X-Forwarded-For: 198.51.100.1, 203.0.113.7     read from its end: the last that is nobody of ours
+//!                                X-Forwarded-For: 198.51.100.1, 203.0.113.7     read from its end: the last address that is no trusted proxy
 //!                                X-Forwarded-Proto: https
 //! ```
 //!

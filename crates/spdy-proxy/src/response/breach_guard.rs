@@ -1,7 +1,7 @@
 //! Guards against BREACH: a response that may hold a secret beside text from an attacker is not compressed here.
 //!
 //! ```text
-//!  page of a stranger ──▶ the client's browser ──▶ GET /search?q=csrf=a   with his cookies
+//!  page of an attacker ─▶ the client's browser ──▶ GET /search?q=csrf=a   with the client's cookies
 //!                                                  "…you looked for csrf=a … <input value=csrf=7f3…>"
 //!  on the wire: a byte fewer if the guess is right, whatever TLS does
 //! ```
