@@ -130,7 +130,7 @@ impl PageLoadArgs {
         let fitted = preset == "lulic" && self.level(Factor::Streams).is_none();
         let streams = match options.max_concurrent_streams {
             streams if fitted => {
-                format!("{streams}, fitted to Lulic's results and no setting of his")
+                format!("{streams}, fitted to Lulic's results, which do not state it")
             }
             streams => streams.to_string(),
         };

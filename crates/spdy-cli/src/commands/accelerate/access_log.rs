@@ -25,7 +25,7 @@ pub(crate) fn log(verbose: bool, json: bool, printer: &Printer) -> Option<Access
             if json {
                 let line = JsonLine::of(answered);
                 if let Err(error) = printer.json(&line) {
-                    tracing::debug!(%error, "nobody reads the log");
+                    tracing::debug!(%error, "cannot write the access log");
                 }
             } else {
                 printer.note(format_args!("{}", TextLine(answered)));

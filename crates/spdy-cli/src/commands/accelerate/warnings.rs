@@ -67,8 +67,8 @@ pub(crate) fn warn_admin_address(config: &Config, printer: &Printer) {
     let admin = config.admin.as_ref().map(|admin| admin.address);
     if let Some(address) = admin.filter(|address| !address.ip().to_canonical().is_loopback()) {
         printer.note(format_args!(
-            "{BAD}admin.address {address} is not on loopback{BAD:#}: the door speaks plain HTTP, so whoever reaches it has the metrics, and \
-             whoever is on the way has the token"
+            "{BAD}admin.address {address} is not on loopback{BAD:#}: this listener uses HTTP without TLS, so every host that can connect reads the \
+             metrics, and every host on the network path can read the token"
         ));
     }
 }

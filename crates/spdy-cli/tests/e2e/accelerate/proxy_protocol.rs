@@ -100,7 +100,7 @@ fn a_connection_to_the_tls_port_counts_as_tls() {
     assert_eq!(seen_client(&origin, "/before").1, "http");
     let port = format!("{listen}\npublic_port = {}", balancer.address.port());
     accelerator.reload(&config(&origin, &port));
-    accelerator.line_with("read the configuration anew");
+    accelerator.line_with("reloaded the configuration");
     run_expecting(0, &mut curl(&balancer, "https", "/after"));
     assert_eq!(seen_client(&origin, "/after").1, "https");
     // Where is listened stays, and so does where TLS ends.

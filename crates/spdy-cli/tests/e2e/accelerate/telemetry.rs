@@ -319,7 +319,7 @@ fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
     let accelerator = Accelerator::start(&config);
     shop.write("headers", "Authorization: the second\n");
     accelerator.reload(&config);
-    accelerator.line_with("read the configuration anew");
+    accelerator.line_with("reloaded the configuration");
     get(&accelerator, "/a", "");
     collector.spans_once(2);
     assert_eq!(

@@ -52,7 +52,7 @@ impl Reloader<'_> {
             Ok(renewed) => {
                 renewed.apply(self, acme);
                 self.printer
-                    .note(format_args!("{DIM}read the configuration anew{DIM:#}"));
+                    .note(format_args!("{DIM}reloaded the configuration{DIM:#}"));
             }
             // What runs goes on as it was.
             Err(error) => {
@@ -62,9 +62,8 @@ impl Reloader<'_> {
                 ));
                 if !acme.files.pairs().is_empty() {
                     self.renew_certificates(acme);
-                    self.printer.note(format_args!(
-                        "{DIM}read the certificates anew all the same{DIM:#}"
-                    ));
+                    self.printer
+                        .note(format_args!("{DIM}reloaded the certificates alone{DIM:#}"));
                 }
             }
         }

@@ -120,7 +120,7 @@ impl ConnectionContext {
         let tls = self.tls.as_ref().expect("a UDP listener has TLS");
         match listen::quic(socket, tls, &self.options, &self.runtime) {
             Ok(listener) => self.listen_for_quic(listener, options).await,
-            Err(error) => tracing::error!(%error, "nobody listens for h3"),
+            Err(error) => tracing::error!(%error, "cannot accept connections over HTTP/3"),
         }
     }
 

@@ -160,7 +160,7 @@ fn names(
 pub(crate) fn close_unused(sockets: &mut Sockets, printer: &Printer) {
     for address in sockets.close_unused() {
         printer.note(format_args!(
-            "{BAD}nobody listens at {address}{BAD:#}: its socket was handed over, but the configuration does not name it"
+            "{BAD}closed the inherited socket {address}{BAD:#}: the configuration does not name it"
         ));
     }
 }

@@ -250,7 +250,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     // From now on it is good for minutes.
     let calm = shop.config(&NAMES, &shop.acme(&pebble, ""));
     accelerator.reload(&calm);
-    accelerator.line_with("read the configuration anew");
+    accelerator.line_with("reloaded the configuration");
     until("it is taken up again", || {
         accelerator.count_lines_with("certificate for www.site.test, site.test: until")
             > accelerator.count_lines_with("new certificate")

@@ -307,7 +307,7 @@ fn one_invalid_certificate_does_not_block_the_others() {
     is_shown("www.a.test", &of_a);
     let told = accelerator.line_with("the configuration stays as it was");
     assert!(told.contains("former"), "{told}");
-    accelerator.line_with("read the certificates anew all the same");
+    accelerator.line_with("reloaded the certificates alone");
     assert!(stale().ends_with(" 0"), "{}", stale());
 
     // A half-written configuration, and one with a pair of files that does not exist yet.

@@ -86,7 +86,7 @@ impl AcceleratedSite {
     pub(crate) fn reload(&self) {
         let reads = || {
             let said = self.program.log_lines();
-            let read = |line: &&String| line.contains("read the configuration anew");
+            let read = |line: &&String| line.contains("reloaded the configuration");
             said.iter().filter(read).count()
         };
         let before = reads();
