@@ -120,7 +120,7 @@ impl Dns {
         let (_, answer) = look_up
             .answer
             .get()
-            .expect("the latch is set after the answer");
+            .expect("the latch is set after the result");
         let waited = (!was_known).then(|| (began, self.runtime.now()));
         (answer.clone(), waited)
     }
@@ -157,7 +157,7 @@ impl Dns {
                 Err(error) => Err(error.into()),
             };
             let now = runtime.now();
-            tracing::trace!(took = ?(now - asking.started_at), ?answer, "name looked up");
+            tracing::trace!(took = ?(now - asking.started_at), ?answer, "name resolved");
             let _ = asking.answer.set((now, answer));
             asking.answered.set();
         }));

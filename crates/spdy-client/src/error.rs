@@ -25,7 +25,7 @@ impl fmt::Display for TimeoutPhase {
         f.write_str(match self {
             Self::Connection => "connection",
             Self::Response => "response",
-            Self::Body => "more of the body",
+            Self::Body => "more body data",
         })
     }
 }
@@ -80,16 +80,16 @@ impl ConnectFailure {
 #[non_exhaustive]
 pub enum Error {
     /// The request's URI is not absolute, or of another scheme.
-    #[error("{0:?} is no http or https URL")]
+    #[error("{0:?} is not an http or https URL")]
     Uri(String),
     /// An https URL, and no TLS to fetch it with.
-    #[error("{0} needs TLS, and none is configured")]
+    #[error("{0} needs TLS, but TLS is not configured")]
     NoTls(Origin),
     /// An http URL, and nothing to fetch it with but HTTP/3, which has no plain form.
-    #[error("{0} is plain, and HTTP/3 wants https")]
+    #[error("{0} uses http, but HTTP/3 needs https")]
     NoPlainQuic(Origin),
     /// The name has no address.
-    #[error("cannot find {host}: {why}")]
+    #[error("cannot resolve {host}: {why}")]
     Resolve {
         /// The name.
         host: String,
@@ -119,7 +119,7 @@ pub enum Error {
         after: Duration,
     },
     /// The source of the request's body produced no more of it; the server is not at fault.
-    #[error("no more of the request's body for {origin} within {after:?}")]
+    #[error("no more data from the request body for {origin} within {after:?}")]
     NoBody {
         /// The origin of the request.
         origin: Origin,

@@ -135,7 +135,7 @@ mod tests {
         // The first earns nothing, for all ten are there.
         assert_eq!(again(&budget, 101, T0), 10 + 20);
         assert_eq!(budget.take_withheld(), 101 - 30);
-        assert_eq!(budget.take_withheld(), 0, "they are told once");
+        assert_eq!(budget.take_withheld(), 0, "they are reported once");
     }
 
     #[test]
@@ -155,10 +155,13 @@ mod tests {
         for other in 1..MAX_ORIGINS {
             assert!(
                 budget.try_spend(&origin(other), later),
-                "{other} is another"
+                "{other} is another origin"
             );
         }
-        assert!(!budget.try_spend(&origin(0), later), "it is remembered");
+        assert!(
+            !budget.try_spend(&origin(0), later),
+            "the origin is remembered"
+        );
         let last = later + Duration::from_millis(1);
         assert!(budget.try_spend(&origin(MAX_ORIGINS), last));
         assert_eq!(budget.tokens.lock().len(), MAX_ORIGINS);

@@ -56,7 +56,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "this is the example's log")]
+#[expect(clippy::print_stderr, reason = "the example logs to stderr")]
 fn log(line: &str) {
     eprintln!("{line}");
 }
@@ -89,7 +89,12 @@ fn answer(server: &StreamingServer<LocalCommands>, request: Request<Incoming>) -
             sandbox: container,
             ports: Vec::new(),
         }),
-        _ => return with_status(StatusCode::NOT_FOUND, "want exec, attach or portforward"),
+        _ => {
+            return with_status(
+                StatusCode::NOT_FOUND,
+                "expected exec, attach or portforward",
+            );
+        }
     };
     match url {
         Ok(url) => Response::new(url),
@@ -166,7 +171,7 @@ async fn run(command: &[String], streams: Streams) -> Result<ExitCode, HandlerEr
         async { tokio::join!(copy(from, stdout), copy(complaints, stderr), child.wait()) };
     let ((), (), status) = tokio::select! {
         ended = to_the_end => ended,
-        () = beside => unreachable!("it waits for ever"),
+        () = beside => unreachable!("the future never completes"),
     };
     let status = status?;
     log(&format!("{command:?}: {status}"));

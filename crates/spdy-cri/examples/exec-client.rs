@@ -32,7 +32,10 @@ async fn main() {
     }
 }
 
-#[expect(clippy::print_stderr, reason = "a program says so where it fails")]
+#[expect(
+    clippy::print_stderr,
+    reason = "the program reports failures on stderr"
+)]
 fn complain(error: &Error) {
     eprintln!("exec-client: {error}");
 }
@@ -55,13 +58,13 @@ async fn run() -> Result<ExitCode, Error> {
     };
     let (target, command) = arguments
         .split_first()
-        .ok_or("want [-i] [-t] [-w] HOST:PORT COMMAND..., or a url")?;
+        .ok_or("expected [-i] [-t] [-w] HOST:PORT COMMAND..., or a URL")?;
     let url = match target.starts_with("http://") {
         true => target.clone(),
         false => new_url(target, command, wanted).await?,
     };
     let request = Request::post(&url).body(())?;
-    let authority = request.uri().authority().ok_or("the url names no host")?;
+    let authority = request.uri().authority().ok_or("the URL has no host")?;
     let socket = TcpStream::connect((authority.host(), authority.port_u16().unwrap_or(80))).await?;
     socket.set_nodelay(true)?;
     let runtime = SharedRuntime::new(TokioRuntime::start());
@@ -111,7 +114,7 @@ async fn new_url(server: &str, command: &[String], wanted: StreamOptions) -> Res
     let text = String::from_utf8_lossy(&body).trim().to_owned();
     match status.is_success() {
         true => Ok(text),
-        false => Err(format!("{server} says {status}: {text}").into()),
+        false => Err(format!("{server} responded with {status}: {text}").into()),
     }
 }
 

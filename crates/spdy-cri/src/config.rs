@@ -73,7 +73,7 @@ impl Default for Config {
 pub enum ConfigError {
     /// The base URL is not usable.
     #[error(
-        "{url:?} is no base of urls: want http://HOST:PORT or https://HOST:PORT, with or without a path"
+        "invalid base URL {url:?}: expected http://HOST:PORT or https://HOST:PORT, with or without a path"
     )]
     BaseUrl {
         /// The base URL that was configured.

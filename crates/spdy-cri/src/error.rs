@@ -17,19 +17,19 @@ pub enum RequestError {
     #[error("the request has no command")]
     NoCommand,
     /// A terminal has no stderr of its own.
-    #[error("tty and stderr cannot both be asked for")]
+    #[error("tty and stderr cannot be combined")]
     TerminalWithStderr,
     /// Nothing to stream.
-    #[error("none of stdin, stdout and stderr is asked for")]
+    #[error("none of stdin, stdout and stderr is requested")]
     NoStreams,
     /// As many tokens wait to be used as may.
-    #[error("{limit} urls wait to be used, as many as may")]
+    #[error("too many unused URLs, limit {limit}")]
     TooMany {
         /// [`Config::max_tokens`](crate::Config::max_tokens).
         limit: usize,
     },
     /// More ports than one WebSocket has channels for.
-    #[error("{count} ports, want {limit} at most")]
+    #[error("{count} ports requested, limit {limit}")]
     TooManyPorts {
         /// Requested ports.
         count: usize,
@@ -49,7 +49,7 @@ pub enum StreamError {
     #[error(transparent)]
     Spdy(#[from] spdy::Error),
     /// It ran over a plain WebSocket, and that was lost.
-    #[error("the websocket was lost: {why}")]
+    #[error("the WebSocket was lost: {why}")]
     WebSocket {
         /// What happened to it.
         why: Arc<str>,
@@ -95,10 +95,10 @@ pub enum ClientError {
     #[error(transparent)]
     Request(#[from] RequestError),
     /// No transport is left to try.
-    #[error("no transport to ask by")]
+    #[error("no transport is configured")]
     NoTransport,
     /// The server answered with 101, and the rest of its WebSocket handshake is wrong.
-    #[error("the server's websocket handshake is wrong: {why}")]
+    #[error("invalid WebSocket handshake from the server: {why}")]
     Handshake {
         /// What is.
         why: String,
@@ -107,7 +107,7 @@ pub enum ClientError {
     #[error("the session failed: {0}")]
     Session(#[from] StreamError),
     /// The server did not answer a stream.
-    #[error("the server did not answer the {stream} stream within {after:?}")]
+    #[error("the server did not reply to the {stream} stream within {after:?}")]
     NoReply {
         /// What the stream was for.
         stream: &'static str,
@@ -121,7 +121,7 @@ pub enum ClientError {
         message: String,
     },
     /// What came on the error stream is no status.
-    #[error("the error stream holds no status: {why}")]
+    #[error("the error stream has no valid status: {why}")]
     Status {
         /// What is wrong with it.
         why: String,

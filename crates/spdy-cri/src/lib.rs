@@ -60,7 +60,7 @@
 //! let socket = tokio::net::TcpStream::connect(&base["http://".len()..]).await?;
 //! let mut process = client::exec(socket, &request, wanted, Options::default(), runtime).await?;
 //! let mut out = String::new();
-//! process.stdout.take().expect("asked for").read_to_string(&mut out).await?;
+//! process.stdout.take().expect("the stream was requested").read_to_string(&mut out).await?;
 //! assert_eq!((out.as_str(), process.wait().await?), ("hello", ExitCode(7)));
 //! # Ok(())
 //! # }

@@ -143,7 +143,7 @@ fn add(mut half: HalfPair, label: &StreamLabel, incoming: Incoming) -> Option<Ha
     }
     match incoming.accept_raw(&HeaderBlock::new()) {
         Ok(stream) => *slot = Some(Channel::new(stream)),
-        Err(error) => tracing::debug!(%error, "a stream ended before it was answered"),
+        Err(error) => tracing::debug!(%error, "stream ended before it got a reply"),
     }
     (half.error.is_some() || half.data.is_some()).then_some(half)
 }
@@ -176,7 +176,7 @@ async fn forward<H: Handler>(
         forwarded.err().map(|error| error.to_string())
     } else {
         drop(data); // its answer goes out before its end
-        Some(format!("the port is none of {ports:?}"))
+        Some(format!("expected one of the ports {ports:?}"))
     };
     if let Some(why) = failed {
         let text = error_text(&sandbox, port, &why);

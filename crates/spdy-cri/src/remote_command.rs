@@ -54,7 +54,7 @@ impl OpenStreams {
         match self.slot(&kind) {
             Some(slot @ None) => match incoming.accept_raw(&HeaderBlock::new()) {
                 Ok(stream) => *slot = Some(Channel::new(stream)),
-                Err(error) => tracing::debug!(%error, "a stream ended before it was answered"),
+                Err(error) => tracing::debug!(%error, "stream ended before it got a reply"),
             },
             _ => incoming.reject(RstStatus::CANCEL),
         }
@@ -159,6 +159,6 @@ async fn write_status(
         && !status.is_empty()
         && let Err(why) = error.send(status.into()).await
     {
-        tracing::debug!(%why, "nobody hears how the command ended");
+        tracing::debug!(%why, "cannot report the exit status of the command");
     }
 }

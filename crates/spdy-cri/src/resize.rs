@@ -39,7 +39,7 @@ impl ResizeEvents {
                 Ok(Some(size)) => return Some(size),
                 Ok(None) => {}
                 Err(why) => {
-                    tracing::debug!(%why, "the resize stream holds no size");
+                    tracing::debug!(%why, "the resize stream has no valid size");
                     return None;
                 }
             }
@@ -61,7 +61,7 @@ fn next_size(buffer: &mut BytesMut) -> Result<Option<TerminalSize>, String> {
             Ok(Some(size))
         }
         Some(Err(error)) if error.is_eof() => match buffer.len() > SIZE_BYTES {
-            true => Err(format!("over {SIZE_BYTES} bytes and not whole")),
+            true => Err(format!("incomplete after {SIZE_BYTES} bytes")),
             false => Ok(None),
         },
         Some(Err(error)) => Err(error.to_string()),

@@ -212,7 +212,7 @@ impl<H: Handler> StreamingServer<H> {
         let accepting = async {
             loop {
                 let Ok(place) = room.clone().acquire_owned().await else {
-                    unreachable!("nobody closes the semaphore")
+                    unreachable!("the semaphore is never closed")
                 };
                 let socket = match listener.accept().await {
                     Ok((socket, _)) => socket,
@@ -260,7 +260,7 @@ impl<H: Handler> StreamingServer<H> {
         let mut stopped = self.0.stopped.subscribe();
         tokio::select! {
             served = serving => if let Err(error) = served {
-                tracing::debug!(%error, "http ended");
+                tracing::debug!(%error, "HTTP connection ended");
             },
             _ = stopped.wait_for(|stopped| *stopped) => return,
         }
@@ -294,7 +294,7 @@ impl<H: Handler> StreamingServer<H> {
                 let session: BoxFuture<()> = Box::pin(async move {
                     match upgrade.await {
                         Ok(io) => server.run(agreed, TokioIo::new(io)).await,
-                        Err(error) => tracing::debug!(%error, "the client left at the switch"),
+                        Err(error) => tracing::debug!(%error, "the client left during the upgrade"),
                     }
                 });
                 (response, Some(session))
@@ -384,7 +384,7 @@ impl<H: Handler> StreamingServer<H> {
         let Some(protocol) = protocol else {
             let known = config.channels.iter().filter(|known| served(known));
             let names: Vec<_> = known.map(|known| known.name()).collect();
-            let message = format!("want one of the sub-protocols {names:?}");
+            let message = format!("expected one of the sub-protocols {names:?}");
             return Err(Refusal::new(StatusCode::FORBIDDEN, message));
         };
         let ports = match forward {
@@ -443,7 +443,7 @@ impl<H: Handler> StreamingServer<H> {
         let mut stopped = self.0.stopped.subscribe();
         let driven = async {
             if let Err(error) = connection.run().await {
-                tracing::debug!(%error, "a session was lost");
+                tracing::debug!(%error, "session lost");
             }
         };
         let both = async { tokio::join!(driven, self.serve_session(asked, version, accept)) };

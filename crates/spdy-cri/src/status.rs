@@ -73,7 +73,7 @@ struct Cause {
     message: String,
 }
 
-#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks so")]
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "required by serde")]
 fn is_zero(code: &u16) -> bool {
     *code == 0
 }

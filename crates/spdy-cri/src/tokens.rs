@@ -135,7 +135,7 @@ mod tests {
         let later = Instant::ZERO + MINUTE;
         tokens
             .insert(later, [4; 16], "d")
-            .expect("the rest expired");
+            .expect("the other tokens expired");
         assert_eq!((tokens.waiting.len(), tokens.numbers.len()), (1, 1));
     }
 }

@@ -103,7 +103,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncRead for Tunnel<T> {
                 Some(Ok(Message::Binary(bytes))) => self.current = bytes,
                 Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => {}
                 Some(Ok(Message::Text(_))) => {
-                    return bad("a text message in a tunnel of bytes".to_owned());
+                    return bad("text message in a tunnel, expected binary".to_owned());
                 }
                 Some(Ok(Message::Close(Some(frame)))) if frame.code != CloseCode::Normal => {
                     return bad(format!("the tunnel was closed with {}", frame.code));

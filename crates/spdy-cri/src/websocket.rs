@@ -146,25 +146,26 @@ fn ask(request: &Request<()>, protocols: &[String]) -> Result<Request<()>, Upgra
         (Some(host), _) => host.clone(),
         (None, Some(authority)) => {
             let host = authority.as_str().rsplit('@').next().unwrap_or_default();
-            HeaderValue::from_str(host).map_err(|_| refuse("its host is no header value"))?
+            HeaderValue::from_str(host)
+                .map_err(|_| refuse("its host is not a valid header value"))?
         }
-        (None, None) => return Err(refuse("it names no host")),
+        (None, None) => return Err(refuse("it has no host")),
     };
     let target = request
         .uri()
         .path_and_query()
         .map_or("/", |path| path.as_str());
-    let authority = host.to_str().map_err(|_| refuse("its host is no text"))?;
+    let authority = host.to_str().map_err(|_| refuse("its host is not text"))?;
     let uri = Uri::builder()
         .scheme("ws")
         .authority(authority)
         .path_and_query(target);
     let mut out = Request::new(());
-    *out.uri_mut() = uri.build().map_err(|_| refuse("its url is none"))?;
+    *out.uri_mut() = uri.build().map_err(|_| refuse("its URL is invalid"))?;
     let named = HeaderValue::from_str(&protocols.join(", "));
-    let named = named.map_err(|_| refuse("a sub-protocol's name is no token"))?;
+    let named = named.map_err(|_| refuse("a sub-protocol name is not a token"))?;
     let key = HeaderValue::from_str(&generate_key());
-    let key = key.map_err(|_| refuse("its key is no header value"))?;
+    let key = key.map_err(|_| refuse("its key is not a valid header value"))?;
     let mut ours: HeaderMap = [
         (HOST, host),
         (CONNECTION, HeaderValue::from_static("Upgrade")),

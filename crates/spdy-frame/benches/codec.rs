@@ -165,7 +165,7 @@ fn inflate(c: &mut Criterion) {
                     // A stream cannot be begun again, so a session's worth is read: 100 blocks.
                     let mut inflater = Inflater::new(VERSION, BlockLimits::default());
                     for block in &wire {
-                        let inflated = inflater.inflate(block).expect("what was just written");
+                        let inflated = inflater.inflate(block).expect("decode the encoded block");
                         black_box(&inflated.headers);
                     }
                 });

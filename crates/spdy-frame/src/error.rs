@@ -15,7 +15,7 @@ use crate::frames::kind::Kind;
 #[non_exhaustive]
 pub enum FrameError {
     /// A frame type that has one length came with another.
-    #[error("{kind} frame of {got} bytes, want {want}")]
+    #[error("{kind} frame has {got} bytes, expected {want}")]
     Length {
         /// Type of the frame.
         kind: Kind,
@@ -25,7 +25,7 @@ pub enum FrameError {
         got: usize,
     },
     /// A frame with a fixed part and a block is shorter than its fixed part.
-    #[error("{kind} frame of {got} bytes, want at least {want}")]
+    #[error("{kind} frame has {got} bytes, expected at least {want}")]
     TooShort {
         /// Type of the frame.
         kind: Kind,
@@ -35,7 +35,7 @@ pub enum FrameError {
         got: usize,
     },
     /// A control frame longer than [`Limits::control_payload_bytes`](crate::decoder::Limits).
-    #[error("{kind} frame of {got} bytes, limit {limit}")]
+    #[error("{kind} frame has {got} bytes, limit {limit}")]
     TooLarge {
         /// Type of the frame.
         kind: Kind,
@@ -45,7 +45,7 @@ pub enum FrameError {
         got: usize,
     },
     /// A control frame of another version of SPDY than the session's.
-    #[error("{kind} frame of version {got}, want {want}")]
+    #[error("{kind} frame has version {got}, expected {want}")]
     Version {
         /// Type of the frame.
         kind: Kind,
@@ -55,19 +55,19 @@ pub enum FrameError {
         got: u16,
     },
     /// The peer is an HTTP/1.x server: its first bytes are a status line.
-    #[error("the peer answered HTTP/1.{minor} to SPDY: it does not speak SPDY on this port")]
+    #[error("the peer sent an HTTP/1.{minor} response to SPDY: this port does not speak SPDY")]
     Http1Response {
         /// Minor version: 0 or 1.
         minor: u8,
     },
     /// A frame that belongs to a stream names stream 0.
-    #[error("{kind} frame on stream 0, want a stream")]
+    #[error("{kind} frame has stream ID 0, expected a stream")]
     StreamZero {
         /// Type of the frame.
         kind: Kind,
     },
     /// The count in a SETTINGS frame disagrees with the frame's length, which is 4 + 8 for each entry.
-    #[error("SETTINGS frame of {got} bytes with a count of {count}, want 4 + 8 for each")]
+    #[error("SETTINGS frame has {got} bytes for {count} entries, expected 4 + 8 per entry")]
     SettingsCount {
         /// Entries that the frame claims.
         count: u32,
@@ -81,7 +81,7 @@ pub enum FrameError {
 #[non_exhaustive]
 pub enum BlockError {
     /// The block ends inside a count, a length, a name or a value.
-    #[error("header block ends at {have} bytes, want {want}")]
+    #[error("header block ends after {have} bytes, expected {want}")]
     Overrun {
         /// Bytes that what came before calls for.
         want: u64,
@@ -89,13 +89,13 @@ pub enum BlockError {
         have: usize,
     },
     /// Bytes follow the last pair.
-    #[error("{got} bytes after the last pair of a header block, want none")]
+    #[error("header block has {got} bytes after its last pair, expected none")]
     Leftover {
         /// Bytes left over.
         got: usize,
     },
     /// More plain bytes than [`BlockLimits::plain_bytes`](crate::header_block::BlockLimits).
-    #[error("header block of {got} plain bytes, limit {limit}")]
+    #[error("header block has {got} decompressed bytes, limit {limit}")]
     TooLong {
         /// Plain bytes that are taken.
         limit: usize,
@@ -104,7 +104,7 @@ pub enum BlockError {
     },
     /// More pairs and further components than
     /// [`BlockLimits::pairs`](crate::header_block::BlockLimits).
-    #[error("header block of {got} pairs and further components, limit {limit}")]
+    #[error("header block has {got} pairs and additional components, limit {limit}")]
     TooManyPairs {
         /// Pairs and further components that are taken.
         limit: usize,
@@ -112,7 +112,7 @@ pub enum BlockError {
         got: usize,
     },
     /// A name longer than [`BlockLimits::name_bytes`](crate::header_block::BlockLimits).
-    #[error("header name of {got} bytes, limit {limit}")]
+    #[error("header name has {got} bytes, limit {limit}")]
     NameTooLong {
         /// Bytes that are taken.
         limit: usize,
@@ -120,7 +120,7 @@ pub enum BlockError {
         got: usize,
     },
     /// A value longer than [`BlockLimits::value_bytes`](crate::header_block::BlockLimits).
-    #[error("value of {name} of {got} bytes, limit {limit}")]
+    #[error("value of {name} has {got} bytes, limit {limit}")]
     ValueTooLong {
         /// The name.
         name: String,
@@ -130,10 +130,10 @@ pub enum BlockError {
         got: usize,
     },
     /// A name of no bytes.
-    #[error("empty header name, want at least 1 byte")]
+    #[error("header name is empty, expected at least 1 byte")]
     NameEmpty,
     /// A name with a byte that no name may have; capital letters are such bytes.
-    #[error("byte {byte:#04x} in header name {name}, want a lower-case token")]
+    #[error("header name {name} contains byte {byte:#04x}, expected a lower-case token")]
     NameByte {
         /// The name, its strange bytes escaped.
         name: String,
@@ -141,7 +141,7 @@ pub enum BlockError {
         byte: u8,
     },
     /// A value with a line end in it, which would split a message of HTTP/1.1.
-    #[error("byte {byte:#04x} in the value of {name}, want no line end")]
+    #[error("value of {name} contains byte {byte:#04x}, expected no line break")]
     ValueByte {
         /// The name.
         name: String,
@@ -149,13 +149,13 @@ pub enum BlockError {
         byte: u8,
     },
     /// A value with a NUL at an end, or with two in a row.
-    #[error("empty component in the value of {name}, want at least 1 byte")]
+    #[error("value of {name} has an empty component, expected at least 1 byte")]
     EmptyComponent {
         /// The name.
         name: String,
     },
     /// A name that stands in the block twice.
-    #[error("header name {name} twice in a block, want once")]
+    #[error("header name {name} occurs twice in a block, expected once")]
     Duplicate {
         /// The name.
         name: String,
@@ -183,13 +183,15 @@ impl BlockError {
 pub enum InflateError {
     /// The first block does not begin as a zlib stream with a preset dictionary: two bytes of zlib
     /// head with FDICT set, four bytes of dictionary id (RFC 1950 §2.2).
-    #[error("first header block begins {got:02x?}, want a zlib head with a preset dictionary")]
+    #[error(
+        "first header block starts with {got:02x?}, expected a zlib header with a preset dictionary"
+    )]
     Head {
         /// What the block begins with, up to two bytes.
         got: Vec<u8>,
     },
     /// The stream was made with another dictionary.
-    #[error("dictionary {got:08x}, want {want:08x}")]
+    #[error("preset dictionary has checksum {got:08x}, expected {want:08x}")]
     Dictionary {
         /// Adler-32 of the version's dictionary.
         want: u32,
@@ -197,16 +199,16 @@ pub enum InflateError {
         got: u32,
     },
     /// The bytes are no deflate stream.
-    #[error("bad deflate data after {inflated} plain bytes of the block")]
+    #[error("invalid deflate data after {inflated} decompressed bytes of the header block")]
     Data {
         /// Plain bytes that came out of this block before.
         inflated: usize,
     },
     /// The stream ended in an earlier block, though it must stay open for the session's life.
-    #[error("deflate stream ended in an earlier block, want it open")]
+    #[error("deflate stream ended in an earlier header block, expected it to continue")]
     Ended,
     /// A block inflates to more than [`BlockLimits::inflated_bytes`](crate::header_block::BlockLimits).
-    #[error("header block inflates to more than {limit} bytes")]
+    #[error("header block decompresses to more than {limit} bytes")]
     TooLong {
         /// Limit of plain bytes that are inflated, stored or not.
         limit: usize,

@@ -17,7 +17,7 @@ pub struct LengthCheck {
 
 /// A content-length that is not the sum of the DATA.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("content-length is {declared}, and {received} bytes came")]
+#[error("content-length is {declared}, but {received} bytes were received")]
 pub struct LengthMismatch {
     /// The header's number, bytes.
     pub declared: u64,

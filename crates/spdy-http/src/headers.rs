@@ -10,13 +10,13 @@ use spdy_frame::header_block::HeaderBlock;
 #[non_exhaustive]
 pub enum BadHeader {
     /// The name is no token (RFC 9110 §5.1), or begins with a colon and means nothing here.
-    #[error("header name {name:?} is no token")]
+    #[error("header name {name:?} is not a token")]
     Name {
         /// As it came, cut to 64 bytes.
         name: String,
     },
     /// The value holds a control character.
-    #[error("value of {name} holds a control character")]
+    #[error("value of {name} contains a control character")]
     Value {
         /// The header.
         name: HeaderName,
@@ -28,7 +28,7 @@ pub enum BadHeader {
         limit: usize,
     },
     /// Content-length is no number, or is several.
-    #[error("content-length is {value:?}, want one number")]
+    #[error("content-length is {value:?}, expected one number")]
     ContentLength {
         /// As it came, cut to 64 bytes.
         value: String,

@@ -57,10 +57,10 @@ pub struct Promise {
 #[non_exhaustive]
 pub enum BadPush {
     /// It does not say what it answers.
-    #[error("push without a url: {0}")]
+    #[error("push without a URL: {0}")]
     Url(#[from] BadRequest),
     /// It answers something else than a GET.
-    #[error("push of a {method}, want GET")]
+    #[error("push has method {method}, expected GET")]
     Method {
         /// As it came, cut to 64 bytes.
         method: String,

@@ -29,10 +29,10 @@ use crate::headers::{BadHeader, append, quote};
 #[non_exhaustive]
 pub enum RequestError {
     /// Neither the URI nor a Host header names a host.
-    #[error("no host: neither the uri nor a host header names one")]
+    #[error("no host in the URI or in a host header")]
     NoHost,
     /// The URI has no scheme.
-    #[error("no scheme in uri {uri}")]
+    #[error("no scheme in URI {uri}")]
     NoScheme {
         /// The request's URI.
         uri: String,
@@ -44,13 +44,13 @@ pub enum RequestError {
 #[non_exhaustive]
 pub enum BadRequest {
     /// A name that every request has is missing.
-    #[error("no {name}")]
+    #[error("missing {name}")]
     Missing {
         /// The name.
         name: &'static str,
     },
     /// A name that has one value came with another number of them, or with none that can be read.
-    #[error("{name} is {value:?}")]
+    #[error("invalid {name}: {value:?}")]
     Value {
         /// The name.
         name: &'static str,
@@ -58,13 +58,13 @@ pub enum BadRequest {
         value: String,
     },
     /// A name with a colon that no request has.
-    #[error("{name:?} means nothing in a request")]
+    #[error("{name:?} is not allowed in a request")]
     Unknown {
         /// The name, cut to 64 bytes.
         name: String,
     },
     /// `host` says other than `:host`, or either other than an absolute url.
-    #[error("host is {host:?}, and the request is for {authority:?}")]
+    #[error("host is {host:?}, expected {authority:?}")]
     TwoHosts {
         /// As it came, cut to 64 bytes.
         host: String,

@@ -24,19 +24,19 @@ use crate::headers::{BadHeader, append, quote};
 #[non_exhaustive]
 pub enum BadResponse {
     /// `:status` is missing.
-    #[error("no {name}")]
+    #[error("missing {name}")]
     Missing {
         /// The name.
         name: &'static str,
     },
     /// The status is not three digits and, after a space, a reason.
-    #[error("status is {value:?}, want three digits")]
+    #[error("status is {value:?}, expected three digits")]
     Status {
         /// As it came, cut to 64 bytes.
         value: String,
     },
     /// A name with a colon that no response has.
-    #[error("{name:?} means nothing in a response")]
+    #[error("{name:?} is not allowed in a response")]
     Unknown {
         /// The name, cut to 64 bytes.
         name: String,

@@ -30,13 +30,13 @@ use crate::headers::{BadHeader, append, quote};
 #[non_exhaustive]
 pub enum BadTrailers {
     /// A name with a colon; of SPDY/2 one of the message's first line, before DATA.
-    #[error("{name:?} means nothing behind a head")]
+    #[error("{name:?} is not allowed in trailers")]
     Unknown {
         /// The name, cut to 64 bytes.
         name: String,
     },
     /// HEADERS before the first DATA gave a name again.
-    #[error("header {name:?} was already given")]
+    #[error("header {name:?} occurs twice")]
     Repeated {
         /// The name, cut to 64 bytes.
         name: String,

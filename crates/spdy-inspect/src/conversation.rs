@@ -390,7 +390,7 @@ impl Conversation {
                     return;
                 }
                 (Some(PendingUpgrade::Upgrade { target, to, .. }), _) => {
-                    let why = format!("{target} asked for {to}, answered: {line}");
+                    let why = format!("{target} requested {to}, response: {line}");
                     around.out.push((at, EventKind::Unreadable(why)));
                     http.pending = None;
                 }

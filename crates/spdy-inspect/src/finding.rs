@@ -148,7 +148,7 @@ impl fmt::Display for Finding {
                 to: None,
             } => write!(
                 f,
-                "{}: the {} had no credit from {} on, and the {} gave none",
+                "{}: the {} had no credit from {} on, and the {} granted none",
                 window(*stream),
                 direction.sender(),
                 ms(from),
@@ -168,7 +168,7 @@ impl fmt::Display for Finding {
             ),
             Self::NoWindowUpdates { direction, bytes } => write!(
                 f,
-                "the {} got {bytes} bytes of DATA and sent no WINDOW_UPDATE: a peer without flow control, as Kubernetes' (moby/spdystream)",
+                "the {} received {bytes} bytes of DATA and sent no WINDOW_UPDATE: it has no flow control, like Kubernetes (moby/spdystream)",
                 direction.receiver()
             ),
             Self::Reset {
@@ -192,7 +192,7 @@ impl fmt::Display for Finding {
                 let status = status.map_or_else(String::new, |status| format!(" with {status}"));
                 write!(
                     f,
-                    "the {} went away{status} at {}: last good stream {last_good}, {left_behind} later ones are left behind",
+                    "the {} sent GOAWAY{status} at {}: last good stream {last_good}, {left_behind} later streams not processed",
                     direction.sender(),
                     ms(at)
                 )
@@ -203,12 +203,12 @@ impl fmt::Display for Finding {
                 at,
             } => write!(
                 f,
-                "stream {stream}: a frame of the {} at {}, but nobody was seen to open it",
+                "stream {stream}: frame from the {} at {}, but its SYN_STREAM is not in the capture",
                 direction.sender(),
                 ms(at)
             ),
             Self::NeverReplied { stream } => {
-                write!(f, "stream {stream}: asked for in full, never replied")
+                write!(f, "stream {stream}: complete request without a reply")
             }
             Self::Headers {
                 stream,
@@ -216,7 +216,7 @@ impl fmt::Display for Finding {
                 why,
             } => write!(
                 f,
-                "stream {stream}: headers of the {} cannot be read: {why}",
+                "stream {stream}: invalid headers from the {}: {why}",
                 direction.sender()
             ),
             Self::Fault {
@@ -226,7 +226,7 @@ impl fmt::Display for Finding {
                 ..
             } => write!(
                 f,
-                "no frame from the {} at byte {offset} of the session: {why}; nothing after it is read",
+                "invalid frame from the {} at byte {offset} of the session: {why}; the rest is not decoded",
                 direction.sender()
             ),
             Self::Gap {
@@ -240,13 +240,13 @@ impl fmt::Display for Finding {
                 "{len} bytes from the {} at byte {offset} of the session are not in the capture{}",
                 direction.sender(),
                 match harmless {
-                    true => " (DATA payload: frames are read on)",
-                    false => ": nothing after them is read",
+                    true => " (DATA payload: decoding continues)",
+                    false => ": the rest is not decoded",
                 }
             ),
             Self::CutInFrame { direction, offset } => write!(
                 f,
-                "what the {} sent ends inside a frame, at byte {offset} of the session",
+                "the data from the {} ends inside a frame, at byte {offset} of the session",
                 direction.sender()
             ),
         }

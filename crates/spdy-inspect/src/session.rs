@@ -288,7 +288,7 @@ impl Half {
                     // it would skip as much of the next one.
                     if done && !bytes.is_empty() && !matches!(self.decoder.decode(bytes), Ok(None))
                     {
-                        unreachable!("two frames in the bytes of one, at {offset}")
+                        unreachable!("expected one frame at {offset}, found two")
                     }
                     if done {
                         self.state = State::Head;
@@ -347,7 +347,7 @@ impl Half {
                     (Err(why), 0)
                 }
             },
-            Err(why) => (Err(format!("after: {why}")), 0),
+            Err(why) => (Err(format!("after an earlier error: {why}")), 0),
         }
     }
 }

@@ -104,8 +104,9 @@ impl WebSocket {
             }
             _ => {
                 half.lose();
-                let why =
-                    format!("{direction}: {len} bytes are missing, a head of WebSocket in them");
+                let why = format!(
+                    "{direction}: {len} bytes are missing, among them a WebSocket frame head"
+                );
                 out.push(WebSocketOutput::Lost(at, why));
             }
         }
@@ -160,11 +161,11 @@ impl Half {
         let used = usize::try_from(cursor.position()).unwrap_or(usize::MAX);
         self.input.advance(used.min(self.input.len()));
         if head.rsv1 || head.rsv2 || head.rsv3 {
-            return Step::Lost("a WebSocket with an extension, compression maybe".to_owned());
+            return Step::Lost("WebSocket with an extension, possibly compression".to_owned());
         }
         let is_data = match head.opcode {
             OpCode::Data(Data::Binary | Data::Continue) => true,
-            OpCode::Data(_) => return Step::Lost("a message that is text".to_owned()),
+            OpCode::Data(_) => return Step::Lost("text message, expected binary".to_owned()),
             OpCode::Control(Control::Close) => return Step::Over,
             OpCode::Control(_) => false,
         };

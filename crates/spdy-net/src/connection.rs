@@ -69,7 +69,7 @@ impl Connection {
             Protocol::Spdy(version) => {
                 Inner::Spdy(SpdyClient::start(io, version, options, tap, runtime))
             }
-            Protocol::Http3 => panic!("HTTP/3 is not spoken over TCP; see start_http3"),
+            Protocol::Http3 => panic!("HTTP/3 does not run over TCP; use start_http3"),
         };
         Ok(Self { protocol, inner })
     }

@@ -23,10 +23,10 @@ pub enum ConnectionError {
         after: Duration,
     },
     /// The client left before it said anything.
-    #[error("the client left without a word")]
+    #[error("the client closed the connection without sending anything")]
     NoBytes,
     /// The client speaks what this server does not.
-    #[error("the client speaks {got}, want {}", list(want))]
+    #[error("the client speaks {got}, expected {}", list(want))]
     UnsupportedProtocol {
         /// What its first bytes look like.
         got: &'static str,

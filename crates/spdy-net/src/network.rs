@@ -33,7 +33,7 @@ pub trait Network: Send + Sync + 'static {
     ///
     /// The address is in use, not ours, or not permitted. A network that has no UDP says so by default.
     fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
-        let why = format!("no UDP in this network, and none at {local}");
+        let why = format!("this network has no UDP socket at {local}");
         Err(io::Error::new(io::ErrorKind::Unsupported, why))
     }
 }

@@ -77,7 +77,7 @@ impl fmt::Display for Protocol {
 
 /// A name that is no protocol.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no protocol is called {0:?}; there are http/1.1, h2, h3, spdy/3.1, spdy/3, spdy/2")]
+#[error("unknown protocol {0:?}, expected http/1.1, h2, h3, spdy/3.1, spdy/3 or spdy/2")]
 pub struct UnknownProtocol(pub String);
 
 impl FromStr for Protocol {

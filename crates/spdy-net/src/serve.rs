@@ -92,7 +92,7 @@ pub async fn serve_connection(
     match protocol {
         Protocol::Http1 => http1::serve(io, terms).await,
         Protocol::Http2 => http2::server::serve(io, terms).await,
-        Protocol::Http3 => panic!("neither ALPN nor the first bytes on TCP can tell HTTP/3"),
+        Protocol::Http3 => panic!("neither ALPN nor the first bytes on TCP can select HTTP/3"),
         Protocol::Spdy(version) => {
             // On the wire 3 and 3.1 are one number; if both are spoken here, the client may yet show
             // which it meant.

@@ -198,7 +198,7 @@ mod tests {
             assert_eq!(next(&windows), Some(size));
         }
         upload.read(100 * size as usize);
-        assert_eq!(next(&windows), None, "it has its greatest size");
+        assert_eq!(next(&windows), None, "the window has its maximum size");
     }
 
     #[test]
@@ -227,7 +227,11 @@ mod tests {
         }
         assert_eq!(size, FIRST_WINDOW_BYTES);
         uploads.truncate(2);
-        assert_eq!(next(&windows), None, "it grows when a reader keeps up");
+        assert_eq!(
+            next(&windows),
+            None,
+            "the window grows when the reader keeps up"
+        );
         uploads[0].read(FIRST_WINDOW_BYTES as usize);
         assert_eq!(next(&windows), Some(2 * FIRST_WINDOW_BYTES));
     }

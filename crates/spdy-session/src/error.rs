@@ -61,7 +61,7 @@ impl fmt::Display for Flood {
             Self::PingEchoes => "PING echoes queued",
             Self::PingFrames => "PING frames",
             Self::RefusedStreams => "refused streams",
-            Self::AbortedStreams => "streams reset before their answer",
+            Self::AbortedStreams => "streams reset before their response",
             Self::StrayFrames => "frames for unknown streams",
             Self::RefusedBlocks => "refused header blocks",
             Self::InflatedBytes => "bytes of inflated header blocks",
@@ -81,19 +81,19 @@ pub enum SessionError {
     #[error("{0}")]
     Inflate(#[from] InflateError),
     /// The transport ended without GOAWAY, or before the streams did: only FIN ends a body.
-    #[error("connection ended in the middle of {open_streams} streams")]
+    #[error("connection ended with {open_streams} open streams")]
     Truncated {
         /// Streams that were open.
         open_streams: usize,
     },
     /// SYN_STREAM with an id that only we may open.
-    #[error("SYN_STREAM {got} has our parity, want the peer's")]
+    #[error("SYN_STREAM has ID {got}, expected an ID of the peer's parity")]
     Parity {
         /// The id that came.
         got: StreamId,
     },
     /// SYN_STREAM with an id at or below one that was already used.
-    #[error("SYN_STREAM {got} after {last}, want a higher id")]
+    #[error("SYN_STREAM has ID {got}, expected more than {last}")]
     Order {
         /// The id that came.
         got: StreamId,
@@ -101,14 +101,14 @@ pub enum SessionError {
         last: StreamId,
     },
     /// More DATA than the session window let through.
-    #[error("DATA past the session window of {window} bytes")]
+    #[error("DATA exceeds the session window of {window} bytes")]
     SessionWindow {
         /// The size at which we hold the window open.
         window: u32,
     },
     /// A WINDOW_UPDATE that lifts the session window past 2^31 - 1, or by 0.
     #[error(
-        "WINDOW_UPDATE of {delta} on a session window of {window}, want a sum of 1 to 2147483647 more"
+        "WINDOW_UPDATE adds {delta} to a session window of {window}, expected at least 1 and a sum of at most 2147483647"
     )]
     SessionGrant {
         /// The delta that came.
@@ -117,7 +117,7 @@ pub enum SessionError {
         window: i64,
     },
     /// SETTINGS with an INITIAL_WINDOW_SIZE above 2^31 - 1.
-    #[error("INITIAL_WINDOW_SIZE {got}, want 2147483647 at most")]
+    #[error("INITIAL_WINDOW_SIZE is {got}, limit 2147483647")]
     InitialWindow {
         /// The value that came.
         got: u32,
@@ -131,7 +131,7 @@ pub enum SessionError {
         limit: u64,
     },
     /// A frame was begun and not finished in time.
-    #[error("an unfinished frame for {waited:?}")]
+    #[error("a frame was incomplete for {waited:?}")]
     FrameTimeout {
         /// How long it was waited for.
         waited: Duration,
@@ -145,19 +145,19 @@ pub enum SessionError {
         waited: Duration,
     },
     /// Output waited and none of it could leave.
-    #[error("DATA waits, and none was taken for {waited:?}")]
+    #[error("queued DATA could not be sent for {waited:?}")]
     WriteTimeout {
         /// How long it waited.
         waited: Duration,
     },
     /// No input after a keepalive PING.
-    #[error("nothing heard for {waited:?} after PING")]
+    #[error("nothing received for {waited:?} after PING")]
     KeepaliveTimeout {
         /// How long it was waited for.
         waited: Duration,
     },
     /// Nothing came and nothing left, whatever was open.
-    #[error("nothing crossed either way for {waited:?}")]
+    #[error("nothing sent or received for {waited:?}")]
     SilenceTimeout {
         /// How long it was waited for.
         waited: Duration,
@@ -171,7 +171,7 @@ pub enum SessionError {
         waited: Duration,
     },
     /// The owner called `abort`.
-    #[error("session aborted here")]
+    #[error("session aborted locally")]
     Aborted,
 }
 
@@ -217,16 +217,16 @@ impl SessionError {
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum OpenError {
     /// As many are open as the peer allows: wait for [`Event::CanOpen`](crate::event::Event::CanOpen).
-    #[error("{limit} streams are open, as many as the peer allows")]
+    #[error("{limit} streams are open, which is the peer's limit")]
     Full {
         /// The peer's MAX_CONCURRENT_STREAMS, or what we assume.
         limit: u32,
     },
     /// A GOAWAY was sent or received, the session closed, or ids ran out: use another session.
-    #[error("the session takes no new streams")]
+    #[error("the session accepts no new streams")]
     Closing,
     /// A push must belong to a stream of the client that we still answer (SPDY/3.1 §3.3.1).
-    #[error("stream {parent} is not open, so nothing can be pushed for it")]
+    #[error("cannot push for stream {parent}: it is not open")]
     ParentGone {
         /// The stream it would have belonged to.
         parent: StreamId,

@@ -156,5 +156,8 @@ fn an_exchange_allocates_its_header_blocks_alone() {
     let cost = allocation_counter::measure(|| (0..10).for_each(|_| round(&mut pair)));
     assert_eq!(ended, 1100);
     assert_eq!(cost.count_total, 2 * 100, "allocations in 100 exchanges");
-    assert_eq!(cost.count_current, 0, "what is left of them");
+    assert_eq!(
+        cost.count_current, 0,
+        "memory still allocated after the exchanges"
+    );
 }

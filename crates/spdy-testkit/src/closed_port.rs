@@ -20,13 +20,14 @@ impl ClosedPort {
     /// If loopback has none left.
     #[must_use]
     pub fn take() -> Self {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).expect("there are sockets");
+        let socket =
+            Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be created");
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         socket.bind(&any.into()).expect("loopback has a free port");
         let address = socket.local_addr().expect("it is bound").as_socket();
         Self {
             socket,
-            address: address.expect("it is of IPv4"),
+            address: address.expect("an IPv4 address"),
         }
     }
 

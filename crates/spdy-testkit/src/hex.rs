@@ -21,7 +21,7 @@ impl<'de> Deserialize<'de> for Hex {
         let digits = String::deserialize(deserializer)?;
         parse(&digits)
             .map(Self)
-            .ok_or_else(|| de::Error::custom(format!("not hex: {digits}")))
+            .ok_or_else(|| de::Error::custom(format!("invalid hex: {digits}")))
     }
 }
 

@@ -21,7 +21,10 @@ pub const POLL_INTERVAL: Duration = Duration::from_millis(5);
 pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let begun = Instant::now();
     while !is_so() {
-        assert!(begun.elapsed() < WAIT_LIMIT, "waited in vain until {what}");
+        assert!(
+            begun.elapsed() < WAIT_LIMIT,
+            "timed out waiting until {what}"
+        );
         thread::park_timeout(POLL_INTERVAL);
     }
 }
@@ -34,7 +37,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[must_use]
 pub fn with_read_timeout(connection: TcpStream) -> TcpStream {
     let set = connection.set_read_timeout(Some(WAIT_LIMIT));
-    set.expect("there is such a setting");
+    set.expect("the setting exists");
     connection
 }
 
@@ -45,7 +48,7 @@ pub fn with_read_timeout(connection: TcpStream) -> TcpStream {
 /// If it has not after [`WAIT_LIMIT`]; it is killed then.
 pub fn ended(child: &mut Child) -> ExitStatus {
     let ended = wait_for_exit_within(WAIT_LIMIT, child);
-    ended.unwrap_or_else(|_| panic!("process {} did not end by itself", child.id()))
+    ended.unwrap_or_else(|_| panic!("process {} did not end", child.id()))
 }
 
 /// The output of `child` on those of its outputs that are pipes, until its end.
@@ -68,7 +71,7 @@ pub fn output_within(longest: Duration, mut child: Child) -> Output {
     };
     assert!(
         ended.is_ok(),
-        "process {} did not end by itself: {output:?}",
+        "process {} did not end: {output:?}",
         child.id()
     );
     output
@@ -78,12 +81,12 @@ pub fn output_within(longest: Duration, mut child: Child) -> Output {
 fn wait_for_exit_within(longest: Duration, child: &mut Child) -> Result<ExitStatus, ExitStatus> {
     let begun = Instant::now();
     loop {
-        if let Some(status) = child.try_wait().expect("it is ours") {
+        if let Some(status) = child.try_wait().expect("the child can be waited for") {
             return Ok(status);
         }
         if begun.elapsed() >= longest {
             let _ = child.kill();
-            return Err(child.wait().expect("it is ours"));
+            return Err(child.wait().expect("the child can be waited for"));
         }
         thread::park_timeout(POLL_INTERVAL);
     }

@@ -286,7 +286,7 @@ fn own_address() -> (Ipv4Addr, TcpListener) {
         let held = TcpListener::bind((address, HELD_PORT)).ok()?;
         Some((address, held))
     });
-    free.expect("some address of the loopback network is nobody's")
+    free.expect("some address of the loopback network is free")
 }
 
 /// The lines of its output, read to the end: a full pipe would stop the server.
@@ -309,7 +309,8 @@ fn wait_for(log: &mpsc::Receiver<String>, words: &str) {
         .is_some_and(|line: &String| line.contains(words))
     {
         let line = log.recv_timeout(WAIT_LIMIT);
-        let line = line.unwrap_or_else(|why| panic!("no {words:?}, {why}: {said:#?}"));
+        let line =
+            line.unwrap_or_else(|why| panic!("expected {words:?} in the log, {why}: {said:#?}"));
         said.push(line);
     }
 }

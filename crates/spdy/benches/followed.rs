@@ -27,10 +27,10 @@ fn session(metrics: Option<&Metrics>) -> Session {
 async fn ask(session: &Session) {
     let answers = (0..REQUESTS).map(|_| {
         let request = Request::get("http://example.org/path").body(Body::empty());
-        session.request(request.expect("a valid url"), Priority::HIGHEST)
+        session.request(request.expect("a valid URL"), Priority::HIGHEST)
     });
     for answer in answers.collect::<Vec<_>>() {
-        let body = answer.await.expect("an answer").into_body();
+        let body = answer.await.expect("a response").into_body();
         assert_eq!(body.collect_up_to(100).await.expect("a body").len(), 5);
     }
 }
@@ -47,7 +47,7 @@ fn followed(criterion: &mut Criterion) {
             bencher.iter(|| runtime.block_on(ask(&session)));
         });
     };
-    bench("by nobody", None);
+    bench("without a subscriber", None);
     bench("by metrics", Some(&Metrics::new()));
     for (name, level) in [
         ("by a subscriber that is off", LevelFilter::INFO),

@@ -18,7 +18,7 @@ pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 pub enum Error {
     /// The session takes no new streams (GOAWAY, or shut down here), or ended before this one was
     /// written: nothing reached the peer's application.
-    #[error("the session takes no new streams")]
+    #[error("the session accepts no new streams")]
     Closing,
     /// The [`Connection`](crate::client::Connection) of the session was dropped before the session ended:
     /// nothing is sent or received any more.
@@ -35,7 +35,7 @@ pub enum Error {
         waited: Duration,
     },
     /// As many streams are open as the peer allows; a push does not wait.
-    #[error("{limit} streams are open, as many as the peer allows")]
+    #[error("{limit} streams are open, which is the peer's limit")]
     TooManyStreams {
         /// The peer's MAX_CONCURRENT_STREAMS.
         limit: u32,
@@ -47,7 +47,7 @@ pub enum Error {
         why: &'static str,
     },
     /// The peer's GOAWAY states that it did not process this stream.
-    #[error("stream {id} was not processed: the peer's GOAWAY is below it")]
+    #[error("stream {id} was not processed: the peer's GOAWAY names an earlier stream")]
     NotProcessed {
         /// The stream.
         id: StreamId,
@@ -61,7 +61,7 @@ pub enum Error {
         status: RstStatus,
     },
     /// We sent RST_STREAM, because of the peer's frames on the stream or because the caller requested it.
-    #[error("stream {id} was reset here: {status}")]
+    #[error("stream {id} was reset locally: {status}")]
     ResetByUs {
         /// The stream.
         id: StreamId,
@@ -70,7 +70,9 @@ pub enum Error {
     },
     /// We sent RST_STREAM(CANCEL): what was to be sent waited, and the peer gave no credit for it
     /// ([`Config::write_timeout`](crate::Config::write_timeout)).
-    #[error("stream {id} was reset here: the peer gave no credit for its DATA for {waited:?}")]
+    #[error(
+        "stream {id} was reset locally: the peer granted no window for its DATA for {waited:?}"
+    )]
     Stalled {
         /// The stream.
         id: StreamId,
@@ -90,16 +92,16 @@ pub enum Error {
     #[error("the headers cannot be sent: {0}")]
     Headers(#[from] BlockError),
     /// The peer's answer is no HTTP response; the stream was reset.
-    #[error("the peer's answer is no HTTP response: {0}")]
+    #[error("the peer's response is not valid HTTP: {0}")]
     Response(#[from] spdy_http::response::BadResponse),
     /// What came behind a message's head are no trailers; the stream was reset.
-    #[error("the message's trailers cannot be read: {0}")]
+    #[error("invalid trailers: {0}")]
     Trailers(#[from] spdy_http::trailers::BadTrailers),
     /// The body that was being sent failed; the stream was reset.
-    #[error("the body being sent failed: {0}")]
+    #[error("the body to send failed: {0}")]
     Body(Arc<BoxError>),
     /// The length of a request's DATA differs from its content-length.
-    #[error("content-length is {declared}, and {received} bytes came")]
+    #[error("content-length is {declared}, but {received} bytes were received")]
     Length {
         /// The header's number, bytes.
         declared: u64,
@@ -107,7 +109,7 @@ pub enum Error {
         received: u64,
     },
     /// The stream gets no SYN_REPLY: the peer opened it, or it goes one way.
-    #[error("stream {id} gets no SYN_REPLY: the peer opened it, or it is unidirectional")]
+    #[error("stream {id} receives no SYN_REPLY: the peer opened it, or it is unidirectional")]
     NoReply {
         /// The stream.
         id: StreamId,

@@ -154,19 +154,27 @@ mod tests {
         let runtime = Kept::default();
         let done = Arc::default();
         let (go, gone) = oneshot::channel();
-        go.send(()).expect("it is there");
+        go.send(()).expect("the receiver exists");
         runtime.begin(counting(&done, gone));
         assert_eq!(done.load(Ordering::Relaxed), 2);
-        assert!(runtime.0.lock().is_empty(), "nothing is left");
+        assert!(runtime.0.lock().is_empty(), "the queue is empty");
         let (go, waits) = oneshot::channel();
         runtime.begin(counting(&done, waits));
-        assert_eq!(done.load(Ordering::Relaxed), 3, "up to where it waits");
-        let mut rest = runtime.0.lock().pop().expect("it is spawned");
+        assert_eq!(
+            done.load(Ordering::Relaxed),
+            3,
+            "the task runs until it waits"
+        );
+        let mut rest = runtime.0.lock().pop().expect("the task is spawned");
         let (waker, woken) = counting_waker();
         let mut cx = Context::from_waker(&waker);
         assert!(rest.as_mut().poll(&mut cx).is_pending());
-        go.send(()).expect("it waits");
-        assert_eq!(woken.load(Ordering::Relaxed), 1, "who runs it now is woken");
+        go.send(()).expect("the receiver waits");
+        assert_eq!(
+            woken.load(Ordering::Relaxed),
+            1,
+            "the current waker is woken"
+        );
         assert!(rest.as_mut().poll(&mut cx).is_ready());
         assert_eq!(done.load(Ordering::Relaxed), 4);
     }
@@ -174,8 +182,8 @@ mod tests {
     #[test]
     fn a_panic_in_begin_stays_in_the_spawned_task() {
         let runtime = Kept::default();
-        runtime.begin(Box::pin(async { panic!("a fault of the task") }));
-        let mut rest = runtime.0.lock().pop().expect("it is spawned");
+        runtime.begin(Box::pin(async { panic!("a panic in the task") }));
+        let mut rest = runtime.0.lock().pop().expect("the task is spawned");
         let mut cx = Context::from_waker(Waker::noop());
         let polled = catch_unwind(AssertUnwindSafe(|| rest.as_mut().poll(&mut cx)));
         assert!(polled.is_err());

@@ -170,7 +170,7 @@ impl Stream {
         self.stream.command(
             |state, key| match state.send(key, &mut Bytes::new(), true) {
                 Poll::Ready(sent) => sent,
-                Poll::Pending => unreachable!("an open stream always has room for FIN"),
+                Poll::Pending => unreachable!("an open stream always accepts FIN"),
             },
         )
     }

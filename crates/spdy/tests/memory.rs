@@ -179,15 +179,15 @@ fn a_peer_that_fills_everything_stays_within_the_bound_and_comes_near_it() {
         let most = used.bytes_max;
         assert!(
             most <= bound,
-            "{version}: {most} bytes held, the bound is {bound}"
+            "{version}: {most} bytes held, expected at most {bound}"
         );
         assert!(
             most * 4 > bound * 3,
-            "{version}: {most} bytes held, the bound of {bound} is not tried"
+            "{version}: {most} bytes held, which does not test the bound of {bound}"
         );
         assert!(
             used.bytes_current < 100_000,
-            "{version}: {} bytes are left",
+            "{version}: {} bytes are still held",
             used.bytes_current
         );
     }

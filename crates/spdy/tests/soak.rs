@@ -218,7 +218,7 @@ impl Tally {
     fn fault(&self, what: String) {
         self.faults
             .lock()
-            .expect("nobody panics with it")
+            .expect("no code panics while holding this lock")
             .push(what);
     }
 
@@ -232,7 +232,7 @@ impl fmt::Display for Tally {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         write!(
             f,
-            "{} requests on {} sessions: {} whole, {} left by the client, {} broken off, {} cut, {} not begun; {} bytes right",
+            "{} requests on {} sessions: {} complete, {} cancelled by the client, {} broken off, {} cut, {} not started; {} bytes correct",
             of(&self.begun),
             of(&self.sessions),
             of(&self.whole),
@@ -370,7 +370,7 @@ async fn answer(
         if let Ok((length, _)) = read
             && length != plan.up
         {
-            tally.fault(format!("an upload of {length} bytes: {plan:?}"));
+            tally.fault(format!("unexpected upload of {length} bytes: {plan:?}"));
         }
     };
     match plan.at_once {
@@ -414,7 +414,7 @@ async fn ask(
         }
         Err(Some(Error::Body(_))) if plan.client_breaks => &tally.broken,
         came => {
-            return tally.fault(format!("{plan:?} came to {came:?}"));
+            return tally.fault(format!("{plan:?} ended with {came:?}"));
         }
     };
     Tally::count(counter);
@@ -434,7 +434,7 @@ impl Dial for Loopback {
 
     async fn dial(&self) -> (Self::Io, Self::Io) {
         let listener = self.0.lock().await;
-        let address = listener.local_addr().expect("it listens");
+        let address = listener.local_addr().expect("the listener is bound");
         let near = tokio::net::TcpStream::connect(address);
         let (near, far) = tokio::join!(near, listener.accept());
         let (near, (far, _)) = (near.expect("loopback"), far.expect("loopback"));
@@ -539,7 +539,11 @@ impl<D: Dial> Run<D> {
 
     /// Fails unless all went as it must.
     fn judge(&self, seed: u64) {
-        let faults = self.tally.faults.lock().expect("nobody panics with it");
+        let faults = self
+            .tally
+            .faults
+            .lock()
+            .expect("no code panics while holding this lock");
         let some: Vec<_> = faults.iter().take(5).collect();
         assert!(
             faults.is_empty(),
@@ -588,7 +592,7 @@ async fn soak_sockets(requests: u64, seed: u64) -> Arc<Run<Loopback>> {
     // A stream that is left over holds its session, and with it a worker.
     let all = futures_util::future::join_all(workers);
     let all = tokio::time::timeout(PATIENCE, all).await;
-    let all = all.unwrap_or_else(|_| panic!("seed {seed}: it hangs: {}", run.tally));
+    let all = all.unwrap_or_else(|_| panic!("seed {seed}: the run hangs: {}", run.tally));
     for worker in all {
         worker.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     }
@@ -602,7 +606,7 @@ async fn soak_sockets(requests: u64, seed: u64) -> Arc<Run<Loopback>> {
     assert_eq!(
         tasks.num_alive_tasks(),
         before,
-        "seed {seed}: tasks are left"
+        "seed {seed}: tasks are still running"
     );
     run.judge(seed);
     run
@@ -614,8 +618,8 @@ async fn soak_over_sockets_loses_no_byte_and_no_stream() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-#[ignore = "the whole of it takes a while: make bench runs it, in release"]
-#[allow(clippy::print_stdout, reason = "the figures are what it is run for")]
+#[ignore = "takes several minutes: make bench runs it in release mode"]
+#[allow(clippy::print_stdout, reason = "the test prints its measurements")]
 async fn a_hundred_thousand_requests() {
     let number = |name: &str| std::env::var(name).ok()?.parse::<u64>().ok();
     let seed = number("SOAK_SEED").unwrap_or(1);

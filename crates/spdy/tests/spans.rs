@@ -56,7 +56,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLog {
         values.record(
             extensions
                 .get_mut::<SpanRecord>()
-                .expect("noted when it was new"),
+                .expect("recorded when the span was new"),
         );
     }
 
@@ -79,7 +79,7 @@ impl<S: Subscriber + for<'a> LookupSpan<'a>> Layer<S> for SpanLog {
     fn on_close(&self, id: Id, context: Context<'_, S>) {
         let span = context.span(&id).expect("a span");
         let noted = span.extensions_mut().remove::<SpanRecord>();
-        let noted = noted.expect("noted when it was new");
+        let noted = noted.expect("recorded when the span was new");
         self.0.lock().expect("no panic").push(noted);
     }
 }
@@ -97,7 +97,7 @@ impl SpanLog {
         let all = self.0.lock().expect("no panic");
         let fits = |noted: &&SpanRecord| noted.name == name && noted.fields["role"] == role;
         let found: Vec<_> = all.iter().filter(fits).cloned().collect();
-        assert_eq!(found.len(), 1, "{name} of a {role} among {all:#?}");
+        assert_eq!(found.len(), 1, "{name} of a {role} in {all:#?}");
         found[0].clone()
     }
 }
@@ -122,10 +122,10 @@ async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
     let (session, connection) = client::handshake(near);
     connection.spawn();
     let request = Request::post("http://example.org/path?secret=1").body(Body::full(vec![1; 300]));
-    let request = request.expect("a valid url");
+    let request = request.expect("a valid URL");
     let page = tracing::info_span!("page");
     let response = page.in_scope(|| session.request(request, Priority::HIGHEST));
-    let body = response.await.expect("an answer").into_body();
+    let body = response.await.expect("a response").into_body();
     assert_eq!(body.collect_up_to(1000).await.expect("a body").len(), 600);
     drop(page);
     drop(session);
@@ -159,7 +159,7 @@ async fn a_request_is_followed_at_both_ends_and_its_service_runs_within() {
     }
     let all = notes.0.lock().expect("no panic");
     let event = all.iter().find(|noted| noted.name == "event");
-    let within = &event.expect("the service spoke").within;
+    let within = &event.expect("the service logged an event").within;
     assert_eq!(within[..], ["spdy.stream", "spdy.session"]);
     assert!(
         !format!("{all:?}").contains("secret"),

@@ -123,7 +123,7 @@ impl Inner {
         if state.pool.waiting(origin) >= self.config.max_queued {
             return Err(Error::Full {
                 origin: origin.clone(),
-                why: "too many wait for one",
+                why: "too many requests are queued",
             });
         }
         let id = state.next_request;
@@ -153,7 +153,7 @@ impl Inner {
                 },
                 Action::Assign { request, connection } => {
                     let live = state.live.get_mut(&connection).unwrap_or_else(|| {
-                        panic!("request {request} was given to connection {connection}, which is not up")
+                        panic!("request {request} was assigned to connection {connection}, which is not up")
                     });
                     let lease = Lease {
                         inner: self.clone(),

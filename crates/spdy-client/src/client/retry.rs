@@ -98,7 +98,7 @@ impl Inner {
                 // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
                 Ok(response) if is_guest && is_misdirected(&response) => match spare.take() {
                     Some(spare) => {
-                        tracing::debug!(uri = %head.uri, "asking again on a connection of its own");
+                        tracing::debug!(uri = %head.uri, "retrying on a dedicated connection");
                         body = spare;
                         queued = self.enqueue(&origin, priority)?;
                         continue;
@@ -133,11 +133,11 @@ impl Inner {
                 attempts_left -= 1;
                 let now = self.runtime.now();
                 if budget.is_some_and(|budget| !budget.try_spend(&origin, now)) {
-                    tracing::debug!(%error, uri = %head.uri, "too many are sent again");
+                    tracing::debug!(%error, uri = %head.uri, "retry budget exhausted");
                     return Err(error);
                 }
             }
-            tracing::debug!(%error, uri = %head.uri, attempts_left, "sending again");
+            tracing::debug!(%error, uri = %head.uri, attempts_left, "retrying");
             queued = self.enqueue(&origin, priority)?;
         }
     }
@@ -159,7 +159,7 @@ impl Inner {
                 Either::Right(_) if self.lock().pool.is_connected(origin) => {
                     return Err(Error::Full {
                         origin: origin.clone(),
-                        why: "they stay busy",
+                        why: "all connections stayed busy",
                     });
                 }
                 // None stands, and how long opening one may take is said elsewhere.

@@ -341,7 +341,7 @@ impl Pool {
         {
             assert!(
                 *open > 0,
-                "connection {id} ended an exchange that it did not have"
+                "connection {id} ended an exchange that was not open"
             );
             *open -= 1;
             *idle_since = now;
@@ -570,7 +570,7 @@ impl Pool {
                 ..
             }) = self.connections.get_mut(&id)
             else {
-                unreachable!("connection {id} was up a moment ago");
+                unreachable!("connection {id} is not up");
             };
             *open += 1;
             self.actions.push_back(Action::Assign {

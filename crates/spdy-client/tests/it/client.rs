@@ -95,7 +95,7 @@ async fn every_protocol_is_fetched_plain_and_over_tls() {
                 if protocol.is_multiplexed() { 1 } else { 6 },
                 "{protocol}"
             );
-            assert_eq!(world.look_ups(), ["a.test"], "one look-up for all");
+            assert_eq!(world.look_ups(), ["a.test"], "one lookup for all requests");
             client.close().await;
         }
     }
@@ -135,17 +135,17 @@ async fn an_http1_answer_to_spdy_fails_once_with_its_name() {
             tokio::spawn(async move {
                 let mut bytes = [0; 1024];
                 let len = io.read(&mut bytes).await.expect("a request");
-                assert!(len > 0, "a greeting");
+                assert!(len > 0, "the client sends first");
                 let answer = b"HTTP/1.1 400 Bad Request\r\ncontent-length: 0\r\n\r\n";
                 io.write_all(answer).await.expect("written");
             });
         });
     let client = client(&world, only(Protocol::Spdy(Version::V31)));
     let error = client.send(get("http://a.test/"), Priority::HIGHEST).await;
-    let error = error.expect_err("no SPDY there").to_string();
-    let says = "the peer answered HTTP/1.1 to SPDY: it does not speak SPDY on this port";
+    let error = error.expect_err("the port does not speak SPDY").to_string();
+    let says = "the peer sent an HTTP/1.1 response to SPDY: this port does not speak SPDY";
     assert!(error.contains(says), "{error}");
-    assert_eq!(world.connects().len(), 1, "asking again is of no use");
+    assert_eq!(world.connects().len(), 1, "a retry would be useless");
 }
 
 #[tokio::test]
@@ -164,7 +164,7 @@ async fn bodies_that_are_not_read_hold_up_no_other_over_any_protocol() {
         let unread = join_all((0..30).map(|_| fetch(1_500_000))).await;
         let next = async { read(fetch(5_000_000).await.expect("a head")).await };
         let next = tokio::time::timeout(Duration::from_secs(30), next).await;
-        let next = next.unwrap_or_else(|_| panic!("{protocol}: it waits for others"));
+        let next = next.unwrap_or_else(|_| panic!("{protocol}: the request waits for others"));
         assert_eq!(next.expect("a whole body").len(), 5_000_000, "{protocol}");
         assert!(unread.iter().all(Result::is_ok), "{protocol}");
     }
@@ -547,7 +547,7 @@ async fn an_unrequested_101_is_an_error() {
         .send(get("http://a.test/"), Priority::HIGHEST)
         .await
         .unwrap_err();
-    assert!(error.to_string().contains("nobody asked for"), "{error}");
+    assert!(error.to_string().contains("not requested"), "{error}");
 }
 
 #[tokio::test]
@@ -630,17 +630,17 @@ async fn every_waiting_request_gets_the_connect_error() {
         .send(get("http://b.test/"), Priority::HIGHEST)
         .await
         .unwrap_err();
-    assert_eq!(error.to_string(), "cannot find b.test: no such name");
+    assert_eq!(error.to_string(), "cannot resolve b.test: no such name");
     let error = client
         .send(get("https://a.test/"), Priority::HIGHEST)
         .await
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        "https://a.test:443 needs TLS, and none is configured"
+        "https://a.test:443 needs TLS, but TLS is not configured"
     );
     let error = client.send(get("/"), Priority::HIGHEST).await.unwrap_err();
-    assert_eq!(error.to_string(), "\"/\" is no http or https URL");
+    assert_eq!(error.to_string(), "\"/\" is not an http or https URL");
 }
 
 #[tokio::test]
@@ -690,7 +690,7 @@ async fn a_fixed_address_is_not_looked_up() {
             .await
             .is_ok()
     );
-    assert_eq!(world.look_ups(), ["b.test"], "for port 81 alone");
+    assert_eq!(world.look_ups(), ["b.test"], "only for port 81");
 }
 
 #[tokio::test]
@@ -754,7 +754,7 @@ async fn timeouts_name_their_phase() {
             .unwrap();
         let error = read(response).await.unwrap_err().to_string();
         assert_eq!(
-            error, "no more of the body from http://a.test:80 within 20ms",
+            error, "no more body data from http://a.test:80 within 20ms",
             "{protocol}"
         );
     }

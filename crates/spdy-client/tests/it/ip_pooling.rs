@@ -142,12 +142,18 @@ async fn pins_of_the_second_host_are_checked_as_well() {
         ..shared.trust()
     };
     let client = shared.client(SPDY, &pinned_to(&shared.identity));
-    assert_eq!(connections(&client).await, 1, "the pinned key is shown");
+    assert_eq!(
+        connections(&client).await,
+        1,
+        "the server presents the pinned key"
+    );
 
     let client = shared.client(SPDY, &pinned_to(&stranger));
     ask(&client, "https://a.test/").await;
     let refused = client.send(get("https://b.test/"), Priority::HIGHEST).await;
-    let error = refused.expect_err("another key is pinned").to_string();
+    let error = refused
+        .expect_err("the shown key is not pinned")
+        .to_string();
     assert!(error.contains("not pinned"), "{error}");
     assert_eq!(client.stats().shared, 0);
 }
@@ -219,7 +225,11 @@ async fn an_origin_that_gets_421_opens_its_own_connection() {
         );
     }
     assert_eq!(client.stats().connections, 2);
-    assert_eq!(client.stats().shared, 1, "it was tried once");
+    assert_eq!(
+        client.stats().shared,
+        1,
+        "the shared connection was tried once"
+    );
 }
 
 fn serve(io: BoxIo, handler: Arc<impl spdy_net::handler::Handler>, tls: ServerTls) {

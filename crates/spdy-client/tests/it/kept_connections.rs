@@ -78,7 +78,7 @@ async fn an_unsent_request_is_retried_with_any_method() {
     settle().await;
     // Nothing has looked at the connection since: the request is given to it, and met by its end.
     let ended = answered.lock().unwrap().pop();
-    drop(ended.expect("one has answered"));
+    drop(ended.expect("one connection has responded"));
     let pieces = ["some ", "data"].map(|piece| Ok::<_, std::io::Error>(Bytes::from(piece)));
     let body = Body::from_stream(futures_util::stream::iter(pieces));
     assert!(body.try_clone().is_none(), "a copy could be sent instead");
@@ -279,8 +279,8 @@ async fn waiting_for_busy_connections_ends_as_queue_full() {
     let busy = send("300000").await.unwrap();
     let (waits, one_too_many) = (send("1"), send("2"));
     for (refused, why) in [
-        (one_too_many, "too many wait for one"),
-        (waits, "they stay busy"),
+        (one_too_many, "too many requests are queued"),
+        (waits, "all connections stayed busy"),
     ] {
         let error = refused.await.unwrap_err();
         assert!(matches!(error, Error::Full { .. }), "{error:?}");

@@ -68,20 +68,23 @@ fn http1_opens_as_many_as_there_are_requests_up_to_six() {
 #[test]
 fn an_origin_is_full_when_a_request_waits_on_open_connections() {
     let mut pool = Pool::new(&[Protocol::Http1], 2, IDLE);
-    assert!(!pool.is_full(&plain()), "nobody knows it");
+    assert!(!pool.is_full(&plain()), "the origin is unknown");
     enqueue(&mut pool, &plain(), 0..3);
     pool.connected(T0, 0, Protocol::Http1, 1);
-    assert!(!pool.is_full(&plain()), "another is being opened");
+    assert!(
+        !pool.is_full(&plain()),
+        "another connection is being opened"
+    );
     pool.connected(T0, 1, Protocol::Http1, 1);
     assert!(pool.is_full(&plain()));
     pool.ended(T0, 0);
-    assert!(!pool.is_full(&plain()), "nobody waits");
+    assert!(!pool.is_full(&plain()), "no request waits");
     let mut pool = Pool::new(&[Protocol::Http2], 2, IDLE);
     enqueue(&mut pool, &secure(), 0..3);
     for connection in 0..2 {
         pool.connected(T0, connection, Protocol::Http2, 1);
     }
-    assert!(!pool.is_full(&secure()), "they share one");
+    assert!(!pool.is_full(&secure()), "both origins share one limit");
 }
 
 #[test]
@@ -246,7 +249,7 @@ fn a_failed_connect_fails_the_queue_unless_a_connection_is_up() {
     assert_eq!(
         pool.connect_failed(T0, 0),
         [0; 0],
-        "connection 1 is still on its way"
+        "connection 1 is still being opened"
     );
     assert_eq!(pool.connect_failed(T0, 1), [0, 1]);
     actions(&mut pool);
@@ -338,7 +341,11 @@ fn a_rejected_guest_uses_its_own_connection() {
     assert_eq!(actions(&mut pool), ["3>2"]);
     pool.ended(T0, 0);
     enqueue(&mut pool, &secure(), 4..5);
-    assert_eq!(actions(&mut pool), ["4>0"], "the host itself stays");
+    assert_eq!(
+        actions(&mut pool),
+        ["4>0"],
+        "the connection of the host itself stays"
+    );
 }
 
 #[test]
@@ -440,7 +447,7 @@ impl World {
                     let wanted = &self.wanted[&request];
                     assert!(
                         self.users[&connection].contains(wanted),
-                        "{request} to {wanted} is on connection {connection}"
+                        "{request} for {wanted} is on connection {connection}"
                     );
                     let (_, limit, open, takes) = self
                         .up
@@ -537,10 +544,13 @@ impl World {
                 {
                     let guest = self.connecting[&id].clone();
                     let joined = self.pool.joined(self.now, id, other);
-                    assert!(!joined || self.up[&other].3, "it takes nothing new");
+                    assert!(
+                        !joined || self.up[&other].3,
+                        "the connection accepts nothing new"
+                    );
                     assert!(
                         !joined || !self.alone.contains(&guest),
-                        "it was turned away"
+                        "the request was rejected"
                     );
                     if joined {
                         self.connecting.remove(&id);
@@ -594,7 +604,7 @@ proptest! {
         let mut rounds = 0;
         while !world.queued.is_empty() {
             rounds += 1;
-            prop_assert!(rounds < 1_000, "{:?} wait for ever", world.queued);
+            prop_assert!(rounds < 1_000, "{:?} are never assigned", world.queued);
             while let Some((id, _)) = world.connecting.pop_first() {
                 world.up.insert(id, (Protocol::Http1, 1, 0, true));
                 world.pool.connected(world.now, id, Protocol::Http1, 1);
@@ -624,7 +634,7 @@ fn a_server_that_refuses_one_too_many_is_given_no_more_before_another_ended() {
     assert_eq!(
         actions(&mut pool),
         [""; 0],
-        "two are open, and a third was too many"
+        "two connections are open, the limit"
     );
     pool.ended(T0, 0);
     assert_eq!(actions(&mut pool), ["3>0"]);

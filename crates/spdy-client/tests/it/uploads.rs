@@ -150,7 +150,7 @@ async fn an_upload_that_goes_on_may_take_longer_than_the_head_timeout() {
 async fn a_stalled_body_producer_fails_as_no_body() {
     for protocol in Protocol::ALL {
         let (answer, took) = post(protocol, made(3, Duration::from_secs(61)), counts).await;
-        let said = "no more of the request's body for http://a.test:80 within 60s";
+        let said = "no more data from the request body for http://a.test:80 within 60s";
         assert_eq!(answer, Err(said.to_owned()), "{protocol}");
         assert_eq!(took.as_secs(), 60, "{protocol}");
     }
@@ -161,11 +161,13 @@ async fn an_unread_upload_fails_after_the_write_timeout() {
     for protocol in Protocol::ALL {
         let long = Body::full(vec![7; 10_000_000]);
         let (answer, took) = post(protocol, long, reads_nothing).await;
-        let error = answer.expect_err("nobody answered");
+        let error = answer.expect_err("no response");
         let why = match protocol {
-            Protocol::Spdy(Version::V2) => "the peer took no byte for 60s",
-            Protocol::Spdy(_) => "the peer gave no credit for its DATA for 60s",
-            Protocol::Http1 | Protocol::Http2 | Protocol::Http3 => "the peer took nothing for 60s",
+            Protocol::Spdy(Version::V2) => "the peer accepted no bytes for 60s",
+            Protocol::Spdy(_) => "the peer granted no window for its DATA for 60s",
+            Protocol::Http1 | Protocol::Http2 | Protocol::Http3 => {
+                "the peer accepted nothing for 60s"
+            }
         };
         assert!(error.ends_with(why), "{protocol}: {error}");
         assert_eq!(took.as_secs(), 60, "{protocol}");

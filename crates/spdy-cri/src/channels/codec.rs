@@ -30,7 +30,7 @@ pub(crate) enum Piece {
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BadMessage {
     /// What stands for bytes is no base64.
-    #[error("a message on channel {channel} is no base64: {why}")]
+    #[error("message on channel {channel} is not base64: {why}")]
     Base64 {
         /// Of which channel.
         channel: u8,
@@ -38,7 +38,7 @@ pub(crate) enum BadMessage {
         why: DecodeError,
     },
     /// The end of a channel is two bytes.
-    #[error("the end of a channel in {got} bytes, want 2")]
+    #[error("channel close message has {got} bytes, expected 2")]
     Close {
         /// Bytes of the message.
         got: usize,

@@ -204,10 +204,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
                 },
                 () = heard.wait_idle() => Err(ReadEnd::Broken {
                     code: CloseCode::Away,
-                    why: format!("nothing was said for {IDLE_TIMEOUT:?}"),
+                    why: format!("nothing received for {IDLE_TIMEOUT:?}"),
                 }),
                 after = heard.wait_ping_timeout(heartbeat) => {
-                    Err(ReadEnd::Lost(format!("a ping was not answered within {after:?}")))
+                    Err(ReadEnd::Lost(format!("no pong within {after:?}")))
                 }
             }
         };
@@ -246,7 +246,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin + Send + 'static> Channels<T> {
     pub(crate) fn into_task(self) -> BoxFuture<()> {
         Box::pin(async {
             if let Err(error) = self.run().await {
-                tracing::debug!(%error, "a connection of channels was lost");
+                tracing::debug!(%error, "connection lost");
             }
         })
     }
@@ -264,9 +264,9 @@ where
     };
     tokio::select! {
         ended = channels.run() => if let Err(error) = ended {
-            tracing::debug!(%error, "a connection of channels was lost");
+            tracing::debug!(%error, "connection lost");
         },
-        () = application => unreachable!("it waits for ever"),
+        () = application => unreachable!("the future never completes"),
     }
 }
 
@@ -303,7 +303,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
                 return Err(ReadEnd::Broken { code, why });
             }
             Some(Err(error)) => return Err(ReadEnd::Lost(error.to_string())),
-            None => return Err(ReadEnd::Lost("it ended without a close".to_owned())),
+            None => return Err(ReadEnd::Lost("it ended without a close frame".to_owned())),
         };
         match codec::decode(protocol, bytes) {
             Ok(None) => {}
@@ -326,7 +326,7 @@ impl Incoming {
         match piece {
             Piece::Data { channel, data } => {
                 let Some(Some(lane)) = self.readers.get(usize::from(channel)) else {
-                    tracing::debug!(channel, bytes = data.len(), "nobody has this channel");
+                    tracing::debug!(channel, bytes = data.len(), "data for an unknown channel");
                     return Ok(());
                 };
                 if data.is_empty() || lane.is_closed() {
@@ -337,7 +337,7 @@ impl Incoming {
                     .clone()
                     .acquire_many_owned(message_cost(data.len()));
                 let Ok(room) = room.await else {
-                    unreachable!("nobody closes the room of what comes")
+                    unreachable!("the receive semaphore is never closed")
                 };
                 // Dropped if its reader is gone.
                 let _ = lane.send(Ok((data, room)));
@@ -345,7 +345,7 @@ impl Incoming {
             Piece::Close { channel } => match self.readers.get_mut(usize::from(channel)) {
                 Some(lane) => *lane = None,
                 None => {
-                    let (code, why) = (CloseCode::Protocol, format!("no channel {channel}"));
+                    let (code, why) = (CloseCode::Protocol, format!("unknown channel {channel}"));
                     return Err(ReadEnd::Broken { code, why });
                 }
             },

@@ -43,15 +43,15 @@ pub(crate) fn ports<B>(
             for text in value.to_ascii_uppercase().replace("%2C", ",").split(',') {
                 match text.parse() {
                     Ok(port) if port > 0 => ports.push(port),
-                    _ => return refuse(format!("{text:?} is no port: want 1 to 65535")),
+                    _ => return refuse(format!("invalid port {text:?}: expected 1 to 65535")),
                 }
             }
         }
     }
     let limit = max_ports(protocol);
     match ports.len() {
-        0 => refuse("no port is asked for: want port=80 in the query".to_owned()),
-        count if count > limit => refuse(format!("{count} ports, want {limit} at most")),
+        0 => refuse("no port requested: add port=80 to the query".to_owned()),
+        count if count > limit => refuse(format!("{count} ports requested, limit {limit}")),
         _ => Ok(ports),
     }
 }
@@ -108,7 +108,7 @@ async fn forward<H: Handler>(
         writer: Some(writer),
     } = data
     else {
-        unreachable!("a lane of both ways has both ends");
+        unreachable!("a bidirectional lane has both ends");
     };
     let mut error = error.writer.map(Output::of_channel);
     let mut connection = Connection::of_channel(reader, writer);

@@ -35,7 +35,7 @@ pub(crate) fn directions(wanted: StreamOptions) -> [ChannelDirection; 5] {
 pub(crate) fn split_five(ends: Vec<ChannelEnds>) -> [ChannelEnds; 5] {
     match ends.try_into() {
         Ok(five) => five,
-        Err(ends) => unreachable!("five lanes gave {} ends", ends.len()),
+        Err(ends) => unreachable!("expected the ends of five lanes, found {}", ends.len()),
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn serve<T, F>(
             && !text.is_empty()
             && let Err(why) = status.send(text.into()).await
         {
-            tracing::debug!(%why, "nobody hears how the command ended");
+            tracing::debug!(%why, "cannot report the exit status of the command");
         }
     };
     run_with(channels, application).await;

@@ -42,7 +42,7 @@ where
     for &transport in transports {
         match attempt(transport, dial().await?).await {
             Err(error) if is_refused(&error) => {
-                tracing::debug!(?transport, %error, "the next way is tried");
+                tracing::debug!(?transport, %error, "trying the next transport");
                 refusal = error;
             }
             done => return done,

@@ -191,7 +191,7 @@ where
         };
         let (Some(reader), Some(writer), Some(error)) = (data.reader, data.writer, error.reader)
         else {
-            unreachable!("data goes both ways, and errors are read");
+            unreachable!("data is bidirectional, errors are read");
         };
         let mut data = Connection::of_channel(reader, writer);
         let mut error = Input::of_channel(error);
@@ -205,7 +205,9 @@ where
         };
         let (of_data, of_error) = labels.ok_or(late)??;
         if (of_data, of_error) != (port, port) {
-            let message = format!("want port {port}, and the server says {of_data} and {of_error}");
+            let message = format!(
+                "expected port {port}, found {of_data} on the data channel and {of_error} on the error channel"
+            );
             return Err(ClientError::Remote { message });
         }
         forwarded.push(ForwardedConnection { data, error });

@@ -38,7 +38,7 @@ pub struct Process {
 
 /// What a process runs over.
 #[derive(Debug)]
-#[expect(dead_code, reason = "kept for what dropping it ends")]
+#[expect(dead_code, reason = "dropping the value ends the connection")]
 enum ProcessSession {
     Spdy(Streamer),
     WebSocket(KeepOpen),
@@ -209,7 +209,7 @@ where
     runtime.spawn(channels.into_task());
     let [stdin, stdout, stderr, status, resize] = split_five(ends);
     let Some(error) = status.reader else {
-        unreachable!("the status is always read");
+        unreachable!("the status stream is always read");
     };
     Ok(Process {
         stdin: stdin.writer.map(Output::of_channel),

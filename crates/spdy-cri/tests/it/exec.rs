@@ -38,13 +38,13 @@ async fn start(
     options: Options,
 ) -> Result<Process, ClientError> {
     let wanted = request.wanted;
-    let url = server.exec_url(request).expect("a url");
+    let url = server.exec_url(request).expect("a URL");
     client::exec(dial(server), &post(&url), wanted, options, runtime()).await
 }
 
 async fn text(input: Option<spdy_cri::Input>) -> String {
     let mut text = String::new();
-    let mut input = input.expect("asked for");
+    let mut input = input.expect("the stream was requested");
     input.read_to_string(&mut text).await.expect("an end");
     text
 }
@@ -58,7 +58,7 @@ async fn a_megabyte_crosses_cat_in_every_version() {
             .expect("a process");
         assert_eq!(process.version(), version);
         let sent = pattern(1_000_000, 0);
-        let mut stdin = process.stdin.take().expect("asked for");
+        let mut stdin = process.stdin.take().expect("the stream was requested");
         let feeding = sent.clone();
         let feed = tokio::spawn(async move {
             stdin.write_all(&feeding).await.expect("written");
@@ -66,7 +66,7 @@ async fn a_megabyte_crosses_cat_in_every_version() {
             stdin
         });
         let mut got = Vec::new();
-        let mut stdout = process.stdout.take().expect("asked for");
+        let mut stdout = process.stdout.take().expect("the stream was requested");
         stdout.read_to_end(&mut got).await.expect("an end");
         assert!(got == sent, "{version:?}: {} bytes", got.len());
         assert_eq!(text(process.stderr.take()).await, "");
@@ -117,7 +117,7 @@ async fn stdout_and_stderr_are_apart() {
     assert_eq!(
         process.version(),
         RemoteCommand::V4,
-        "the kubelet's best over SPDY"
+        "the kubelet's newest protocol over SPDY"
     );
     let (out, err) = tokio::join!(text(process.stdout.take()), text(process.stderr.take()));
     assert!(
@@ -140,7 +140,10 @@ async fn terminal_sizes_are_sent_from_version_3_on() {
             .expect("a process");
         let Some(mut resizer) = process.resize.take() else {
             assert!(version < RemoteCommand::V3);
-            assert!(process.wait().await.is_err(), "the command wants sizes");
+            assert!(
+                process.wait().await.is_err(),
+                "the command needs a terminal size"
+            );
             continue;
         };
         for (width, height) in [(80, 24), (132, 43)] {
@@ -158,13 +161,13 @@ async fn attach_joins_and_reports_what_fails() {
     for (container, works) in [("c1", true), ("c2", false)] {
         let mut request = attach();
         request.container = container.to_owned();
-        let url = server.attach_url(request).expect("a url");
+        let url = server.attach_url(request).expect("a URL");
         let io = dial(&server);
         let options = Options::default();
         let mut process = client::attach(io, &post(&url), PIPES, options, runtime())
             .await
             .expect("a process");
-        let mut stdin = process.stdin.take().expect("asked for");
+        let mut stdin = process.stdin.take().expect("the stream was requested");
         let _ = stdin.write_all(b"hello").await;
         drop(stdin);
         let said = text(process.stdout.take()).await;
@@ -184,13 +187,13 @@ async fn attach_joins_and_reports_what_fails() {
 #[tokio::test]
 async fn a_token_is_good_once_and_for_its_verb_alone() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     let ask = |url: String| {
         let io = dial(&server);
         async move { client::exec(io, &post(&url), PIPES, Options::default(), runtime()).await }
     };
     ask(url.clone()).await.expect("the first time");
-    let fresh = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+    let fresh = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     let wrong_verb = fresh.replace("/exec/", "/attach/");
     for url in [
         url,
@@ -212,7 +215,7 @@ async fn a_token_is_good_once_and_for_its_verb_alone() {
 #[tokio::test(start_paused = true)]
 async fn a_token_expires() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     tokio::time::advance(Config::default().token_lifetime).await;
     let got = client::exec(
         dial(&server),
@@ -294,7 +297,7 @@ async fn raw(
     request: ExecRequest,
     version: RemoteCommand,
 ) -> Session {
-    let url = server.exec_url(request).expect("a url");
+    let url = server.exec_url(request).expect("a URL");
     let limits = Limits::default();
     let upgraded = upgrade::connect(
         dial(server),
@@ -358,7 +361,7 @@ async fn streams_come_in_any_order_and_strange_ones_are_reset() {
     assert_eq!(
         server.handler().begun.load(Ordering::SeqCst),
         0,
-        "error is missing"
+        "the error stream is missing"
     );
     let mut error = open(&session, "error").await.expect("a stream");
     let (mut out, mut err, mut status) = (String::new(), String::new(), String::new());
@@ -393,7 +396,7 @@ async fn a_connection_that_breaks_mid_way_ends_the_command() {
     let server = fake_runtime(Config::default());
     let url = server
         .exec_url(exec(&["bytes", "50000000"], PIPES))
-        .expect("a url");
+        .expect("a URL");
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (mut to_server, mut from_server) = tokio::io::split(dial(&server));
     let (mut from_client, mut to_client) = tokio::io::split(far);
@@ -407,7 +410,7 @@ async fn a_connection_that_breaks_mid_way_ends_the_command() {
     let mut process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
-    let mut stdout = process.stdout.take().expect("asked for");
+    let mut stdout = process.stdout.take().expect("the stream was requested");
     let mut got = Vec::new();
     let reading = tokio::spawn(async move {
         let end = stdout.read_to_end(&mut got).await;
@@ -418,7 +421,7 @@ async fn a_connection_that_breaks_mid_way_ends_the_command() {
     let _ = up.await;
     drop(ends);
     let (end, got) = reading.await.expect("no panic");
-    assert!(end.is_err(), "an end without notice is no end");
+    assert!(end.is_err(), "an end without close is an error");
     assert_eq!(got, pattern(50_000_000, 0)[..got.len()]);
     assert!(process.wait().await.is_err());
     let running = &server.handler().running;
@@ -434,7 +437,7 @@ async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
     const END: &[u8] = b"\"message\":\"7\"}]}}";
     for missing in [0, 1] {
         let server = fake_runtime(Config::default());
-        let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a URL");
         let (near, far) = tokio::io::duplex(64 * 1024);
         let (mut to_server, mut from_server) = tokio::io::split(dial(&server));
         let (mut from_client, mut to_client) = tokio::io::split(far);
@@ -443,9 +446,12 @@ async fn an_exit_code_counts_though_the_connection_breaks_right_behind_it() {
         let down = tokio::spawn(async move {
             let mut said = Vec::new();
             while !said.ends_with(&END[..END.len() - missing]) {
-                let byte = to_server.read_u8().await.expect("a status comes");
+                let byte = to_server.read_u8().await.expect("the status arrives");
                 said.push(byte);
-                to_client.write_u8(byte).await.expect("the client listens");
+                to_client
+                    .write_u8(byte)
+                    .await
+                    .expect("the client receives the status");
             }
             (to_server, to_client)
         });
@@ -468,11 +474,11 @@ async fn a_command_that_drops_stdin_stops_its_sender_and_nothing_else() {
         .await
         .expect("a process");
     // More than a session holds: were it not dropped, the size behind it would never be read.
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     let error = stdin
         .write_all(&pattern(8_000_000, 0))
         .await
-        .expect_err("nobody reads");
+        .expect_err("no reader");
     assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset);
     let mut resizer = process.resize.take().expect("a terminal");
     resizer
@@ -496,13 +502,13 @@ async fn a_command_that_ends_before_stdin_does_is_over() {
     )
     .await
     .expect("a process");
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     let feed = tokio::spawn(async move { stdin.write_all(&pattern(20_000_000, 0)).await });
     let mut got = Vec::new();
     process
         .stdout
         .take()
-        .expect("asked for")
+        .expect("the stream was requested")
         .read_to_end(&mut got)
         .await
         .expect("an end");
@@ -510,7 +516,7 @@ async fn a_command_that_ends_before_stdin_does_is_over() {
     assert!(process.wait().await.expect("a status").is_success());
     assert!(
         feed.await.expect("no panic").is_err(),
-        "the rest goes nowhere"
+        "writing fails after the command ended"
     );
 }
 
@@ -524,7 +530,7 @@ async fn a_slow_reader_gets_all_of_it_after_the_command_has_ended() {
     )
     .await
     .expect("a process");
-    let mut stdout = process.stdout.take().expect("asked for");
+    let mut stdout = process.stdout.take().expect("the stream was requested");
     let mut got = Vec::new();
     while stdout.read_buf(&mut got).await.expect("bytes") > 0 {
         tokio::task::yield_now().await;
@@ -536,7 +542,7 @@ async fn a_slow_reader_gets_all_of_it_after_the_command_has_ended() {
 #[tokio::test]
 async fn stop_ends_listener_sessions_and_commands() {
     let server = support::listening(Config::default()).await;
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let address = url["http://".len()..]
         .split('/')
         .next()
@@ -565,7 +571,7 @@ async fn one_more_connection_than_there_may_be_waits_its_turn() {
         ..Config::default()
     })
     .await;
-    let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     let address = url["http://".len()..]
         .split('/')
         .next()
@@ -579,7 +585,7 @@ async fn one_more_connection_than_there_may_be_waits_its_turn() {
         .write_all(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")
         .await
         .expect("written");
-    first.read_exact(&mut [0; 12]).await.expect("an answer");
+    first.read_exact(&mut [0; 12]).await.expect("a response");
     let second = tokio::net::TcpStream::connect(&address)
         .await
         .expect("a backlog");
@@ -589,12 +595,12 @@ async fn one_more_connection_than_there_may_be_waits_its_turn() {
     for _ in 0..10_000 {
         assert!(
             futures_util::poll!(&mut asking).is_pending(),
-            "nobody answers yet"
+            "no response yet"
         );
         tokio::task::yield_now().await;
     }
     drop(first);
-    asking.await.expect("its turn");
+    asking.await.expect("the request is handled");
 }
 
 #[tokio::test(start_paused = true)]
@@ -633,7 +639,7 @@ async fn a_head_that_is_too_long_is_refused() {
 async fn the_server_leaves_the_end_of_the_connection_to_its_client_for_ten_seconds() {
     for client_closes in [true, false] {
         let server = fake_runtime(Config::default());
-        let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
         let (near, far) = tokio::io::duplex(64 * 1024);
         let ended = tokio::spawn(async move { server.serve_connection(far).await });
         let offers = ["v4.channel.k8s.io"];

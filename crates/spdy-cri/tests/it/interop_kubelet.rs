@@ -53,7 +53,7 @@ async fn run(
 
 async fn text(input: Option<spdy_cri::Input>) -> String {
     let mut text = String::new();
-    let mut input = input.expect("asked for");
+    let mut input = input.expect("the stream was requested");
     input.read_to_string(&mut text).await.expect("an end");
     text
 }
@@ -73,7 +73,7 @@ async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
             _ => RemoteCommand::V4,
         };
         assert_eq!(process.version(), best);
-        let mut stdin = process.stdin.take().expect("asked for");
+        let mut stdin = process.stdin.take().expect("the stream was requested");
         let feed = tokio::spawn(async move {
             stdin
                 .write_all(&pattern(MEGABYTE, 0))
@@ -83,7 +83,7 @@ async fn our_client_gets_a_megabyte_back_from_the_kubelet() {
             stdin
         });
         let mut got = vec![0; MEGABYTE];
-        let mut stdout = process.stdout.take().expect("asked for");
+        let mut stdout = process.stdout.take().expect("the stream was requested");
         stdout.read_exact(&mut got).await.expect("all of it");
         assert_eq!(
             sha256(&got),
@@ -228,7 +228,7 @@ async fn our_client_forwards_ports_of_the_kubelet_by_channels() {
             .remove(0)
             .wait()
             .await
-            .expect_err("nobody listens");
+            .expect_err("no listener on the port");
         assert!(
             error.to_string().contains("connection refused"),
             "{road:?}: {error}"
@@ -256,7 +256,7 @@ async fn our_client_forwards_three_megabytes_at_once() {
                 let ((), read) = tokio::join!(write, from.read_to_end(&mut got));
                 read.expect("an end");
                 assert_eq!(sha256(&got), sha256(&sent), "{road:?}: {} bytes", got.len());
-                forwarded.wait().await.expect("no complaint");
+                forwarded.wait().await.expect("no error");
             }
         };
         tokio::join!(echo(0), echo(1), echo(2));
@@ -270,7 +270,7 @@ async fn our_client_gets_the_kubelets_error_of_a_dead_port() {
     for road in WAYS {
         let forward = forward(&kubernetes, road).await;
         let error = match forward.connect(port).await {
-            Ok(forwarded) => forwarded.wait().await.expect_err("nobody listens"),
+            Ok(forwarded) => forwarded.wait().await.expect_err("no listener on the port"),
             Err(error) => error,
         };
         assert!(

@@ -37,7 +37,7 @@ async fn client_go_gets_back_a_megabyte_of_stdin() {
                 false => server.exec_url(exec(&["cat"], PIPES)),
                 true => server.attach_url(attach()),
             };
-            let url = road.exec(&kubernetes, &url.expect("a url"), false);
+            let url = road.exec(&kubernetes, &url.expect("a URL"), false);
             let mode = road.mode("exec", "wsexec");
             let length = MEGABYTE.to_string();
             let got = client_go(&["-mode", mode, "-url", &url, "-stdin", &length]).await;
@@ -59,7 +59,7 @@ async fn client_go_gets_exit_code_stderr_and_errors() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
     for road in ROUTES {
-        let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a URL");
         let url = road.exec(&kubernetes, &url, false);
         let mode = road.mode("exec", "wsexec");
         let got = client_go(&["-mode", mode, "-url", &url]).await;
@@ -68,7 +68,7 @@ async fn client_go_gets_exit_code_stderr_and_errors() {
             got["stderr"]["text"], "failing as asked\n",
             "{road:?}: {got}"
         );
-        let url = server.exec_url(exec(&["dance"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["dance"], PIPES)).expect("a URL");
         let url = road.exec(&kubernetes, &url, false);
         let mode = road.mode("exec", "wsexec");
         let got = client_go(&["-mode", mode, "-url", &url]).await;
@@ -85,7 +85,7 @@ async fn client_go_gets_output_that_is_larger_than_every_buffer() {
     for road in ROUTES {
         let length = 5 * MEGABYTE;
         let command = ["bytes", &length.to_string()];
-        let url = server.exec_url(exec(&command, PIPES)).expect("a url");
+        let url = server.exec_url(exec(&command, PIPES)).expect("a URL");
         let url = road.exec(&kubernetes, &url, false);
         let mode = road.mode("exec", "wsexec");
         let got = client_go(&["-mode", mode, "-url", &url]).await;
@@ -108,7 +108,7 @@ async fn client_go_sends_terminal_sizes() {
     for road in ROUTES {
         let url = server
             .exec_url(exec(&["size", "2"], TERMINAL))
-            .expect("a url");
+            .expect("a URL");
         let url = road.exec(&kubernetes, &url, true);
         let mode = road.mode("exec", "wsexec");
         let got = client_go(&["-mode", mode, "-url", &url, "-tty"]).await;
@@ -136,7 +136,7 @@ async fn client_go_forwards_three_megabytes_at_once() {
     let kubernetes = Kubernetes::start();
     let server = listening(Config::default()).await;
     for road in ROUTES {
-        let url = server.port_forward_url(forward_to(&[])).expect("a url");
+        let url = server.port_forward_url(forward_to(&[])).expect("a URL");
         let url = road.port_forward(&kubernetes, &url);
         let mode = road.mode("portforward", "wsportforward");
         three_megabytes(mode, &url).await;
@@ -150,7 +150,7 @@ async fn client_go_reports_our_error_of_a_dead_port() {
     let server = listening(Config::default()).await;
     let port = dead_port();
     for road in ROUTES {
-        let url = server.port_forward_url(forward_to(&[])).expect("a url");
+        let url = server.port_forward_url(forward_to(&[])).expect("a URL");
         let url = road.port_forward(&kubernetes, &url);
         let mode = road.mode("portforward", "wsportforward");
         let remote = port.to_string();
@@ -175,7 +175,7 @@ async fn client_go_reports_our_error_of_a_dead_port() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn client_go_gets_an_error_for_a_used_token() {
     let server = listening(Config::default()).await;
-    let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
     let first = client_go(&["-mode", "exec", "-url", &url]).await;
     assert_eq!(first["stdout"]["bytes"], 60, "{first}");
     let second = client_go(&["-mode", "exec", "-url", &url]).await;
@@ -200,8 +200,8 @@ async fn client_go_falls_back_on_our_spdy_where_our_websocket_is_off() {
             let (socket, _) = listener.accept().await.expect("a client");
             let (server, counted) = (streaming.clone(), counted.clone());
             let service = hyper::service::service_fn(move |mut request: Request<_>| {
-                let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a url");
-                *request.uri_mut() = url.parse().expect("a uri");
+                let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a URL");
+                *request.uri_mut() = url.parse().expect("a URI");
                 let response = server.respond(request);
                 let refusal = response.status() == StatusCode::FORBIDDEN;
                 counted.fetch_add(usize::from(refusal), Ordering::SeqCst);
@@ -224,7 +224,7 @@ async fn client_go_gets_the_exit_code_in_each_sub_protocol() {
     let server = listening(Config::default()).await;
     // In the first version it does not wait for the word on the error channel.
     for protocol in ["v5.channel.k8s.io", "v4.channel.k8s.io"] {
-        let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["fail", "7"], PIPES)).expect("a URL");
         let arguments = ["-mode", "wsexec", "-protocol", protocol, "-url", &url];
         let got = client_go(&arguments).await;
         assert_eq!(got["code"], 7, "{protocol}: {got}");

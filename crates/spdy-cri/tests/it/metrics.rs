@@ -36,13 +36,13 @@ fn total(side: &RoleMetrics) -> u64 {
 #[tokio::test]
 async fn an_exec_is_counted_on_both_sides() {
     let (server, options, both) = counted();
-    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
     let mut process = client::exec(dial(&server), &post(&url), PIPES, options, runtime())
         .await
         .expect("a process");
     let sent = pattern(100_000, 0);
-    let mut stdin = process.stdin.take().expect("asked for");
-    let mut stdout = process.stdout.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
+    let mut stdout = process.stdout.take().expect("the stream was requested");
     let mut got = vec![0; sent.len()];
     stdin.write_all(&sent).await.expect("written");
     stdout.read_exact(&mut got).await.expect("all of it");
@@ -62,7 +62,7 @@ async fn an_exec_is_counted_on_both_sides() {
 #[tokio::test]
 async fn a_tunnel_is_counted_as_the_session_inside_of_it() {
     let (server, options, both) = counted();
-    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");
     let forward = client::port_forward_in_websocket(dial(&server), &get, options, runtime())
         .await

@@ -16,7 +16,7 @@ use crate::support::{
 };
 
 async fn forward(server: &StreamingServer<FakeRuntime>, tunnel: bool) -> PortForward {
-    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let (io, options) = (dial(server), Options::default());
     if tunnel {
         let get = Request::get(url).body(()).expect("a request");
@@ -47,7 +47,7 @@ async fn three_connections_at_once_get_back_what_they_sent() {
                 let (_, read) = tokio::join!(write, from.read_to_end(&mut got));
                 read.expect("an end");
                 assert!(got == sent, "{} bytes of {}", got.len(), sent.len());
-                forwarded.wait().await.expect("no complaint");
+                forwarded.wait().await.expect("no error");
             }
         };
         tokio::join!(echo(0), echo(1), echo(2));
@@ -68,7 +68,7 @@ async fn a_dead_port_is_reported_and_others_go_on() {
     let mut fails = forward.connect(dead).await.expect("streams");
     let mut got = Vec::new();
     fails.data.read_to_end(&mut got).await.expect("an end");
-    let error = fails.wait().await.expect_err("nobody listens");
+    let error = fails.wait().await.expect_err("no listener on the port");
     let text = error.to_string();
     let start = format!("error forwarding port {dead} to pod p1: Connection refused");
     assert!(text.starts_with(&start), "{text}");
@@ -86,7 +86,7 @@ async fn ports_that_were_not_asked_for_are_refused() {
         ports: vec![asked],
         ..forward_to(&[])
     };
-    let url = server.port_forward_url(request).expect("a url");
+    let url = server.port_forward_url(request).expect("a URL");
     let forward = client::port_forward(dial(&server), &post(&url), Options::default(), runtime())
         .await
         .expect("a way");
@@ -108,7 +108,7 @@ async fn raw_with(
     server: &StreamingServer<FakeRuntime>,
     builder: spdy::client::Builder,
 ) -> Session {
-    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let offers = ["portforward.k8s.io"];
     let upgraded = upgrade::connect(
         dial(server),
@@ -193,7 +193,9 @@ async fn streams_without_sense_are_cancelled() {
         &[("streamtype", "data"), ("port", "80"), ("requestid", &long)],
     ];
     for case in cases {
-        let error = open(&session, case).await.expect_err("no sense");
+        let error = open(&session, case)
+            .await
+            .expect_err("an unknown stream type");
         assert_eq!(error.reset_status(), Some(RstStatus::CANCEL), "{case:?}");
     }
     let fits = "x".repeat(64);
@@ -276,7 +278,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
         ..Config::default()
     };
     let server = fake_runtime(off);
-    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");
     let options = Options::default();
     let got = client::port_forward_in_websocket(dial(&server), &get, options, runtime()).await;
@@ -285,7 +287,7 @@ async fn a_tunnel_is_refused_where_it_is_off_or_names_another_protocol() {
         other => panic!("{other:?}"),
     }
     let server = fake_runtime(Config::default());
-    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");
     let limits = Limits::default();
     let got = spdy_cri::tunnel::Tunnel::connect(

@@ -111,5 +111,5 @@ fn the_commands_of_the_readme_work() {
     let output = output_within(LONGEST, command.spawn().expect("a shell"));
     let said = String::from_utf8_lossy(&output.stdout);
     assert_eq!(said, promised, "of\n{script}");
-    assert!(promised.contains("\n7\n"), "an exit code is among it");
+    assert!(promised.contains("\n7\n"), "the output has an exit code");
 }

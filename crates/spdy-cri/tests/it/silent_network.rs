@@ -56,7 +56,7 @@ fn in_time(waited: Duration) {
 #[tokio::test(start_paused = true)]
 async fn a_lost_server_is_detected() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
@@ -64,7 +64,7 @@ async fn a_lost_server_is_detected() {
     let begun = tokio::time::Instant::now();
     drop(uncut);
     let waiting = tokio::time::timeout(600 * SECOND, process.wait()).await;
-    waiting.expect("an end").expect_err("nobody is there");
+    waiting.expect("an end").expect_err("the peer is gone");
     in_time(begun.elapsed());
 }
 
@@ -76,13 +76,13 @@ async fn unread_stdin_does_not_end_a_paused_command() {
     let (near, far) = tokio::io::duplex(8 * 1024 * 1024);
     let serving = server.clone();
     tokio::spawn(async move { serving.serve_connection(far).await });
-    let request = post(&url.expect("a url"));
+    let request = post(&url.expect("a URL"));
     let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
         .await
         .expect("a process");
     let sent = support::pattern(4_000_000, 0);
-    let mut stdin = process.stdin.take().expect("asked for");
-    let mut stdout = process.stdout.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
+    let mut stdout = process.stdout.take().expect("the stream was requested");
     stdin.write_all(&sent).await.expect("written");
     stdin.shutdown().await.expect("an end");
     let mut got = Vec::new();
@@ -101,7 +101,7 @@ async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
         let (near, far) = tokio::io::duplex(64 * 1024);
         let serving = server.clone();
         tokio::spawn(async move { serving.serve_connection(far).await });
-        let request = post(&url.expect("a url"));
+        let request = post(&url.expect("a URL"));
         let options = Options {
             ping_interval,
             ..Options::default()
@@ -109,17 +109,17 @@ async fn a_command_that_writes_for_hours_may_leave_its_stdin_unread() {
         let mut process = client::exec(near, &request, PIPES, options, runtime())
             .await
             .expect("a process");
-        let mut stdin = process.stdin.take().expect("asked for");
+        let mut stdin = process.stdin.take().expect("the stream was requested");
         let feeding =
             tokio::spawn(async move { stdin.write_all(&support::pattern(10_000_000, 0)).await });
-        let mut stdout = process.stdout.take().expect("asked for");
+        let mut stdout = process.stdout.take().expect("the stream was requested");
         let mut got = Vec::new();
         let reading = tokio::time::timeout(7 * 3600 * SECOND, stdout.read_to_end(&mut got));
         reading.await.expect("in time").expect("all of it");
         assert_eq!(got.len(), 72_000, "{ping_interval:?}");
         assert!(process.wait().await.expect("a status").is_success());
         let fed = feeding.await.expect("no panic");
-        fed.expect_err("more than buffers hold");
+        fed.expect_err("the data exceeds the buffers");
     }
 }
 
@@ -131,17 +131,17 @@ async fn a_sending_client_may_leave_output_unread() {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let serving = server.clone();
     tokio::spawn(async move { serving.serve_connection(far).await });
-    let request = post(&url.expect("a url"));
+    let request = post(&url.expect("a URL"));
     let mut process = client::exec(near, &request, PIPES, Options::default(), runtime())
         .await
         .expect("a process");
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     for _ in 0..600 {
         tokio::time::sleep(30 * SECOND).await;
-        stdin.write_all(b"x").await.expect("it reads");
+        stdin.write_all(b"x").await.expect("the command reads");
     }
     stdin.shutdown().await.expect("an end");
-    let mut stdout = process.stdout.take().expect("asked for");
+    let mut stdout = process.stdout.take().expect("the stream was requested");
     let mut got = Vec::new();
     let reading = tokio::time::timeout(600 * SECOND, stdout.read_to_end(&mut got));
     reading.await.expect("in time").expect("all of it");
@@ -156,20 +156,20 @@ async fn a_sending_client_may_leave_output_unread() {
 #[tokio::test(start_paused = true)]
 async fn a_lost_server_with_unread_stdin_times_out() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let mut process = client::exec(near, &post(&url), PIPES, Options::default(), runtime())
         .await
         .expect("a process");
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     let feeding = tokio::spawn(async move {
         let fed = stdin.write_all(&support::pattern(4_000_000, 0)).await;
-        fed.expect_err("nobody takes all of it")
+        fed.expect_err("the peer does not read all data")
     });
     let begun = tokio::time::Instant::now();
     drop(uncut);
     let waiting = tokio::time::timeout(2 * IDLE_TIMEOUT, process.wait()).await;
-    waiting.expect("an end").expect_err("nobody is there");
+    waiting.expect("an end").expect_err("the peer is gone");
     feeding.await.expect("no panic");
     let waited = begun.elapsed();
     let late = IDLE_TIMEOUT + 70 * SECOND;
@@ -180,7 +180,7 @@ async fn a_lost_server_with_unread_stdin_times_out() {
 async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunnel() {
     let port = echo_port().await;
     let server = fake_runtime(Config::default());
-    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let get = Request::get(url).body(()).expect("a request");
     let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let forward = client::port_forward_in_websocket(near, &get, Options::default(), runtime())
@@ -191,7 +191,7 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
     drop(uncut);
     let mut byte = [0];
     let reading = tokio::time::timeout(600 * SECOND, forwarded.data.read(&mut byte)).await;
-    reading.expect("an end").expect_err("nobody is there");
+    reading.expect("an end").expect_err("the peer is gone");
     in_time(begun.elapsed());
 }
 
@@ -199,7 +199,7 @@ async fn a_forwarded_port_does_not_wait_for_a_server_that_vanished_behind_a_tunn
 #[tokio::test(start_paused = true)]
 async fn a_lost_client_ends_its_command_after_four_hours() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let CuttableLink {
         near,
         uncut,
@@ -216,7 +216,7 @@ async fn a_lost_client_ends_its_command_after_four_hours() {
         let headers = HeaderBlock::from_iter([("streamtype", kind)]);
         let stream = session.open(headers, OpenOptions::default()).await;
         let mut channel = Channel::new(stream.expect("a stream"));
-        channel.reply().await.expect("an answer");
+        channel.reply().await.expect("a response");
         streams.push(channel);
     }
     drop(uncut);
@@ -232,7 +232,7 @@ async fn a_lost_client_ends_its_command_after_four_hours() {
 #[tokio::test(start_paused = true)]
 async fn a_quiet_command_goes_on_for_as_long_as_its_client_pings() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let CuttableLink { near, uncut, .. } = cuttable_link(&server);
     let options = Options {
         ping_interval: Some(600 * SECOND),
@@ -242,7 +242,7 @@ async fn a_quiet_command_goes_on_for_as_long_as_its_client_pings() {
         .await
         .expect("a process");
     let waiting = tokio::time::timeout(3 * IDLE_TIMEOUT, process.wait()).await;
-    waiting.expect_err("it has no end");
+    waiting.expect_err("the process does not end");
     // `wait` was dropped, and its session with it.
     nothing_runs(&server).await;
     drop(uncut);

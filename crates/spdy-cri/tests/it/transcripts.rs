@@ -298,7 +298,7 @@ async fn our_server_answers_client_go_over_websocket_with_the_bytes_of_the_api_s
     let (messages, close) = messages.split_at(messages.len() - 8);
     for size in [1, messages.len()] {
         let server = fake_runtime(Config::default());
-        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
         let (_, path) = url.split_at(url.find("/exec/").expect("a path"));
         let mut io = dial(&server);
         let head = head.replace("/ws/exec?cmd=cat", path);
@@ -353,7 +353,7 @@ async fn our_client_reads_what_the_api_server_wrote_over_websocket() {
             .expect("a process");
         let far = serving.await.expect("no panic");
         let mut said = Vec::new();
-        let mut stdout = process.stdout.take().expect("asked for");
+        let mut stdout = process.stdout.take().expect("the stream was requested");
         stdout.read_to_end(&mut said).await.expect("an end");
         assert_eq!(said, SAID);
         assert!(process.wait().await.expect("a status").is_success());

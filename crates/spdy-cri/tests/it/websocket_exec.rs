@@ -31,13 +31,13 @@ async fn start(
     options: Options,
 ) -> Result<Process, ClientError> {
     let wanted = request.wanted;
-    let url = server.exec_url(request).expect("a url");
+    let url = server.exec_url(request).expect("a URL");
     client::exec_in_websocket(dial(server), &post(&url), wanted, options, runtime()).await
 }
 
 async fn text(input: Option<spdy_cri::Input>) -> String {
     let mut text = String::new();
-    let mut input = input.expect("asked for");
+    let mut input = input.expect("the stream was requested");
     input.read_to_string(&mut text).await.expect("an end");
     text
 }
@@ -51,7 +51,7 @@ async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
             .expect("a process");
         assert_eq!(process.version(), protocol.version());
         let sent = pattern(1_000_000, 0);
-        let mut stdin = process.stdin.take().expect("asked for");
+        let mut stdin = process.stdin.take().expect("the stream was requested");
         let feeding = sent.clone();
         let feed = tokio::spawn(async move {
             stdin.write_all(&feeding).await.expect("written");
@@ -59,7 +59,7 @@ async fn a_megabyte_crosses_cat_in_every_sub_protocol() {
             stdin.write_all(b"more").await.expect_err("after the end");
         });
         let mut got = vec![0; sent.len()];
-        let mut stdout = process.stdout.take().expect("asked for");
+        let mut stdout = process.stdout.take().expect("the stream was requested");
         stdout.read_exact(&mut got).await.expect("all of it");
         assert!(got == sent, "{protocol:?}");
         feed.await.expect("no panic");
@@ -132,7 +132,7 @@ async fn a_token_is_used_up_by_a_websocket_even_one_that_is_refused() {
     };
     for (config, first) in [(Config::default(), None), (no_version_5, Some(403))] {
         let server = fake_runtime(config);
-        let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
         let ask = async || {
             let (io, ask, options) = (dial(&server), post(&url), Options::default());
             let asked = client::exec_in_websocket(io, &ask, PIPES, options, runtime());
@@ -146,12 +146,12 @@ async fn a_token_is_used_up_by_a_websocket_even_one_that_is_refused() {
 #[tokio::test]
 async fn attach_joins_over_a_websocket() {
     let server = fake_runtime(Config::default());
-    let url = server.attach_url(attach()).expect("a url");
+    let url = server.attach_url(attach()).expect("a URL");
     let (io, options) = (dial(&server), Options::default());
     let mut process = client::attach_in_websocket(io, &post(&url), PIPES, options, runtime())
         .await
         .expect("a process");
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     stdin.write_all(b"hello").await.expect("written");
     drop(stdin);
     assert_eq!(text(process.stdout.take()).await, "hello");
@@ -165,15 +165,15 @@ async fn a_command_that_ends_before_stdin_does_loses_no_output() {
     let mut process = start(&server, request, Options::default())
         .await
         .expect("a process");
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     let feed = tokio::spawn(async move { stdin.write_all(&pattern(20_000_000, 0)).await });
     let mut got = Vec::new();
-    let mut stdout = process.stdout.take().expect("asked for");
+    let mut stdout = process.stdout.take().expect("the stream was requested");
     stdout.read_to_end(&mut got).await.expect("an end");
     assert_eq!(got, pattern(100_000, 0));
     assert!(process.wait().await.expect("a status").is_success());
     let written = feed.await.expect("no panic");
-    assert!(written.is_err(), "the rest goes nowhere");
+    assert!(written.is_err(), "writing fails after the command ended");
 }
 
 #[tokio::test]
@@ -183,11 +183,11 @@ async fn dropping_stdin_keeps_resize_events() {
         .await
         .expect("a process");
     // More than a connection keeps: were it not passed over, the size behind it would never be read.
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     stdin
         .write_all(&pattern(8_000_000, 0))
         .await
-        .expect("passed over");
+        .expect("an empty message is ignored");
     let mut resizer = process.resize.take().expect("a terminal");
     let size = TerminalSize {
         width: 1,
@@ -219,9 +219,9 @@ async fn stop_closes_connections_with_an_error() {
         .expect("a process");
     until("the command runs", || begun.load(Ordering::SeqCst) == 1).await;
     server.stop();
-    let mut stdout = process.stdout.take().expect("asked for");
+    let mut stdout = process.stdout.take().expect("the stream was requested");
     let cut = stdout.read_to_end(&mut Vec::new()).await;
-    assert!(cut.is_err(), "an end without notice is no end");
+    assert!(cut.is_err(), "an end without close is an error");
     process.wait().await.expect_err("cut");
     nothing_runs(&server).await;
 }
@@ -254,7 +254,7 @@ async fn sub_protocols_that_are_off_or_of_another_kind_are_refused() {
     // Port-forward has but version 4.
     for protocol in ChannelProtocol::ALL {
         let server = fake_runtime(Config::default());
-        let url = server.port_forward_url(forward_to(&[80])).expect("a url");
+        let url = server.port_forward_url(forward_to(&[80])).expect("a URL");
         let io = dial(&server);
         let started =
             client::exec_in_websocket(io, &post(&url), PIPES, only(protocol), runtime()).await;
@@ -273,8 +273,8 @@ async fn upgrade_lists_may_span_several_lines() {
         &["Connection: x", "Connection: upgrade", "Upgrade: websocket"],
     ];
     for lines in lists {
-        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
-        let path = url.parse::<http::Uri>().expect("a uri");
+        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
+        let path = url.parse::<http::Uri>().expect("a URI");
         let head = format!(
             "GET {} HTTP/1.1\r\nHost: h\r\n{}\r\nSec-WebSocket-Version: 13\r\n\
              Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
@@ -285,7 +285,7 @@ async fn upgrade_lists_may_span_several_lines() {
         let mut io = dial(&server);
         io.write_all(head.as_bytes()).await.expect("written");
         let mut status = [0; 13];
-        io.read_exact(&mut status).await.expect("an answer");
+        io.read_exact(&mut status).await.expect("a response");
         assert_eq!(&status, b"HTTP/1.1 101 ", "{lines:?}");
     }
 }
@@ -297,8 +297,8 @@ async fn answer_to(
     spdy: &str,
     socket: &str,
 ) -> String {
-    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
-    let path = url.parse::<http::Uri>().expect("a uri");
+    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
+    let path = url.parse::<http::Uri>().expect("a URI");
     let head = format!(
         "GET {} HTTP/1.1\r\nHost: h\r\nConnection: Upgrade\r\n{lines}\r\n\
          X-Stream-Protocol-Version: {spdy}\r\n\
@@ -310,7 +310,7 @@ async fn answer_to(
     io.write_all(head.as_bytes()).await.expect("written");
     let mut answer = Vec::new();
     while !answer.ends_with(b"\r\n\r\n") {
-        answer.push(io.read_u8().await.expect("an answer"));
+        answer.push(io.read_u8().await.expect("a response"));
     }
     String::from_utf8(answer).expect("text").to_lowercase()
 }
@@ -376,7 +376,7 @@ fn front(server: &StreamingServer<FakeRuntime>) -> DuplexStream {
             "/exec" => server.exec_url(exec(&["fail", "7"], PIPES)),
             _ => server.port_forward_url(forward_to(&[])),
         };
-        *request.uri_mut() = url.expect("a url").parse().expect("a uri");
+        *request.uri_mut() = url.expect("a URL").parse().expect("a URI");
         let response = server.respond(request);
         async { Ok::<_, std::convert::Infallible>(response) }
     });
@@ -459,6 +459,6 @@ async fn a_client_does_not_fall_back_on_another_way_where_the_connection_fails()
     let options = Options::default();
     client::exec_with_fallback(dial, &request, PIPES, options, runtime())
         .await
-        .expect_err("nobody there");
+        .expect_err("no listener");
     assert_eq!(dials.load(Ordering::SeqCst), 1);
 }

@@ -15,7 +15,7 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
     let server = fake_runtime(Config::default());
     let query = format!("?port={one}%2C{two}");
     for (asked, query) in [(vec![one, two], ""), (Vec::new(), query.as_str())] {
-        let url = server.port_forward_url(forward_to(&asked)).expect("a url") + query;
+        let url = server.port_forward_url(forward_to(&asked)).expect("a URL") + query;
         let forwarded = client::port_forward_in_channels(
             dial(&server),
             &post(&url),
@@ -44,7 +44,7 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
         // Together: while the data of one is held, the other does not end.
         let waits = forwarded.into_iter().map(client::ForwardedConnection::wait);
         for waited in futures_util::future::join_all(waits).await {
-            waited.expect("no complaint");
+            waited.expect("no error");
         }
         nothing_runs(&server).await;
     }
@@ -54,7 +54,7 @@ async fn ports_are_forwarded_by_channels_two_at_once() {
 async fn a_dead_port_is_reported_on_its_error_channel() {
     let port = dead_port();
     let server = fake_runtime(Config::default());
-    let url = server.port_forward_url(forward_to(&[port])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[port])).expect("a URL");
     let (io, options) = (dial(&server), Options::default());
     let mut forwarded =
         client::port_forward_in_channels(io, &post(&url), &[port], options, runtime())
@@ -64,7 +64,7 @@ async fn a_dead_port_is_reported_on_its_error_channel() {
         .remove(0)
         .wait()
         .await
-        .expect_err("nobody listens");
+        .expect_err("no listener on the port");
     let start = format!("error forwarding port {port} to pod p1: Connection refused");
     assert!(error.to_string().starts_with(&start), "{error}");
 }
@@ -80,7 +80,7 @@ async fn a_port_that_closes_ends_its_connection() {
         socket.write_all(b"bye").await.expect("written");
     });
     let server = fake_runtime(Config::default());
-    let url = server.port_forward_url(forward_to(&[port])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[port])).expect("a URL");
     let (io, options) = (dial(&server), Options::default());
     let mut forwarded =
         client::port_forward_in_channels(io, &post(&url), &[port], options, runtime())
@@ -111,8 +111,8 @@ async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
         (count(41), "", "v4.base64.channel.k8s.io", false),
     ];
     for (asked, query, protocol, works) in cases {
-        let url = server.port_forward_url(forward_to(&asked)).expect("a url") + query;
-        let url = url.replacen("http", "ws", 1).parse().expect("a url");
+        let url = server.port_forward_url(forward_to(&asked)).expect("a URL") + query;
+        let url = url.replacen("http", "ws", 1).parse().expect("a URL");
         let request = ClientRequestBuilder::new(url).with_sub_protocol(protocol);
         let got = tokio_tungstenite::client_async(request, dial(&server)).await;
         assert_eq!(got.is_ok(), works, "{} ports, {query}", asked.len());
@@ -124,11 +124,11 @@ async fn no_port_a_port_that_is_none_and_one_too_many_are_refused() {
 async fn a_client_forwards_no_more_ports_than_channels() {
     let server = fake_runtime(Config::default());
     let ports: Vec<u16> = (1..=128).collect();
-    let url = server.port_forward_url(forward_to(&[])).expect("a url");
+    let url = server.port_forward_url(forward_to(&[])).expect("a URL");
     let options = Options::default();
     let io = dial(&server);
     let request = post(&url);
     let asked = client::port_forward_in_channels(io, &request, &ports, options, runtime()).await;
     let error = asked.expect_err("one too many");
-    assert_eq!(error.to_string(), "128 ports, want 127 at most");
+    assert_eq!(error.to_string(), "128 ports requested, limit 127");
 }

@@ -26,7 +26,7 @@ async fn raw(
     url: &str,
     offers: &[&str],
 ) -> (WebSocketStream<DuplexStream>, Option<String>) {
-    let url = url.replacen("http", "ws", 1).parse().expect("a url");
+    let url = url.replacen("http", "ws", 1).parse().expect("a URL");
     let mut request = ClientRequestBuilder::new(url);
     for offer in offers {
         request = request.with_sub_protocol(*offer);
@@ -68,7 +68,7 @@ async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
     for (wanted, first) in [(PIPES, 1), (stderr, 2), (stdin, 3)] {
         let url = server
             .exec_url(exec(&["bytes", "0"], wanted))
-            .expect("a url");
+            .expect("a URL");
         let (mut socket, chosen) =
             raw(&server, &url, &["v6.channel.k8s.io", "v5.channel.k8s.io"]).await;
         assert_eq!(chosen.as_deref(), Some("v5.channel.k8s.io"));
@@ -84,7 +84,7 @@ async fn a_server_opens_its_channels_first_and_sends_the_status_last() {
 #[tokio::test]
 async fn a_client_that_names_no_sub_protocol_gets_the_first() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
     let (mut socket, chosen) = raw(&server, &url, &[]).await;
     assert_eq!(chosen, None);
     let hello = socket.next().await.expect("a message").expect("no fault");
@@ -129,7 +129,7 @@ async fn a_protocol_error_has_its_close_code() {
         ("v4.channel.k8s.io", long(70_001), CloseCode::Size),
     ];
     for (protocol, message, code) in cases {
-        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
         let (mut socket, _) = raw(&server, &url, &[protocol]).await;
         let shown = format!("{protocol}: {message:.20?}");
         socket.send(message).await.expect("sent");
@@ -137,7 +137,7 @@ async fn a_protocol_error_has_its_close_code() {
         nothing_runs(&server).await;
     }
     // One byte less is taken.
-    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["cat"], PIPES)).expect("a URL");
     let (mut socket, _) = raw(&server, &url, &["v5.channel.k8s.io"]).await;
     socket.send(long(70_000)).await.expect("sent");
     socket
@@ -152,7 +152,7 @@ async fn a_protocol_error_has_its_close_code() {
 
 /// How much a client can send without a reader, in messages of `len` bytes and their channel.
 async fn taken_unread(server: &StreamingServer<FakeRuntime>, len: usize) -> usize {
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let (mut socket, _) = raw(server, &url, &["v5.channel.k8s.io"]).await;
     let sent = AtomicUsize::new(0);
     let sending = async {
@@ -200,7 +200,7 @@ async fn unread_input_is_bounded_in_bytes_and_messages() {
 async fn a_server_waits_ten_seconds_for_the_answer_to_its_close() {
     for answers in [true, false] {
         let server = fake_runtime(Config::default());
-        let url = server.exec_url(exec(&["both"], PIPES)).expect("a url");
+        let url = server.exec_url(exec(&["both"], PIPES)).expect("a URL");
         let (near, far) = tokio::io::duplex(64 * 1024);
         let ended = tokio::spawn(async move { server.serve_connection(far).await });
         let url = url.replacen("http", "ws", 1);
@@ -228,7 +228,7 @@ async fn to_the_end_of(socket: &mut WebSocketStream<DuplexStream>) {
 #[tokio::test(start_paused = true)]
 async fn an_idle_connection_ends_after_four_hours() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let (mut socket, _) = raw(&server, &url, &["v5.channel.k8s.io"]).await;
     let begun = tokio::time::Instant::now();
     socket.next().await.expect("a message").expect("no fault");
@@ -293,7 +293,7 @@ async fn a_server_that_answers_no_ping_is_gone_after_a_minute() {
     let (process, serving) = scripted(Vec::new()).await;
     let socket = serving.await.expect("no panic");
     let begun = tokio::time::Instant::now();
-    process.wait().await.expect_err("nobody is there");
+    process.wait().await.expect_err("the peer is gone");
     let waited = begun.elapsed();
     // The first PING goes after 5 s.
     let want = Duration::from_secs(65);
@@ -328,7 +328,7 @@ async fn a_server_that_answers_pings_stays_for_hours() {
             to_the_end_of(&mut socket).await;
         });
         tokio::time::sleep(Duration::from_secs(3 * 3600)).await;
-        let mut stdout = process.stdout.take().expect("asked for");
+        let mut stdout = process.stdout.take().expect("the stream was requested");
         for _ in 0..pieces {
             let came = stdout.receive().await.expect("more").expect("no fault");
             assert_eq!(came.len(), 30_000);
@@ -383,7 +383,7 @@ impl AsyncWrite for Breakable {
 #[tokio::test(start_paused = true)]
 async fn a_half_broken_connection_fails_soon() {
     let server = fake_runtime(Config::default());
-    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a url");
+    let url = server.exec_url(exec(&["wait"], PIPES)).expect("a URL");
     let is_broken = Arc::<AtomicBool>::default();
     let io = Breakable {
         io: dial(&server),
@@ -398,7 +398,7 @@ async fn a_half_broken_connection_fails_soon() {
         .expect("a process");
     is_broken.store(true, Ordering::SeqCst);
     let begun = tokio::time::Instant::now();
-    let mut stdin = process.stdin.take().expect("asked for");
+    let mut stdin = process.stdin.take().expect("the stream was requested");
     stdin.send(Bytes::from_static(b"x")).await.expect("room");
     process.wait().await.expect_err("the connection is lost");
     let waited = begun.elapsed();
@@ -427,7 +427,7 @@ async fn a_client_takes_a_normal_close_for_the_end_and_nothing_else() {
         let shown = format!("{script:?}");
         let (mut process, serving) = scripted(script).await;
         drop(serving.await.expect("no panic"));
-        let mut stdout = process.stdout.take().expect("asked for");
+        let mut stdout = process.stdout.take().expect("the stream was requested");
         let mut got = Vec::new();
         let read = stdout.read_to_end(&mut got).await;
         assert_eq!(

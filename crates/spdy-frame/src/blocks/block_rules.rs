@@ -90,12 +90,12 @@ pub(crate) fn put_int(version: Version, value: usize, out: &mut impl BufMut) {
         Version::V2 => match u16::try_from(value) {
             Ok(value) => out.put_u16(value),
             Err(_) => {
-                panic!("a header string of {value} bytes in {version}, which counts to 65535")
+                panic!("header string has {value} bytes, limit 65535 in {version}")
             }
         },
         Version::V3 | Version::V31 => match u32::try_from(value) {
             Ok(value) => out.put_u32(value),
-            Err(_) => panic!("a header string of {value} bytes in {version}"),
+            Err(_) => panic!("header string has {value} bytes, limit 4294967295 in {version}"),
         },
     }
 }

@@ -362,7 +362,7 @@ impl<'a> Pairs<'a> {
     #[inline]
     fn string(&mut self) -> &'a [u8] {
         let Some((len, rest)) = self.rest.split_first_chunk() else {
-            unreachable!("a pair ends after {} bytes", self.rest.len())
+            unreachable!("header pair ends after {} bytes", self.rest.len())
         };
         let (string, rest) = rest.split_at(u32::from_be_bytes(*len) as usize);
         self.rest = rest;
@@ -421,7 +421,7 @@ impl BlockBuilder {
     /// Lengthens the value of the last pair.
     #[inline]
     pub fn extend_value(&mut self, more: &[u8]) {
-        assert!(self.len > 0, "the value of no pair");
+        assert!(self.len > 0, "the block has no pair to extend");
         self.pairs.extend_from_slice(more);
         let len = self.pairs.len() - self.value_at;
         put_int(
@@ -469,7 +469,7 @@ fn from_v2_pairs(len: usize, pairs: &[u8]) -> HeaderBlock {
     let mut block = BlockBuilder::with_capacity(pairs.len() + 4 * len);
     for _ in 0..len {
         let (Ok(name), Ok(value)) = (reader.string(), reader.string()) else {
-            unreachable!("{len} pairs were read and are not there")
+            unreachable!("fewer than {len} pairs, which were decoded before")
         };
         block.pair(name, value);
     }

@@ -163,10 +163,18 @@ mod tests {
             kept.replace(Repeatable::Referer, value.as_bytes(), at)
         };
         assert_eq!(referer("a", "right", 1), None);
-        assert_eq!(referer("b", "wrong", 2), None, "of another host");
+        assert_eq!(
+            referer("b", "wrong", 2),
+            None,
+            "the value belongs to another host"
+        );
         assert_eq!(referer("a", "right", 3), Some(1));
         assert_eq!(referer("a", "wrong", 4), None);
-        assert_eq!(referer("a", "right", 5), None, "not the last one");
+        assert_eq!(
+            referer("a", "right", 5),
+            None,
+            "only the last value is remembered"
+        );
         assert_eq!(referer("a", "right", 6), Some(5));
         assert_eq!(kept.values.len(), 2);
     }

@@ -165,7 +165,7 @@ impl Encoder {
             ..DeflateConfig::default()
         }));
         if zlib.set_dictionary(dictionary(version)).is_err() {
-            unreachable!("a fresh raw deflater takes any dictionary");
+            unreachable!("a new raw deflater accepts any dictionary");
         }
         let plain = BytesMut::new();
         Self::Zlib { zlib, plain }
@@ -194,7 +194,7 @@ fn zlib_deflate(zlib: &mut Deflate, mut plain: &[u8], out: &mut BytesMut) {
         out.resize(begin + room, 0);
         let (in_before, out_before) = (zlib.total_in(), zlib.total_out());
         if let Err(error) = zlib.compress(plain, &mut out[begin..], DeflateFlush::SyncFlush) {
-            unreachable!("deflate fails with {error:?} on {} bytes", plain.len());
+            unreachable!("deflate failed with {error:?} on {} bytes", plain.len());
         }
         let produced = (zlib.total_out() - out_before) as usize;
         out.truncate(begin + produced);

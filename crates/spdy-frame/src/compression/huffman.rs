@@ -149,7 +149,11 @@ impl<'a> BitWriter<'a> {
 
     /// Appends whole bytes; only after [`align`](Self::align).
     pub(crate) fn put_bytes(&mut self, bytes: &[u8]) {
-        assert_eq!(self.len, 0, "bytes after {} loose bits", self.len);
+        assert_eq!(
+            self.len, 0,
+            "appending bytes after {} unaligned bits",
+            self.len
+        );
         self.out.put_slice(bytes);
     }
 }

@@ -100,7 +100,7 @@ impl Inflater {
                 // Without its wrapper: the stream never ends, so its checksum would never be checked.
                 let mut zlib = Box::new(Inflate::new(false, WINDOW_BITS));
                 if zlib.set_dictionary(dictionary(self.version)).is_err() {
-                    unreachable!("a raw inflater takes any dictionary");
+                    unreachable!("a raw inflater accepts any dictionary");
                 }
                 none.insert(zlib)
             }

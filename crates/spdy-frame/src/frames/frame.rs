@@ -98,7 +98,7 @@ impl Frame {
             Self::Headers(frame) => frame.encode(version, out),
             Self::WindowUpdate(frame) => frame.encode(version, out),
             Self::CompressedData { .. } | Self::Skipped { .. } => {
-                unreachable!("{self:?} is read, never written")
+                unreachable!("{self:?} is only decoded, never encoded")
             }
         }
     }
@@ -125,7 +125,7 @@ impl Frame {
             Kind::WindowUpdate | Kind::Credential | Kind::Unknown(_) => {
                 return Ok(false);
             }
-            Kind::Data => unreachable!("DATA has no control head"),
+            Kind::Data => unreachable!("DATA is not a control frame"),
         }
         Ok(true)
     }
@@ -162,7 +162,7 @@ impl Frame {
                 )?)
             }
             Kind::Data | Kind::Noop | Kind::Credential | Kind::Unknown(_) => {
-                unreachable!("{kind} has no payload that is read whole")
+                unreachable!("{kind} has no payload to decode as a whole")
             }
         })
     }

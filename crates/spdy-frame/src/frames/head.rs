@@ -123,7 +123,7 @@ impl ControlHead {
     #[must_use]
     pub fn new(version: Version, kind: Kind, flags: u8, len: usize) -> Self {
         let Some(number) = kind.number() else {
-            unreachable!("control head of {kind}")
+            unreachable!("{kind} is not a control frame")
         };
         Self {
             version: version.wire(),
@@ -189,7 +189,7 @@ impl ControlHead {
 fn put_head(out: &mut BytesMut, first: u32, flags: u8, len: usize) {
     assert!(
         len <= MAX_PAYLOAD,
-        "frame of {len} bytes, at most {MAX_PAYLOAD} can be announced"
+        "frame has {len} bytes, limit {MAX_PAYLOAD}"
     );
     out.put_u64(u64::from(first) << 32 | u64::from(flags) << 24 | len as u64);
 }

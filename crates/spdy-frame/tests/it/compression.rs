@@ -68,7 +68,7 @@ fn streams_begin_as_zlib_begins_them() {
             checked += 1;
         }
     }
-    assert!(checked >= 10, "only {checked} starts");
+    assert!(checked >= 10, "only {checked} starts were checked");
 }
 
 #[test]

@@ -198,7 +198,7 @@ fn a_guessed_referer_is_compared_with_the_last_one_alone() {
         lengths(Compression::CrimeSafe, &blocks).pop()
     };
     let [wrong, right] = guesses.map(|guess| last(&[page, guess]));
-    assert!(right < wrong, "a page that loads what it names");
+    assert!(right < wrong, "resources that the page names");
     // One wrong guess between them, and the right one is not found: each wants a request of the victim.
     let [wrong, right] = guesses.map(|guess| {
         last(&[
@@ -341,12 +341,12 @@ fn a_guess_in_the_secrets_own_header_learns_only_whether_all_of_it_is_right() {
     assert_eq!(
         planted(whole(), RIGHT, "attack.example"),
         planted(whole(), WRONG, "attack.example"),
-        "for a host of his own"
+        "for a host of the attacker"
     );
     assert_eq!(
         planted(strict(), RIGHT, "victim.example"),
         planted(strict(), WRONG, "victim.example"),
-        "where nothing may repeat"
+        "no repetition is allowed"
     );
 }
 

@@ -32,7 +32,7 @@ fn decoder(version: Version) -> Decoder {
 /// The one thing that `wire` is.
 fn only(version: Version, mut wire: BytesMut) -> Result<Frame, FrameError> {
     let mut decoder = decoder(version);
-    let frame = decoder.decode(&mut wire)?.expect("a whole frame");
+    let frame = decoder.decode(&mut wire)?.expect("a complete frame");
     assert_eq!(decoder.decode(&mut wire)?, None, "more than one frame");
     assert!(wire.is_empty(), "{} bytes left", wire.len());
     Ok(frame)
@@ -343,7 +343,7 @@ fn unread_frames_are_skipped_as_they_arrive() {
             assert_eq!(decoder.decode(&mut input), Ok(None));
             assert!(
                 input.is_empty(),
-                "{} bytes kept of a frame to skip",
+                "{} bytes buffered of a frame to skip",
                 input.len()
             );
         }
@@ -388,7 +388,7 @@ fn data_comes_out_as_its_bytes_arrive_and_shares_them() {
     let first = decoder.decode(&mut input);
     assert_eq!(first, piece(b"he", false));
     let Ok(Some(Frame::Data(first))) = first else {
-        unreachable!("compared above")
+        unreachable!("the kinds were compared above")
     };
     assert_eq!(first.payload.as_ptr(), place, "copied");
     assert_eq!(decoder.decode(&mut input), Ok(None));
@@ -473,7 +473,11 @@ fn a_failed_decoder_repeats_its_error() {
     input.clear();
     Frame::Ping(Ping { id: 1 }).encode(Version::V31, &mut input);
     assert_eq!(decoder.decode(&mut input), Err(error));
-    assert_eq!(input.remaining(), 12, "nothing is taken any more");
+    assert_eq!(
+        input.remaining(),
+        12,
+        "no bytes are consumed after an error"
+    );
 }
 
 #[test]
@@ -498,11 +502,11 @@ fn errors_show_expected_and_found() {
         want: 4,
         got: 5,
     };
-    assert_eq!(error.to_string(), "PING frame of 5 bytes, want 4");
+    assert_eq!(error.to_string(), "PING frame has 5 bytes, expected 4");
     let error = FrameError::Version {
         kind: Kind::Unknown(77),
         want: 3,
         got: 2,
     };
-    assert_eq!(error.to_string(), "type 77 frame of version 2, want 3");
+    assert_eq!(error.to_string(), "type 77 frame has version 2, expected 3");
 }

@@ -106,7 +106,7 @@ fn a_head_alone_announces_the_payload_that_follows() {
 }
 
 #[test]
-#[should_panic(expected = "frame of 16777216 bytes")]
+#[should_panic(expected = "frame has 16777216 bytes")]
 fn a_payload_that_no_head_can_announce_is_our_own_fault() {
     let payload = Bytes::from(vec![0; 1 << 24]);
     encode(

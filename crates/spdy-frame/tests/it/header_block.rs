@@ -174,7 +174,7 @@ fn line_ends_in_values_are_refused() {
     }
     assert!(
         decode_pair(b"x", b"tab\tand \x7f\xff").is_ok(),
-        "the rest is for HTTP to judge"
+        "the other bytes are valid in SPDY"
     );
 }
 

@@ -35,7 +35,9 @@ fn first_block() -> Bytes {
 #[test]
 fn a_block_of_no_bytes_is_no_headers() {
     let mut inflater = inflater();
-    let empty = inflater.inflate(&Bytes::new()).expect("Netty writes so");
+    let empty = inflater
+        .inflate(&Bytes::new())
+        .expect("Netty writes this form");
     assert_eq!(
         (empty.headers, empty.plain_bytes),
         (Ok(HeaderBlock::new()), 0)
@@ -43,7 +45,9 @@ fn a_block_of_no_bytes_is_no_headers() {
     // It is not the first block of the stream either.
     let next = inflater.inflate(&first_block()).expect("the first block");
     assert_eq!(next.headers, Ok([("a", "b")].into_iter().collect()));
-    let empty = inflater.inflate(&Bytes::new()).expect("nor does it end it");
+    let empty = inflater
+        .inflate(&Bytes::new())
+        .expect("the stream does not end");
     assert_eq!(empty.headers, Ok(HeaderBlock::new()));
 }
 
@@ -63,7 +67,7 @@ fn a_block_over_the_limit_costs_its_stream_and_not_the_context() {
         let mut inflate = |block: &HeaderBlock| {
             let inflated = inflater
                 .inflate(&deflate(&mut deflater, block))
-                .expect("in step");
+                .expect("compressor and decompressor are in step");
             (inflated.headers, inflated.plain_bytes)
         };
         let limit = 64 * 1024;
@@ -83,7 +87,7 @@ fn a_block_over_the_limit_costs_its_stream_and_not_the_context() {
         assert_eq!(
             inflate(&small),
             (Ok(small.clone()), 100),
-            "{compression:?}: in step again"
+            "{compression:?}: compressor and decompressor are in step again"
         );
     }
 }
@@ -94,7 +98,7 @@ fn a_block_past_the_hard_limit_costs_the_session() {
     for over in [1, 15 * limit] {
         let mut deflater = Deflater::new(Version::V31, Compression::Zlib(9));
         let wire = deflate(&mut deflater, &block_of(limit + over));
-        let error = inflater().inflate(&wire).expect_err("a bomb");
+        let error = inflater().inflate(&wire).expect_err("a decompression bomb");
         assert_eq!(error, InflateError::TooLong { limit });
     }
 }
@@ -106,7 +110,7 @@ fn limits_on_pairs_leave_the_context_in_step() {
     let many: HeaderBlock = (0..257).map(|n| (format!("n{n}"), "v")).collect();
     let inflated = inflater
         .inflate(&deflate(&mut deflater, &many))
-        .expect("in step");
+        .expect("compressor and decompressor are in step");
     assert_eq!(
         inflated.headers,
         Err(BlockError::TooManyPairs {
@@ -117,7 +121,7 @@ fn limits_on_pairs_leave_the_context_in_step() {
     let next = block_of(50);
     let inflated = inflater
         .inflate(&deflate(&mut deflater, &next))
-        .expect("in step");
+        .expect("compressor and decompressor are in step");
     assert_eq!(inflated.headers, Ok(next));
 }
 
@@ -126,7 +130,7 @@ fn a_first_block_without_a_dictionary_is_refused() {
     let head = |bytes: &[u8]| {
         let error = inflater()
             .inflate(&Bytes::copy_from_slice(bytes))
-            .expect_err("no head");
+            .expect_err("the zlib header is missing");
         assert_eq!(
             error,
             InflateError::Head {
@@ -199,8 +203,8 @@ fn a_block_cut_short_is_a_stream_error_until_its_rest_is_missed() {
     let mut inflater = inflater();
     let inflated = inflater
         .inflate(&wire.slice(..7))
-        .expect("no fault of deflate yet");
-    let error = inflated.headers.expect_err("no count came out");
+        .expect("the deflate data is valid");
+    let error = inflated.headers.expect_err("the count is missing");
     assert!(matches!(error, BlockError::Overrun { .. }), "{error}");
 }
 

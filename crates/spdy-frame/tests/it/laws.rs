@@ -275,7 +275,7 @@ proptest! {
             let mut wire = BytesMut::new();
             let plain_bytes = deflater.deflate(&block, &mut wire);
             prop_assert_eq!(plain_bytes, block.plain_len(version));
-            let inflated = inflater.inflate(&wire.freeze()).expect("what we wrote");
+            let inflated = inflater.inflate(&wire.freeze()).expect("decode the encoded bytes");
             prop_assert_eq!(inflated.plain_bytes, plain_bytes);
             prop_assert_eq!(inflated.headers, Ok(block));
         }
@@ -302,7 +302,7 @@ proptest! {
             }
             let mut wire = BytesMut::new();
             deflater.deflate(&block, &mut wire);
-            let inflated = inflater.inflate(&wire.freeze()).expect("what we wrote");
+            let inflated = inflater.inflate(&wire.freeze()).expect("decode the encoded bytes");
             prop_assert_eq!(inflated.headers, Ok(block));
         }
     }

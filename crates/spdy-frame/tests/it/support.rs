@@ -221,7 +221,7 @@ pub(crate) fn all_expected<'a>(
         let last = joined.pop().into_iter();
         let headers_of_last = last.clone().find_map(|(_, headers)| headers);
         let mut frames = join_data(last.map(|(frame, _)| frame).chain([frame]).collect());
-        let new = frames.pop().expect("a frame went in");
+        let new = frames.pop().expect("a frame was encoded");
         joined.extend(frames.pop().map(|frame| (frame, headers_of_last)));
         joined.push((new, headers));
     }

@@ -206,8 +206,8 @@ fn check(version: Version, side: &Side, sizes: impl IntoIterator<Item = usize>, 
             _ => {
                 let length = control_lengths
                     .next()
-                    .expect("a control frame for each we read");
-                let unread = unread.next().expect("no frame more than was seen");
+                    .expect("a control frame for each decoded one");
+                let unread = unread.next().expect("as many frames as were captured");
                 of_meaning(meaning, version, length, unread)
             }
         })

@@ -31,7 +31,7 @@ fn single_frames_decode_to_their_fields_wherever_they_are_cut() {
     }
     assert_eq!(
         checked, 80,
-        "82 vectors, two of which are shorter than they say"
+        "82 vectors, two of which are shorter than their length field"
     );
 }
 
@@ -44,7 +44,7 @@ fn single_frames_encode_back_to_the_same_bytes() {
         let fields = vector
             .fields
             .as_ref()
-            .expect("a frame as asked for has fields");
+            .expect("a requested frame has fields");
         let (frame, _) = support::expected(version, fields);
         let wire = support::encode(version, &[frame]);
         assert_eq!(
@@ -57,7 +57,7 @@ fn single_frames_encode_back_to_the_same_bytes() {
     }
     assert_eq!(
         checked, 70,
-        "vectors whose bytes are what their producer was asked for"
+        "vectors whose bytes match the request to their producer"
     );
 }
 

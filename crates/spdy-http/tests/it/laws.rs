@@ -13,7 +13,7 @@ fn any_version() -> impl Strategy<Value = Version> {
 
 /// Headers that may travel in every version, several values of one name among them.
 fn any_headers() -> impl Strategy<Value = HeaderMap> {
-    let name = "[a-z][a-z0-9-]{0,12}".prop_filter("no name with a meaning of its own", |name| {
+    let name = "[a-z][a-z0-9-]{0,12}".prop_filter("only names without a special meaning", |name| {
         !is_hop_by_hop(name.as_bytes())
             && !["host", "url", "cookie", "content-length"].contains(&name.as_str())
             && !Names::of(Version::V2).contains(name)

@@ -463,7 +463,7 @@ mod push {
             let promise = encode_promise(version, &uri).expect("a promise");
             assert!(
                 promise.iter().all(|(name, _)| !name.ends_with(b"status")),
-                "Netty resets a status here"
+                "Netty resets a push with a status"
             );
             let read = decode_promise(version, &promise).expect("a promise");
             assert_eq!((read.request.uri, read.response.is_none()), (uri, true));
@@ -502,9 +502,7 @@ mod push {
             let answer = response(203, &[("a", "1"), ("host", "x"), ("connection", "a")]);
             let whole = encode_one_block(version, &uri, &answer).expect("a block");
             let limits = spdy_frame::header_block::BlockLimits::default();
-            whole
-                .check(version, &limits)
-                .expect("a block as it must be");
+            whole.check(version, &limits).expect("a valid block");
             let read = decode_promise(version, &whole).expect("a promise");
             assert_eq!(read.request.uri, uri, "{version}");
             let response = read.response.expect("a response");
@@ -535,7 +533,7 @@ mod push {
         let uri: Uri = "http://example.org/a".parse().expect("valid");
         let promise = encode_promise(Version::V2, &uri).expect("a promise");
         assert_eq!(
-            promise.value("url").expect("a url"),
+            promise.value("url").expect("a URL"),
             b"http://example.org/a"
         );
     }
@@ -579,7 +577,7 @@ mod push {
         }
         assert!(
             !is_same_origin(&uri("/a"), &uri("/a")),
-            "no origin is nobody's"
+            "a URI without an origin matches no other"
         );
     }
 }

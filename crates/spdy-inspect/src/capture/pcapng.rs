@@ -92,13 +92,13 @@ impl Pcapng {
             return Err(CaptureError::RecordLength { at, got, limit });
         }
         if len < BLOCK_OVERHEAD || !len.is_multiple_of(4) {
-            return Err(wrong("its length is under 12 or no multiple of 4"));
+            return Err(wrong("its length is under 12 or not a multiple of 4"));
         }
         let Some(block) = input.get(..len) else {
             return Ok(Step::Wait);
         };
         if self.order.u32(block, len - 4) != Some(len as u32) {
-            return Err(wrong("the length at its end is another"));
+            return Err(wrong("the length at its end differs"));
         }
         let body = &block[8..len - 4];
         let record = match kind {
@@ -141,7 +141,7 @@ impl Pcapng {
                 };
                 let secrets = body[8..]
                     .get(..secret_len as usize)
-                    .ok_or_else(|| wrong("its secrets are longer than it"))?;
+                    .ok_or_else(|| wrong("its secrets exceed the block"))?;
                 (of == TLS_KEY_LOG).then(|| Record::Secrets(Bytes::copy_from_slice(secrets)))
             }
             _ => None,
@@ -171,7 +171,7 @@ impl Pcapng {
         let bytes = body
             .get(20..)
             .and_then(|rest| rest.get(..kept as usize))
-            .ok_or_else(|| wrong("its packet is longer than it"))?;
+            .ok_or_else(|| wrong("its packet exceeds the block"))?;
         Ok(Record::Packet {
             unix_nanos: interface.unix_nanos(u64::from(high) << 32 | u64::from(low)),
             link: interface.link,

@@ -7,7 +7,7 @@ use bytes::Bytes;
 #[non_exhaustive]
 pub enum CaptureError {
     /// The first four bytes are of no format that is read.
-    #[error("file begins {got:02x?}, want the magic number of pcap or pcapng")]
+    #[error("file starts with {got:02x?}, expected the magic number of pcap or pcapng")]
     Magic {
         /// The first four bytes.
         got: [u8; 4],
@@ -21,7 +21,7 @@ pub enum CaptureError {
         have: usize,
     },
     /// A record is too long, or its length is impossible.
-    #[error("record at byte {at} claims {got} bytes, limit {limit}")]
+    #[error("record at byte {at} has {got} bytes, limit {limit}")]
     RecordLength {
         /// Where the record begins.
         at: u64,
@@ -41,7 +41,7 @@ pub enum CaptureError {
         what: &'static str,
     },
     /// A packet of an interface that the file did not describe.
-    #[error("packet at byte {at} of interface {got}, but {known} are described")]
+    #[error("packet at byte {at} has interface {got}, but only {known} are described")]
     Interface {
         /// Where the block begins.
         at: u64,

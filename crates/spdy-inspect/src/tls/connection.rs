@@ -102,7 +102,7 @@ impl Tls {
         {
             self.fail(
                 at,
-                "TLS without the beginning of its handshake in the capture",
+                "TLS without the start of its handshake in the capture",
                 out,
             );
         }
@@ -150,7 +150,7 @@ impl Tls {
                 );
                 out.push(TlsOutput::Failed(
                     at,
-                    format!("{len} bytes of TLS from the {sender} are not in the capture{during}: what follows them cannot be opened"),
+                    format!("{len} bytes of TLS from the {sender} are not in the capture{during}: the rest cannot be decrypted"),
                 ));
             }
         }
@@ -183,7 +183,7 @@ impl Tls {
             || total > RECORD_HEAD + RECORD_BYTES
         {
             let why = format!(
-                "no TLS record from the {}: it begins {:02x?}",
+                "invalid TLS record from the {}: it starts with {:02x?}",
                 direction.sender(),
                 &half.input[..RECORD_HEAD]
             );
@@ -234,7 +234,7 @@ impl Tls {
             if !early {
                 let sender = direction.sender();
                 let why = format!(
-                    "a TLS record from the {sender} does not open with the key log's secret"
+                    "cannot decrypt a TLS record from the {sender} with the key log's secret"
                 );
                 self.fail(at, why, out);
             }
@@ -249,7 +249,7 @@ impl Tls {
             ALERT | HANDSHAKE | APPLICATION_DATA => {}
             other => {
                 let why = format!(
-                    "a TLS record of type {other} from the {}",
+                    "unexpected TLS record of type {other} from the {}",
                     direction.sender()
                 );
                 self.fail(at, why, out);
@@ -278,7 +278,7 @@ impl Tls {
             let len = u32::from_be_bytes([0, a, b, c]) as usize;
             if len > self.limits.handshake_message_bytes {
                 let limit = self.limits.handshake_message_bytes;
-                let why = format!("a TLS handshake message of {len} bytes, limit {limit}");
+                let why = format!("TLS handshake message has {len} bytes, limit {limit}");
                 return self.fail(at, why, out);
             }
             if half.handshake.len() < 4 + len {
@@ -308,12 +308,12 @@ impl Tls {
         match (direction, kind) {
             (Direction::ToServer, CLIENT_HELLO) => match ClientHello::decode(body) {
                 Some(hello) => self.client_hello = Some(hello),
-                None => self.fail(at, "a ClientHello that ends early", out),
+                None => self.fail(at, "truncated ClientHello", out),
             },
             (Direction::ToClient, SERVER_HELLO) => match ServerHello::decode(body) {
                 Some(hello) if hello.is_retry() => self.retried = true,
                 Some(hello) => self.handle_server_hello(at, hello, keys, out),
-                None => self.fail(at, "a ServerHello that ends early", out),
+                None => self.fail(at, "truncated ServerHello", out),
             },
             (Direction::ToClient, ENCRYPTED_EXTENSIONS) => {
                 out.extend(encrypted_alpn(body).map(|name| TlsOutput::Alpn(at, name)));
@@ -346,7 +346,7 @@ impl Tls {
     ) {
         let Some(suite) = Suite::of(hello.suite) else {
             let why = format!(
-                "cipher suite {:#06x} is not opened: AES-GCM and ChaCha20-Poly1305 of TLS 1.2 and 1.3 are",
+                "unsupported cipher suite {:#06x}, expected AES-GCM or ChaCha20-Poly1305 of TLS 1.2 or 1.3",
                 hello.suite
             );
             return self.fail(at, why, out);

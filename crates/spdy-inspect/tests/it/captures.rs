@@ -123,7 +123,11 @@ fn late_retransmissions_are_ignored_and_ports_are_reusable() {
         4096,
     );
     assert_eq!(once.outline(), want);
-    assert_eq!(once.summary().segments[0].retransmitted, 0, "it had ended");
+    assert_eq!(
+        once.summary().segments[0].retransmitted,
+        0,
+        "the connection had ended"
+    );
 
     // The same ports, with other sequence numbers.
     let mut second = wire(101, false, 10_000);

@@ -82,7 +82,7 @@ fn got(seen: &FrameRecord) -> Meaning {
     let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).expect("vectors are text");
     let mut headers = Vec::new();
     if let Some(block) = &seen.headers {
-        for (name, values) in block.as_ref().expect("vectors have sound headers").iter() {
+        for (name, values) in block.as_ref().expect("vectors have valid headers").iter() {
             let values = values.split(|byte| *byte == 0).map(text).collect();
             headers.push((text(name), values));
         }
@@ -119,7 +119,11 @@ fn every_recorded_connection_matches_its_frames() {
         } else {
             3
         };
-        let version = told.summary().info.version.expect("it is known at the end");
+        let version = told
+            .summary()
+            .info
+            .version
+            .expect("the version is known at the end");
         assert_eq!(version.wire(), wire, "{}", connection.id);
     }
 }
@@ -184,9 +188,9 @@ fn a_refused_upgrade_is_reported_with_its_status() {
             EventKind::Unreadable(why) => {
                 assert!(why.contains("POST /exec") && why.contains("403"), "{why}");
             }
-            other => panic!("want trouble, got {other:?}"),
+            other => panic!("expected a failure, found {other:?}"),
         },
-        other => panic!("want one event, got {other:#?}"),
+        other => panic!("expected one event, found {other:#?}"),
     }
 }
 
@@ -289,12 +293,8 @@ fn a_head_before_an_upgrade_is_limited() {
         told.events.len()
     };
     let fixed = "GET /exec HTTP/1.1\r\nUpgrade: SPDY/3.1\r\nX: ".len();
-    assert_eq!(answered(200 - fixed), 1, "the refusal is told");
-    assert_eq!(
-        answered(201 - fixed),
-        0,
-        "the beginning of the head is gone"
-    );
+    assert_eq!(answered(200 - fixed), 1, "the refusal is reported");
+    assert_eq!(answered(201 - fixed), 0, "the start of the head is missing");
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn payload_bytes_are_kept_up_to_the_limit() {
             Some((data.payload.len(), seen.len_bytes))
         });
         let held: Vec<_> = held.collect();
-        assert_eq!(held, [(shown[0], 16), (shown[1], 17)], "{asked} asked for");
+        assert_eq!(held, [(shown[0], 16), (shown[1], 17)], "{asked} requested");
     }
 }
 

@@ -146,7 +146,7 @@ fn an_unended_stall_is_reported_as_open() {
     assert!(
         findings
             .iter()
-            .any(|text| text.contains("and the client gave none")),
+            .any(|text| text.contains("and the client granted none")),
         "{findings:?}"
     );
 }
@@ -198,13 +198,13 @@ fn resets_and_goaways_with_open_streams_are_reported() {
     assert!(
         findings
             .iter()
-            .any(|text| text.contains("went away with OK") && text.contains("1 later ones")),
+            .any(|text| text.contains("sent GOAWAY with OK") && text.contains("1 later streams")),
         "{findings:?}"
     );
     assert!(
         findings
             .iter()
-            .any(|text| text.contains("stream 3: asked for in full, never replied")),
+            .any(|text| text.contains("stream 3: complete request without a reply")),
         "{findings:?}"
     );
 }

@@ -15,7 +15,7 @@ use crate::support::tls::{Secrets, speak, suites, talk};
 
 fn options(secrets: &Secrets) -> Options {
     let mut keys = KeyLog::default();
-    let text = secrets.0.lock().expect("nobody panicked");
+    let text = secrets.0.lock().expect("no thread panicked");
     assert!(keys.add(text.as_bytes(), 100) > 0, "{text}");
     Options {
         keys,
@@ -47,7 +47,7 @@ fn secrets_in_the_pcapng_are_used() {
     let (version, suite) = suites()[0];
     let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
     speak(&mut talk);
-    let text = secrets.0.lock().expect("nobody panicked").clone();
+    let text = secrets.0.lock().expect("no thread panicked").clone();
     let file = pcapng(&talk.wire.packets, 1, Some(text.as_bytes()));
     let told = Inspection::of_file(&file, Options::default(), 999);
     assert_eq!(told.frames().len(), 4);
@@ -112,7 +112,7 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
         ..Limits::default()
     };
     assert_eq!(why(limits.clone(), &message(500)), "");
-    assert!(why(limits, &message(501)).contains("message of 501 bytes, limit 500"));
+    assert!(why(limits, &message(501)).contains("message has 501 bytes, limit 500"));
 
     // Records of a client whose server says nothing.
     let (mut talk, _) = talk(suites()[0].0, suites()[0].1, None);
@@ -127,7 +127,7 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
     hello.extend([0; 100]);
     assert_eq!(why(limits.clone(), &hello), "");
     hello.push(0x17);
-    assert!(why(limits, &hello).contains("without the beginning"));
+    assert!(why(limits, &hello).contains("without the start"));
 }
 
 #[test]
@@ -151,7 +151,7 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
                     assert_eq!(offered, &["spdy/3.1"]);
                     assert!(why.contains("key log"), "{why}");
                 }
-                other => panic!("want it sealed, got {other:?}"),
+                other => panic!("expected a sealed connection, found {other:?}"),
             },
             // SPDY/3.1 by the ALPN of a ServerHello of TLS 1.2, which is in the open.
             events => {
@@ -177,7 +177,7 @@ fn a_segment_lost_inside_a_record_of_data_does_no_harm() {
         let frames = told.frames();
         assert_eq!(frames.len(), 4, "{suite:?} {:?}", told.findings());
         let missing: usize = frames.iter().map(|seen| seen.missing_bytes).sum();
-        assert_eq!(missing, 16_000, "{suite:?}: the record goes as a whole");
+        assert_eq!(missing, 16_000, "{suite:?}: the whole record is missing");
     }
 }
 

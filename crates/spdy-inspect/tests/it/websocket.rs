@@ -42,7 +42,7 @@ fn a_port_forward_of_client_go_is_read_through_its_websocket_in_any_pieces() {
     let want = told.outline();
     let text = want.join("\n");
     for wanted in ["SYN_STREAM", "streamtype", "requestid", "error", "data"] {
-        assert!(text.contains(wanted), "no {wanted:?} in {text}");
+        assert!(text.contains(wanted), "expected {wanted:?} in {text}");
     }
     for mss in [1, 3, 1000] {
         let mut wire = Wire::new(101, false);
@@ -152,8 +152,8 @@ fn bytes_that_are_missing_within_a_message_are_counted_and_reading_goes_on() {
 #[test]
 fn an_invalid_tunnel_is_reported() {
     let cases = [
-        (frame(0x81, None, b"text"), "a message that is text"),
-        (frame(0xc2, None, b"zip"), "a WebSocket with an extension"),
+        (frame(0x81, None, b"text"), "text message, expected binary"),
+        (frame(0xc2, None, b"zip"), "WebSocket with an extension"),
         (vec![0x83, 0], "opcode"),
     ];
     for (bytes, want) in cases {
@@ -175,7 +175,7 @@ fn only_refused_websockets_of_kubernetes_are_reported() {
     assert_eq!(
         troubles(&told),
         [
-            "GET /pf asked for a WebSocket of SPDY/3.1+portforward.k8s.io, answered: \
+            "GET /pf requested a WebSocket of SPDY/3.1+portforward.k8s.io, response: \
              HTTP/1.1 403 Forbidden"
         ]
     );

@@ -96,7 +96,7 @@ impl Admission {
             let connections = self.limits.connections;
             tracing::warn!(
                 connections,
-                "all places for connections are taken: who comes now waits"
+                "all connection slots are in use: new connections wait"
             );
         }
         // The same future in each turn, so that it keeps its position in the queue.
@@ -236,7 +236,7 @@ mod tests {
         assert_eq!(door.hits.of(met), 1);
         door.admit(ms(0), other).expect("another address");
         first.finish_at(ms(1), Conduct::Fair);
-        door.admit(ms(1), one).expect("one has gone");
+        door.admit(ms(1), one).expect("one connection has ended");
     }
 
     #[test]
@@ -247,9 +247,13 @@ mod tests {
         for admitted in all {
             admitted.finish_at(ms(0), Conduct::Abusive);
         }
-        let counted = door.admit(ms(1), proxy).expect("nothing was counted");
+        let counted = door
+            .admit(ms(1), proxy)
+            .expect("the connection was not counted");
         drop(door.admit_trusted_proxy(proxy));
-        let met = door.admit(ms(1), proxy).expect_err("one is open");
+        let met = door
+            .admit(ms(1), proxy)
+            .expect_err("one connection is open");
         assert_eq!(met, ConnectionLimit::ConnectionsPerAddress);
         drop(counted);
     }
@@ -274,7 +278,7 @@ mod tests {
         assert_eq!(
             wanted().count(),
             0,
-            "all places are taken, and nobody waits"
+            "all slots are in use and no connection waits"
         );
         let mut first = Box::pin(door.wait_for_place());
         assert!((&mut first).now_or_never().is_none());

@@ -69,7 +69,7 @@ impl Source {
     /// The widest of them.
     pub(super) fn widest(address: IpAddr) -> Self {
         let widest = Self::all(address).next();
-        widest.unwrap_or_else(|| unreachable!("every address counts for itself"))
+        widest.unwrap_or_else(|| unreachable!("every address is a source"))
     }
 
     /// How many times what an address may have it may have.

@@ -181,7 +181,7 @@ mod tests {
         let mut records = records(|limits| limits.per_address = 1);
         let mut admit = |address: &str| records.admit(ms(0), ip(address)).is_ok();
         assert!(admit("2001:db8::1") && !admit("2001:db8::ffff:1"));
-        assert!(admit("2001:db8:0:1::1"), "a neighbour");
+        assert!(admit("2001:db8:0:1::1"), "an address in the same prefix");
         assert!(admit("192.0.2.1") && !admit("::ffff:192.0.2.1"));
     }
 
@@ -206,11 +206,11 @@ mod tests {
         };
         let all: Vec<_> = (10..2000).map(&mut quick).collect();
         let admitted = all.iter().filter(|met| met.is_ok()).count();
-        assert_eq!(admitted, 94, "what is saved for five seconds, twice");
+        assert_eq!(admitted, 94, "two bursts of five seconds");
         let refused = Err(ConnectionLimit::ConnectionRate);
         assert_eq!(all.iter().filter(|met| **met == refused).count(), 1896);
         let remembered = records.all.len();
-        assert_eq!(remembered, 94 + 6 + 1 + 2, "those that were let in");
+        assert_eq!(remembered, 94 + 6 + 1 + 2, "the admitted connections");
     }
 
     #[test]
@@ -241,8 +241,11 @@ mod tests {
         }
         assert!(!by_rate.has_headroom(ms(0), one));
         assert!(by_rate.has_headroom(ms(0), other));
-        assert!(!by_rate.has_headroom(ms(0), one), "asking costs nothing");
-        assert!(by_rate.has_headroom(ms(500), one), "a token came");
+        assert!(
+            !by_rate.has_headroom(ms(0), one),
+            "a query consumes no token"
+        );
+        assert!(by_rate.has_headroom(ms(500), one), "a token was added");
         let mut by_number = records(|limits| limits.per_address = 4);
         for nth in 0..2 {
             assert!(by_number.has_headroom(ms(0), one), "{nth} of four");
@@ -264,7 +267,7 @@ mod tests {
         assert_eq!(
             admitted,
             5_000 + 29_999,
-            "the burst, and thirty seconds' worth"
+            "the burst and thirty seconds of tokens"
         );
     }
 
@@ -273,7 +276,7 @@ mod tests {
         let mut records = records(|limits| limits.abuses = 3);
         let one = ip("192.0.2.1");
         for at in [0, 10_000, 20_000] {
-            records.admit(ms(at), one).expect("not yet too many");
+            records.admit(ms(at), one).expect("below the limit");
             records.record_abuse(ms(at), one);
             records.release(one);
         }
@@ -298,7 +301,10 @@ mod tests {
             }
             assert!(records.all.len() <= 10);
         }
-        assert!(records.admit(ms(2), bad).is_err(), "it was remembered");
+        assert!(
+            records.admit(ms(2), bad).is_err(),
+            "the source is remembered"
+        );
         assert!(
             records.all.contains_key(&Source::widest(open)),
             "it is open"

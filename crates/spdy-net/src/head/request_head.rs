@@ -10,7 +10,7 @@ use crate::refusal::Flaw;
 
 /// Why a list of fields is no message (RFC 9113 §8.1.1, RFC 9114 §4.1.2). It says what is wrong.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a malformed message: {0}")]
+#[error("malformed message: {0}")]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
 impl Malformed {
@@ -31,10 +31,10 @@ pub(crate) fn without_userinfo(authority: &Authority) -> &str {
 /// Whom a request is for, as `:authority` or `host` says.
 pub(crate) fn authority(said: Bytes) -> Result<Authority, Malformed> {
     let authority = Authority::from_maybe_shared(said);
-    let authority = authority.map_err(|_| Malformed("an authority that is none"))?;
+    let authority = authority.map_err(|_| Malformed("invalid authority"))?;
     match without_userinfo(&authority) == authority.as_str() {
         true => Ok(authority),
-        false => Err(Malformed("an authority with userinfo")),
+        false => Err(Malformed("authority with userinfo")),
     }
 }
 
@@ -49,7 +49,7 @@ pub(crate) fn resolve_host(
     let mut hosts = headers.get_all(header::HOST).iter();
     let host = hosts.next();
     if hosts.next().is_some() {
-        return Err(Malformed("host twice"));
+        return Err(Malformed("more than one host"));
     }
     match (said, host) {
         (Some(said), Some(host)) if !is_same_host(scheme, said.as_str(), host) => {
@@ -59,7 +59,7 @@ pub(crate) fn resolve_host(
         (None, Some(host)) if method != Method::CONNECT => {
             authority(Bytes::copy_from_slice(host.as_bytes()))
         }
-        (None, _) => Err(Malformed("a request without :authority and host")),
+        (None, _) => Err(Malformed("request without :authority and host")),
     }
 }
 
@@ -74,7 +74,7 @@ pub(crate) fn check_path(method: &Method, path: &PathAndQuery) -> Result<(), Mal
     match path.as_str() {
         "*" if method == Method::OPTIONS => Ok(()),
         rooted if rooted.starts_with('/') => Ok(()),
-        _ => Err(Malformed(":path without a / at its beginning")),
+        _ => Err(Malformed(":path does not start with /")),
     }
 }
 
@@ -92,7 +92,7 @@ pub(crate) fn join_cookies(headers: &mut HeaderMap) {
     let joined = HeaderValue::from_maybe_shared(joined.freeze());
     headers.insert(
         header::COOKIE,
-        joined.expect("two values with a separator are one"),
+        joined.expect("joined header values are valid"),
     );
 }
 
@@ -112,7 +112,7 @@ pub(crate) fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed
     let host = authority(Bytes::copy_from_slice(host.as_bytes()))?;
     let mut uri = std::mem::take(request.uri_mut()).into_parts();
     uri.authority = Some(host);
-    *request.uri_mut() = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;
+    *request.uri_mut() = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
     Ok(())
 }
 
@@ -121,7 +121,7 @@ pub(crate) fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed
 pub(crate) fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
     let said = head.uri.authority();
     if said.is_some_and(|said| without_userinfo(said) != said.as_str()) {
-        return Err(Malformed("an authority with userinfo"));
+        return Err(Malformed("authority with userinfo"));
     }
     let of_connection = if secure { Scheme::HTTPS } else { Scheme::HTTP };
     let scheme = head.uri.scheme().unwrap_or(&of_connection).as_str();
@@ -138,7 +138,7 @@ pub(crate) fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), 
     if has_path {
         uri.scheme.get_or_insert(of_connection);
     }
-    head.uri = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;
+    head.uri = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
     join_cookies(&mut head.headers);
     Ok(())
 }
@@ -201,16 +201,16 @@ mod tests {
             (
                 "https://site.test/a",
                 &["site.test", "site.test"],
-                Err("host twice"),
+                Err("more than one host"),
             ),
-            ("/a", &["site.test", "other.test"], Err("host twice")),
-            ("/a", &["site.test"], Ok("https://site.test/a")),
-            ("/a", &[], Err("a request without :authority and host")),
             (
-                "https://me@site.test/",
-                &[],
-                Err("an authority with userinfo"),
+                "/a",
+                &["site.test", "other.test"],
+                Err("more than one host"),
             ),
+            ("/a", &["site.test"], Ok("https://site.test/a")),
+            ("/a", &[], Err("request without :authority and host")),
+            ("https://me@site.test/", &[], Err("authority with userinfo")),
         ] {
             let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
             let mut asked = head("GET", uri, &hosts);

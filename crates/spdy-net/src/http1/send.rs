@@ -23,7 +23,7 @@ pub(super) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
         None => {
             let host = spdy_http::request::host_header(&head).unwrap_or_default();
             host.parse()
-                .map_err(|_| ExchangeError::new(Retry::Never, format!("{host:?} is no host")))?
+                .map_err(|_| ExchangeError::new(Retry::Never, format!("invalid host {host:?}")))?
         }
     };
     let mut headers = HeaderMap::with_capacity(head.headers.len() + 1);
@@ -37,7 +37,10 @@ pub(super) fn in_origin_form(request: Request<Body>) -> Result<Request<Body>, Ex
             .map_or("/", uri::PathAndQuery::as_str);
         let target = if target.is_empty() { "/" } else { target };
         head.uri = target.parse::<Uri>().map_err(|error| {
-            ExchangeError::new(Retry::Never, format!("{target:?} is no target: {error}"))
+            ExchangeError::new(
+                Retry::Never,
+                format!("invalid request target {target:?}: {error}"),
+            )
         })?;
     }
     head.version = Version::HTTP_11;

@@ -25,9 +25,9 @@ use crate::serve_context::{ServeContext, end_requested};
 use crate::shims::hyper::head_timeout::{HeadTimeoutIo, TimedExchange};
 
 const HOST_ADVICE: &str =
-    "want one Host, of a name or an address and maybe a port (RFC 9112 section 3.2)\n";
+    "expected one Host: a name or an address, optionally with a port (RFC 9112 section 3.2)\n";
 const TRANSFER_ENCODING_ADVICE: &str =
-    "want no Transfer-Encoding but chunked, once (RFC 9112 section 6.1)\n";
+    "expected no Transfer-Encoding except chunked, once (RFC 9112 section 6.1)\n";
 
 /// Serves `io` until it ends, or until the exchange after `stop`; then what it was handed over to.
 pub(crate) async fn serve(io: BoxIo, terms: ServeContext<'_>) -> Result<(), ConnectionError> {

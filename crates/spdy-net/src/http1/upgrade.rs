@@ -129,7 +129,10 @@ impl PendingUpgrade {
                 (switching.begin)(io, stop.clone()).await;
             }
             Err(error) => {
-                tracing::debug!(error = error_chain(&error), "no other protocol after all");
+                tracing::debug!(
+                    error = error_chain(&error),
+                    "the switch to another protocol failed"
+                );
             }
         }
         drop(switching.exchange);

@@ -177,7 +177,7 @@ pub(crate) async fn send_body(
     })
     .await;
     if let Err(error) = &sent {
-        tracing::debug!(%error, "a body was not sent to its end");
+        tracing::debug!(%error, "body was not sent completely");
         stream.send_reset(reason);
     }
     sent

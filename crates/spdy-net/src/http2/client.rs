@@ -228,8 +228,10 @@ impl Http2Client {
         head.version = http::Version::HTTP_2;
         if priority.level() != HttpPriority::default().urgency {
             let field = http::HeaderValue::try_from(format!("u={priority}"));
-            head.headers
-                .insert(PRIORITY_HEADER, field.expect("a digit is a header value"));
+            head.headers.insert(
+                PRIORITY_HEADER,
+                field.expect("a digit is a valid header value"),
+            );
         }
         if !body.is_end_stream()
             && let Some(len) = body.size_hint().exact()

@@ -117,7 +117,7 @@ impl PushSender for Http2Pusher {
         response: Response<Body>,
     ) -> Result<BoxFuture<bool>, PushError> {
         if !spdy_http::push::is_same_origin(&self.uri, request.uri()) {
-            return Err(PushError("the url is of another origin".to_owned()));
+            return Err(PushError("the URL has a different origin".to_owned()));
         }
         let refused = |error: h2::Error| PushError(error.to_string());
         let mut promise = Request::new(());

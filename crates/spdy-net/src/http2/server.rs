@@ -231,7 +231,7 @@ async fn answer(
     let answered = match arrived.head_check {
         Ok(()) => handler.answer(Request::from_parts(head, body)),
         Err(why) => {
-            tracing::debug!(error = %why, "http/2 request refused");
+            tracing::debug!(error = %why, "http/2 request rejected");
             let answer = why.answer();
             handler.refused(&Refusal {
                 protocol: Protocol::Http2,
@@ -266,6 +266,6 @@ async fn answer(
             let _logged = send_body(stream, body, frame, turn, stall, Reason::INTERNAL_ERROR).await;
         }
         Ok(_) => {}
-        Err(error) => tracing::debug!(%error, "the client left before its answer"),
+        Err(error) => tracing::debug!(%error, "the client left before the response"),
     }
 }

@@ -200,7 +200,7 @@ impl Http3Client {
                 Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
             };
             closer.close_for(&fault);
-            tracing::debug!(fault = %closer.explain(&fault), "an h3 connection ended");
+            tracing::debug!(fault = %closer.explain(&fault), "h3 connection ended");
             wait_close_sent(&connection, &clock).await;
             drop(endpoint);
             end.set();
@@ -253,8 +253,10 @@ impl Http3Client {
         };
         if precedence != HttpPriority::default() {
             let field = HeaderValue::try_from(format!("u={priority}"));
-            head.headers
-                .insert(PRIORITY_HEADER, field.expect("a digit is a header value"));
+            head.headers.insert(
+                PRIORITY_HEADER,
+                field.expect("a digit is a valid header value"),
+            );
         }
         let is_empty = body.is_end_stream();
         if !is_empty && let Some(len) = body.size_hint().exact() {
@@ -268,7 +270,7 @@ impl Http3Client {
             shared.max_field_section.load(Ordering::Relaxed),
         );
         if len > most {
-            let why = format!("h3: a head of {len} bytes, and the server takes {most}");
+            let why = format!("h3: request head has {len} bytes, limit of the server {most}");
             return Err(ExchangeError::new(Retry::Never, why));
         }
 
@@ -313,7 +315,7 @@ impl Http3Client {
             };
             if let Err(fault) = sent {
                 // It may have its answer all the same: servers stop what they will not read.
-                tracing::debug!(%fault, "a request was not sent to its end");
+                tracing::debug!(%fault, "request was not sent completely");
                 if let Fault::Slow(_) = fault {
                     return Err(fault);
                 }
@@ -334,7 +336,7 @@ impl Http3Client {
                     listens.send(response);
                 }
             }
-            let why = format!("more than {MAX_INTERIM_HEADS} heads before that of the answer");
+            let why = format!("more than {MAX_INTERIM_HEADS} interim responses");
             Err(Fault::Stream(Code::EXCESSIVE_LOAD, why))
         };
         let answer = async {
@@ -389,7 +391,10 @@ impl Http3Client {
 
 /// A request that the server will not look at, as it said itself.
 fn rejected() -> ExchangeError {
-    ExchangeError::new(Retry::Always, "h3: the server takes no more requests here")
+    ExchangeError::new(
+        Retry::Always,
+        "h3: the server accepts no more requests on this connection",
+    )
 }
 
 /// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection

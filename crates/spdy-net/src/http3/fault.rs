@@ -65,7 +65,7 @@ impl std::fmt::Display for Fault {
                     false => write!(f, "the peer closed the connection with {code}: {reason}"),
                 }
             }
-            Self::Lost(Lost::LocallyClosed) => f.write_str("this side closed the connection"),
+            Self::Lost(Lost::LocallyClosed) => f.write_str("the connection was closed locally"),
             Self::Lost(lost) => write!(f, "QUIC: {lost}"),
             Self::Slow(why) => f.write_str(why),
         }
@@ -89,7 +89,7 @@ impl From<ReadError> for Fault {
             ReadError::ClosedStream
             | ReadError::IllegalOrderedRead
             | ReadError::ZeroRttRejected => {
-                panic!("read from a stream of HTTP/3: {error}")
+                panic!("reading from an HTTP/3 stream failed: {error}")
             }
         }
     }
@@ -101,7 +101,7 @@ impl From<WriteError> for Fault {
             WriteError::Stopped(code) => Self::Ended(Code::of(code)),
             WriteError::ConnectionLost(lost) => Self::Lost(lost),
             WriteError::ClosedStream | WriteError::ZeroRttRejected => {
-                panic!("wrote to a stream of HTTP/3: {error}")
+                panic!("writing to an HTTP/3 stream failed: {error}")
             }
         }
     }
@@ -134,7 +134,7 @@ mod tests {
         ] {
             assert_eq!(fault.code(), Code::REQUEST_CANCELLED, "{fault}");
         }
-        let own = Fault::Stream(Code::INTERNAL_ERROR, "a body broke".to_owned());
+        let own = Fault::Stream(Code::INTERNAL_ERROR, "body failed".to_owned());
         assert_eq!(own.code(), Code::INTERNAL_ERROR);
     }
 }

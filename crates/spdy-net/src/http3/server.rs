@@ -242,7 +242,7 @@ impl ExchangeContext {
             }
             Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => Err(fault),
             Err(fault) => {
-                tracing::debug!(%fault, "a request was not answered");
+                tracing::debug!(%fault, "request got no response");
                 frames.stop_with(fault.code());
                 sending.reset_with(fault.code());
                 Ok(ExchangeOutcome::Aborted)
@@ -368,7 +368,7 @@ impl ExchangeContext {
             }
             Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
             Err(fault) => {
-                tracing::debug!(%fault, "a response was not sent to its end");
+                tracing::debug!(%fault, "response was not sent completely");
                 sending.reset_with(fault.code());
                 Ok(match fault {
                     Fault::Ended(_) => ExchangeOutcome::Aborted,

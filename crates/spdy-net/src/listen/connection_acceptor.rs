@@ -102,7 +102,7 @@ pub(crate) fn admit(
     }
     door.admit(door.now(), address).inspect_err(|limit| {
         let from = caller.address;
-        tracing::debug!(%limit, %from, "a connection was closed unheard");
+        tracing::debug!(%limit, %from, "connection rejected by admission control");
     })
 }
 
@@ -139,9 +139,9 @@ fn log_proxy_header_error(
         ProxyHeaderError::NoBytes | ProxyHeaderError::TimedOut(0) | ProxyHeaderError::Io(_)
     );
     if !is_well_set_up && told.is_due(door.now()) {
-        tracing::warn!(%from, %why, "a trusted proxy does not announce its clients: its connections are closed");
+        tracing::warn!(%from, %why, "trusted proxy sends no valid PROXY protocol header: closing its connections");
     } else {
-        tracing::debug!(%from, %why, "a connection was not announced");
+        tracing::debug!(%from, %why, "connection without a valid PROXY protocol header");
     }
 }
 

@@ -46,19 +46,19 @@ pub(crate) struct ProxyHeaderInfo {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyHeaderError {
     /// It began with something else.
-    #[error("want a header of the PROXY protocol, version 1 or 2, got \"{}\"", .0.escape_ascii())]
+    #[error("expected a PROXY protocol header of version 1 or 2, found \"{}\"", .0.escape_ascii())]
     NotAHeader(Box<[u8]>),
     /// Its header does not end.
-    #[error("want a header of the PROXY protocol of at most {MAX_BYTES} bytes, got more")]
+    #[error("PROXY protocol header exceeds {MAX_BYTES} bytes")]
     TooLong,
     /// It ended without a byte, as from a check whether the port is open.
-    #[error("it ended before its first byte")]
+    #[error("the connection ended before its first byte")]
     NoBytes,
     /// It ended within its header.
-    #[error("want a header of the PROXY protocol, got the end after {0} bytes of it")]
+    #[error("the connection ended after {0} bytes of the PROXY protocol header")]
     Truncated(usize),
     /// The header was not complete in time.
-    #[error("want a header of the PROXY protocol within {READ_TIMEOUT:?}, got {0} bytes of it")]
+    #[error("PROXY protocol header incomplete after {READ_TIMEOUT:?}: received {0} bytes")]
     TimedOut(usize),
     /// The connection failed.
     #[error("the connection failed: {0}")]
@@ -206,7 +206,10 @@ mod tests {
         ] {
             let whole = [&header[..], b"GET / HTTP/1.1\r\n"].concat();
             for at_once in [1, 7, 8192] {
-                let told = format!("{:?}, {at_once} at once", header.escape_ascii().to_string());
+                let told = format!(
+                    "{:?}, in pieces of {at_once}",
+                    header.escape_ascii().to_string()
+                );
                 let (announced, rest) = heard(&whole, at_once).await.expect(&told);
                 assert_eq!(announced, want, "{told}");
                 assert_eq!(rest, b"GET / HTTP/1.1\r\n", "{told}");
@@ -220,21 +223,18 @@ mod tests {
         for (bytes, want) in [
             (
                 &b"GET / HTTP/1.1\r\nHost: site.test\r\n\r\n"[..],
-                "want a header of the PROXY protocol, version 1 or 2, got \"GET / HTTP/1.1\\r\\nHost: site.test\\r\"",
+                "expected a PROXY protocol header of version 1 or 2, found \"GET / HTTP/1.1\\r\\nHost: site.test\\r\"",
             ),
             (
                 b"PROXY TCP4 203.0.113.7 2001:db8::1 5 443\r\n",
-                "want a header of the PROXY protocol, version 1 or 2, got \"PROXY TCP4 203.0.113.7 2001:db8:\"",
+                "expected a PROXY protocol header of version 1 or 2, found \"PROXY TCP4 203.0.113.7 2001:db8:\"",
             ),
             (
                 b"PROXY TCP4 203.0.113.7 ",
-                "want a header of the PROXY protocol, got the end after 23 bytes of it",
+                "the connection ended after 23 bytes of the PROXY protocol header",
             ),
-            (b"", "it ended before its first byte"),
-            (
-                &endless,
-                "want a header of the PROXY protocol of at most 4096 bytes, got more",
-            ),
+            (b"", "the connection ended before its first byte"),
+            (&endless, "PROXY protocol header exceeds 4096 bytes"),
         ] {
             let error = heard(bytes, 8192).await.expect_err(want);
             assert_eq!(error.to_string(), want);
@@ -247,12 +247,15 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn an_unfinished_proxy_header_times_out() {
-        for (bytes, want) in [(&b""[..], "got 0 bytes"), (b"PROXY ", "got 6 bytes")] {
+        for (bytes, want) in [
+            (&b""[..], "received 0 bytes"),
+            (b"PROXY ", "received 6 bytes"),
+        ] {
             let (mut far, near) = tokio::io::duplex(64);
             far.write_all(bytes).await.expect("there is room");
             let began = Instant::now();
             let Err(why) = read(Box::new(near)).await else {
-                panic!("nobody was announced by {bytes:?}");
+                panic!("no client was announced by {bytes:?}");
             };
             assert_eq!(began.elapsed(), READ_TIMEOUT);
             assert!(why.to_string().contains(want), "{why}");

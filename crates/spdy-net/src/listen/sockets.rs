@@ -116,16 +116,14 @@ mod tests {
         let taken = UdpSocket::bind(here).expect("loopback has a free port");
         let at = taken.local_addr().expect("it is bound");
         let mut sockets = Sockets::default();
-        sockets
-            .tcp_and_udp(at)
-            .expect_err("its datagrams are another's");
-        TcpListener::bind(at).expect("nobody listens there");
+        sockets.tcp_and_udp(at).expect_err("the UDP port is in use");
+        TcpListener::bind(at).expect("the port is free");
         drop(taken);
         let (listener, datagrams) = sockets.tcp_and_udp(at).expect("both are free");
         assert_eq!(listener.address(), at);
         assert_eq!(datagrams.local_addr().ok(), Some(at));
         assert_eq!(
-            sockets.copies().expect("descriptors are to be had").len(),
+            sockets.copies().expect("descriptors are available").len(),
             2
         );
     }
@@ -138,17 +136,17 @@ mod tests {
         let datagrams = sockets.udp(here).expect("loopback has a free port");
         let at = (listener.address(), datagrams.local_addr());
         drop((listener, datagrams));
-        let copies = sockets.copies().expect("descriptors are to be had");
+        let copies = sockets.copies().expect("descriptors are available");
         drop(sockets);
         let mut copies = copies.into_iter();
         let copied = copies.next().map(TcpListener::from);
-        assert!(TcpListener::bind(at.0).is_err(), "it is still there");
+        assert!(TcpListener::bind(at.0).is_err(), "the socket is still open");
         assert_eq!(copied.and_then(|it| it.local_addr().ok()), Some(at.0));
         let copied = copies.next().map(UdpSocket::from);
         assert_eq!(
             copied.and_then(|it| it.local_addr().ok()),
             at.1.ok(),
-            "the second is that of datagrams"
+            "the second socket is UDP"
         );
     }
 }

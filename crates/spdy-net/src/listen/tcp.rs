@@ -152,7 +152,7 @@ impl Listener {
             // Only we can serve it: it was accepted already.
             match tokio::time::timeout(options.drain_timeout, door.wait_for_place()).await {
                 Ok(permit) => keeper.accept(&mut open, accepted, permit),
-                Err(_) => tracing::warn!("a connection waited for a place until the end"),
+                Err(_) => tracing::warn!("a connection waited for a free slot until shutdown"),
             }
         }
         let left = options.drain_timeout.saturating_sub(stopped.elapsed());
@@ -184,6 +184,6 @@ mod tests {
         let accepted = listener.accept().await;
         let (stream, ..) = accepted.expect("a connection");
         let unsent = socket2::SockRef::from(&stream).tcp_notsent_lowat();
-        assert_eq!(unsent.expect("Linux has it"), UNSENT_BYTES);
+        assert_eq!(unsent.expect("Linux supports this option"), UNSENT_BYTES);
     }
 }

@@ -144,7 +144,7 @@ mod tests {
     #[test]
     fn they_stand_at_addresses_and_in_ranges() {
         let texts = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"].map(str::to_owned);
-        let in_front = TrustedProxies::read(&texts).expect("they are good");
+        let in_front = TrustedProxies::read(&texts).expect("the addresses are valid");
         for (address, stands) in [
             ("10.1.2.3", true),
             ("::ffff:10.0.0.5", true),
@@ -164,7 +164,7 @@ mod tests {
         );
         assert!(!in_front.uses_proxy_protocol(ip("192.0.2.2")));
         let texts = ["10.0.0.0/8", "proxy.test"].map(str::to_owned);
-        let wrong = TrustedProxies::read(&texts).expect_err("no name is believed");
+        let wrong = TrustedProxies::read(&texts).expect_err("a name is not a valid address");
         assert_eq!(wrong, "proxy.test");
     }
 

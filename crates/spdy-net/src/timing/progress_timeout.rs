@@ -171,12 +171,14 @@ impl ProgressTimeout {
         self.hits.count(limit);
         let deed = match self.direction {
             PeerSends => "sent",
-            PeerReceives => "took",
+            PeerReceives => "accepted",
         };
         let (patience, came, least) = (self.timeout, self.came, self.min_bytes);
         let why = match came {
             0 => format!("the peer {deed} nothing for {patience:?}"),
-            _ => format!("the peer {deed} {came} bytes in {patience:?} of waiting, want {least}"),
+            _ => {
+                format!("the peer {deed} {came} bytes in {patience:?} of waiting, expected {least}")
+            }
         };
         io::Error::new(io::ErrorKind::TimedOut, ProgressTimeoutError(why))
     }

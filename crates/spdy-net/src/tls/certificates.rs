@@ -237,7 +237,7 @@ impl LocalCa {
         let key = KeyPair::from_pem(&identity.key_pem())?;
         let pem = identity.chain_pem();
         let Some(certificate) = identity.chain.into_iter().next() else {
-            unreachable!("a chain that was read has a certificate")
+            unreachable!("a parsed chain without a certificate")
         };
         Ok(Self {
             issuer: Issuer::new(authority_params(), key),
@@ -305,8 +305,8 @@ impl LocalCa {
         params.is_ca = IsCa::ExplicitNoCa;
         let key = self.kind.generate()?;
         let leaf = params.signed_by(&key, &self.issuer)?;
-        let key = PrivateKeyDer::try_from(key.serialize_der())
-            .expect("a key we made is a key that can be read");
+        let key =
+            PrivateKeyDer::try_from(key.serialize_der()).expect("a generated key can be parsed");
         Ok(Identity {
             chain: vec![leaf.der().clone(), self.certificate.clone()],
             key,

@@ -167,7 +167,7 @@ fn server_name(host: &str) -> io::Result<ServerName<'static>> {
     ServerName::try_from(bare.to_owned()).map_err(|_| {
         io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("{host:?} is no host name"),
+            format!("invalid hostname {host:?}"),
         )
     })
 }

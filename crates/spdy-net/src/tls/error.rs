@@ -40,7 +40,7 @@ pub enum TlsSetupError {
         why: String,
     },
     /// A pin that is not `sha256//` and the base64 of 32 bytes.
-    #[error("{0:?} is no pin; want sha256// and the base64 of a SHA-256, 44 characters")]
+    #[error("{0:?} is not a pin, expected sha256// and the base64 of a SHA-256 (44 characters)")]
     Pin(String),
     /// The local authority could not issue a certificate.
     #[error("cannot make a certificate: {0}")]
@@ -49,10 +49,10 @@ pub enum TlsSetupError {
     #[error("tls: {0}")]
     Rustls(#[from] rustls::Error),
     /// The certificate verifier could not be built.
-    #[error("cannot check certificates: {0}")]
+    #[error("cannot build the certificate verifier: {0}")]
     Verifier(#[from] rustls::client::VerifierBuilderError),
     /// TLS 1.2 and TLS 1.3 are both switched off.
-    #[error("no version of TLS is left: from {min} to {max}")]
+    #[error("no TLS version is enabled: minimum {min}, maximum {max}")]
     NoVersion {
         /// Lower bound asked for.
         min: crate::tls::TlsVersion,

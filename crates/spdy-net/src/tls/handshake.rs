@@ -55,6 +55,6 @@ pub(super) fn alpn(protocols: &[Protocol]) -> Vec<Vec<u8>> {
 }
 
 pub(super) fn quic_config_error(error: &rustls::Error) -> io::Error {
-    let why = format!("TLS without what HTTP/3 wants, version 1.3: {error}");
+    let why = format!("HTTP/3 needs TLS 1.3: {error}");
     io::Error::new(io::ErrorKind::InvalidInput, why)
 }

@@ -67,7 +67,7 @@ impl From<SigningIdentity> for Fallback {
 
 /// A proof that is shown until this is dropped.
 #[derive(Debug)]
-#[must_use = "it is shown no longer than this lives"]
+#[must_use = "the certificate is served only while this value lives"]
 pub struct AcmeChallenge {
     identities: Identities,
     key: Arc<CertifiedKey>,
@@ -310,7 +310,7 @@ impl Identities {
             Fallback::Local(local) => {
                 let issued = local.certificate(host, self.wall_now(), &self.provider);
                 issued
-                    .inspect_err(|error| tracing::warn!(%error, ?host, "no certificate is shown"))
+                    .inspect_err(|error| tracing::warn!(%error, ?host, "no certificate to present"))
                     .ok()
             }
         }

@@ -210,10 +210,14 @@ mod tests {
         let provider = TlsOptions::default().provider;
         let shown = |host, days| {
             let shown = local.certificate(Some(host), at(days), &provider);
-            shown.expect("it is issued").cert[0].clone()
+            shown.expect("the certificate is issued").cert[0].clone()
         };
         let first = shown("a.test", 1000);
-        assert_eq!(shown("WWW.a.test", 1059), first, "one for the group");
+        assert_eq!(
+            shown("WWW.a.test", 1059),
+            first,
+            "one certificate for the group"
+        );
         let second = shown("a.test", 1060);
         assert_ne!(second, first);
         assert_eq!(shown("www.a.test", 1119), second);
@@ -232,7 +236,7 @@ mod tests {
         let lens = (held.by_place.len(), held.in_order.len());
         assert_eq!(lens, (MAX_CACHED, MAX_CACHED));
         let first = held.by_place.keys().next().map(|(group, _)| *group);
-        assert_eq!(first, Some(1), "the one that was issued first is dropped");
+        assert_eq!(first, Some(1), "the oldest certificate is dropped");
     }
 
     #[test]

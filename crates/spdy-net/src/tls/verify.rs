@@ -176,7 +176,7 @@ impl ServerCertVerifier for PinVerifier {
         let mut wanted = everyones.into_iter().chain(of_host.map(|(_, pins)| pins));
         if wanted.any(|pins| !pins.contains(&got)) {
             return Err(Error::General(format!(
-                "the key shown for {name} is {got}, which is not pinned"
+                "the key of {name} is {got}, which is not pinned"
             )));
         }
         self.chain

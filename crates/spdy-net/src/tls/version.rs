@@ -27,9 +27,7 @@ impl std::str::FromStr for TlsVersion {
         match text.trim_start_matches("TLSv").trim_start_matches("tls") {
             "1.2" => Ok(Self::Tls12),
             "1.3" => Ok(Self::Tls13),
-            _ => Err(format!(
-                "no TLS version is called {text:?}; there are 1.2 and 1.3"
-            )),
+            _ => Err(format!("unknown TLS version {text:?}, expected 1.2 or 1.3")),
         }
     }
 }

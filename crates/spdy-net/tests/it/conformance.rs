@@ -62,7 +62,7 @@ async fn every_input_ends_in_an_outcome_that_is_right_for_it_over_tcp() {
                 let address = listener.local_addr().expect("it is bound");
                 let log = Log::default();
                 let connection = ask(&case, address, &runtime, &log).await;
-                let (client, _) = listener.accept().await.expect("it has connected");
+                let (client, _) = listener.accept().await.expect("the client has connected");
                 let run = play(&case, client, log).await;
                 drop(connection);
                 run
@@ -174,7 +174,7 @@ async fn play(case: &Case, receiver: TcpStream, log: Log) -> Run {
     };
     tokio::select! {
         run = talking => run,
-        () = hearing => unreachable!("it waits for its end"),
+        () = hearing => unreachable!("the exchange runs until the connection ends"),
     }
 }
 
@@ -218,7 +218,7 @@ fn is_set_up(case: &Case, run: &Run) -> bool {
             Frame::SynStream(syn) => {
                 !syn.fin || outcome::holds(&seen.headers) || answered(syn.stream_id)
             }
-            other => panic!("{}: {other:?} in a setup", case.id),
+            other => panic!("{}: unexpected {other:?} in a setup", case.id),
         })
 }
 
@@ -241,7 +241,7 @@ async fn ask(case: &Case, server: SocketAddr, runtime: &SharedRuntime, log: &Log
     let io = SystemNetwork.connect(server).await.expect("it listens");
     let protocol = Protocol::Spdy(version(case));
     let connection = Connection::start(io, protocol, 0, &options, runtime).await;
-    let connection = connection.expect("SPDY waits for nobody");
+    let connection = connection.expect("SPDY sends without waiting");
     let request = Request::get("http://localhost/").body(Body::empty());
     let asked = connection.send(request.expect("valid"), Priority::HIGHEST);
     let log = log.clone();

@@ -394,7 +394,10 @@ async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
                     None => break,
                 }
             }
-            let want = format!("content-length is {}, and 10 bytes came", &declared[1..]);
+            let want = format!(
+                "content-length is {}, but 10 bytes were received",
+                &declared[1..]
+            );
             assert_eq!(came, 10, "{protocol} {declared}");
             assert_eq!(error, (!whole).then_some(want), "{protocol} {declared}");
         }
@@ -403,7 +406,11 @@ async fn a_body_of_another_length_than_declared_is_an_error_after_its_bytes() {
 
 /// Repeats the client's `accept` as the content type.
 async fn accepted(request: Request<Body>) -> Response<Body> {
-    let accept = request.headers().get("accept").expect("it is sent").clone();
+    let accept = request
+        .headers()
+        .get("accept")
+        .expect("the header is sent")
+        .clone();
     let answer = Response::builder().header("content-type", accept);
     answer.body(Body::empty()).expect("valid")
 }
@@ -416,7 +423,7 @@ async fn partial_value_matches_need_the_option_of_that_side() {
         let token = request
             .headers()
             .get("x-token")
-            .expect("it is sent")
+            .expect("the header is sent")
             .clone();
         let answer = Response::builder().header("x-token", token);
         answer.body(Body::empty()).expect("valid")
@@ -716,10 +723,10 @@ async fn http2_client_keeps_its_own_max_streams() {
         };
         let runtime = support::runtime();
         let connection = Connection::start(io, Protocol::Http2, 0, &options, &runtime);
-        let connection = connection.await.expect("it can be opened");
+        let connection = connection.await.expect("the connection opens");
         let asked = Request::get("http://site.test/").body(Body::empty());
         let answer = connection.send(asked.expect("a request"), Priority::HIGHEST);
-        answer.await.expect("an answer");
+        answer.await.expect("a response");
         assert_eq!(connection.limit(), limit, "{wanted:?}");
     }
 }

@@ -30,10 +30,10 @@ async fn over_http2(asked: http::request::Builder) -> (StatusCode, String) {
     let reading = tokio::spawn(connection);
     let asked = asked.body(()).expect("a request");
     let (answer, _) = sender.send_request(asked, true).expect("it is open");
-    let mut answer = answer.await.expect("an answer");
+    let mut answer = answer.await.expect("a response");
     let mut text = Vec::new();
     while let Some(data) = answer.body_mut().data().await {
-        text.extend_from_slice(&data.expect("all of it"));
+        text.extend_from_slice(&data.expect("the whole body"));
     }
     reading.abort();
     let text = String::from_utf8(text).expect("text");
@@ -62,13 +62,13 @@ async fn http2_request_with_two_hosts_or_none_gets_400_alone() {
             get("http://site.test/")
                 .header("host", "site.test")
                 .header("host", "site.test"),
-            "host twice",
+            "more than one host",
         ),
-        (get("http://me@site.test/"), "an authority with userinfo"),
+        (get("http://me@site.test/"), "authority with userinfo"),
     ] {
         let (status, text) = over_http2(asked).await;
         assert_eq!(status, StatusCode::BAD_REQUEST);
-        assert_eq!(text, format!("a malformed message: {why}\n"));
+        assert_eq!(text, format!("malformed message: {why}\n"));
     }
 }
 
@@ -150,9 +150,9 @@ async fn a_request_is_for_the_host_that_its_field_names_over_every_protocol() {
         let asked = Request::get("http://127.0.0.1:8000/a").header("host", "www.site.test:8443");
         let asked = asked.body(Body::empty()).expect("a request");
         let answer = connection.send(asked, Priority::new(3)).await;
-        let body = answer.expect("an answer").into_body();
+        let body = answer.expect("a response").into_body();
         let text = http_body_util::BodyExt::collect(body).await;
-        let text = text.expect("all of it").to_bytes();
+        let text = text.expect("the whole body").to_bytes();
         assert_eq!(text, "http://www.site.test:8443/a ", "{protocol:?}");
     }
 }
@@ -167,7 +167,7 @@ async fn counted(request: Request<Body>) -> Response<Body> {
     let came = body.map_or(0, |body| body.to_bytes().len());
     let answer = Response::builder().header("x-came", came);
     let answer = answer.header("x-said", said).body(Body::empty());
-    answer.expect("an answer")
+    answer.expect("a response")
 }
 
 /// Over HTTP/1.1 none of it was sent, without an error.
@@ -192,7 +192,7 @@ async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
             let asked = Request::builder().method(method).uri("http://site.test/");
             let asked = asked.body(body).expect("a request");
             let answer = connection.send(asked, Priority::new(3)).await;
-            let answer = answer.expect("an answer");
+            let answer = answer.expect("a response");
             let case = format!("{protocol} {method} {len}");
             assert_eq!(answer.headers()["x-came"], "40000", "{case}");
             if protocol == Protocol::Http1 {
@@ -203,7 +203,7 @@ async fn a_body_of_unknown_length_is_sent_whatever_the_method() {
         // One without any is told of by nothing.
         let asked = Request::get("http://site.test/").body(Body::empty());
         let answer = connection.send(asked.expect("a request"), Priority::new(3));
-        let answer = answer.await.expect("an answer");
+        let answer = answer.await.expect("a response");
         assert_eq!(answer.headers()["x-came"], "0", "{protocol}");
         if protocol == Protocol::Http1 {
             assert_eq!(answer.headers()["x-said"], "false false");

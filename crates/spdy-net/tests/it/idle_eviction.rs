@@ -106,12 +106,15 @@ async fn full_server_evicts_idle_but_not_busy_connections() {
         let trickle = trickle.expect("its head");
         assert!(
             is_answered(&idle).await,
-            "{protocol}: there is a place for all"
+            "{protocol}: there is a slot for each connection"
         );
         assert_eq!(hits.of(ConnectionLimit::IdleEviction), 0);
 
         let newcomer = connect(3, to, protocol).await;
-        assert!(is_answered(&newcomer).await, "{protocol}: one too many");
+        assert!(
+            is_answered(&newcomer).await,
+            "{protocol}: one connection too many"
+        );
         idle.closed().await;
         assert_eq!(hits.of(ConnectionLimit::IdleEviction), 1, "{protocol}");
         for kept in [&other, &waiting, &reading] {
@@ -169,13 +172,13 @@ async fn an_http2_answer_is_sent_to_its_end_before_an_idle_connection_ends() {
         let mut body = response.await.expect("its head").into_body();
         let mut got = Vec::new();
         while let Some(data) = body.data().await {
-            let data = data.expect("all of it");
+            let data = data.expect("the whole body");
             let _ = body.flow_control().release_capacity(data.len());
             got.extend_from_slice(&data);
         }
         assert_eq!(got.len(), 30_000, "stopped: {stopped}");
         assert_eq!(got, support::pattern(30_000));
-        served.await.expect("no panic").expect("an end in order");
+        served.await.expect("no panic").expect("a normal end");
         drop(sender);
         let _ = reading.await.expect("no panic");
     }
@@ -211,7 +214,7 @@ async fn an_http2_client_that_does_not_read_times_out() {
         ask.write_all(&asked).await.expect("it is open");
         let mut seconds = 0;
         while (&mut served).now_or_never().is_none() {
-            assert!(seconds < 10, "{body}: it is still there");
+            assert!(seconds < 10, "{body}: the connection is still open");
             settle().await;
             // Whatever it says, it takes nothing.
             let ping = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];

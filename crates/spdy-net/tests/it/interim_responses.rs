@@ -84,7 +84,7 @@ async fn early_hints_are_shown_and_are_not_the_answer() {
         let answered: Response<Body> = connection
             .send(get("/"), Priority::HIGHEST)
             .await
-            .expect("an answer");
+            .expect("a response");
         assert_eq!(answered.status(), 200, "{protocol}");
         assert!(!answered.headers().contains_key("link"), "{protocol}");
         assert_eq!(&read(answered).await.expect("its body")[..], b"here");
@@ -101,7 +101,7 @@ async fn early_hints_are_shown_and_are_not_the_answer() {
 async fn hinting(request: Request<Body>) -> Response<Body> {
     let hints = EarlyHints::of(request.extensions());
     let Some(hints) = hints else {
-        return Response::new("nobody to tell".into());
+        return Response::new("no client to notify".into());
     };
     for link in ["</a.css>; rel=preload", "</b.js>; rel=preload"] {
         let mut fields = HeaderMap::new();
@@ -114,7 +114,8 @@ async fn hinting(request: Request<Body>) -> Response<Body> {
 
 /// Tells of more than anybody waits with, and then answers.
 async fn flooding(request: Request<Body>) -> Response<Body> {
-    let hints = EarlyHints::of(request.extensions()).expect("there is a way");
+    let hints =
+        EarlyHints::of(request.extensions()).expect("the request has a sender for early hints");
     for number in 0..=MAX_QUEUED_HEADS {
         let mut fields = HeaderMap::new();
         fields.insert("x-number", HeaderValue::from(number));
@@ -142,9 +143,11 @@ async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
         let mut request = get("/");
         request.extensions_mut().insert(listens);
         let answered = connection.send(request, Priority::HIGHEST).await;
-        assert_eq!(answered.expect("an answer").status(), 200, "{protocol}");
+        assert_eq!(answered.expect("a response").status(), 200, "{protocol}");
         for link in ["</a.css>; rel=preload", "</b.js>; rel=preload"] {
-            let head = heard.try_recv().expect("it came before the answer");
+            let head = heard
+                .try_recv()
+                .expect("the early hints came before the response");
             assert_eq!(head.status, 103, "{protocol}");
             assert_eq!(head.headers["link"], link, "{protocol}");
         }
@@ -156,10 +159,10 @@ async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
     let mut request = get("/");
     request.extensions_mut().insert(listens);
     let answered = connection.send(request, Priority::HIGHEST).await;
-    let body = read(answered.expect("an answer")).await.expect("its body");
+    let body = read(answered.expect("a response")).await.expect("its body");
     assert_eq!(&body[..], b"here");
     for number in 0..MAX_QUEUED_HEADS {
-        let head = heard.try_recv().expect("there was room for it");
+        let head = heard.try_recv().expect("the channel had room");
         assert_eq!(head.headers["x-number"], number.to_string());
     }
     assert!(heard.try_recv().is_err());
@@ -184,10 +187,10 @@ async fn hints_of_a_handler_go_out_before_its_answer() {
                 .expect("a connection")
         };
         let answered = connection.send(get("/"), Priority::HIGHEST).await;
-        let body = read(answered.expect("an answer")).await.expect("its body");
+        let body = read(answered.expect("a response")).await.expect("its body");
         let heads = heads.0.lock().unwrap().clone();
         if protocol == Protocol::Http1 {
-            assert_eq!((&body[..], heads.len()), (&b"nobody to tell"[..], 1));
+            assert_eq!((&body[..], heads.len()), (&b"no client to notify"[..], 1));
             continue;
         }
         assert_eq!(&body[..], b"here", "{protocol}");
@@ -238,14 +241,17 @@ async fn expect_continue_gets_100_when_the_body_is_read() {
             let request = request.body(Body::from_stream(pieces)).expect("a request");
             let answer = tokio::spawn(connection.send(request, Priority::HIGHEST));
             if told > 0 {
-                let head = heard.recv().await.expect("it is told before its answer");
+                let head = heard
+                    .recv()
+                    .await
+                    .expect("100 Continue came before the response");
                 assert_eq!(head.status, 100, "{case}");
             }
             if path == "/" {
                 send.send("piece".into()).expect("it is read");
                 drop(send);
             }
-            let answer = answer.await.expect("no panic").expect("an answer");
+            let answer = answer.await.expect("no panic").expect("a response");
             let body = read(answer).await.expect("its body");
             assert_eq!(body, said, "{case}");
             assert!(heard.try_recv().is_err(), "{case}: once");

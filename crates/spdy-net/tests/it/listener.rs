@@ -88,7 +88,7 @@ async fn a_waiting_connection_is_served_after_the_stop() {
     assert_eq!(heard(second).await, "hello");
     scene.running.await.expect("no panic");
     let late = TcpStream::connect(scene.address).await;
-    assert!(late.is_err(), "it takes nobody any more");
+    assert!(late.is_err(), "the listener accepts no more connections");
     assert!(!scene.cut_off.is_set());
 }
 

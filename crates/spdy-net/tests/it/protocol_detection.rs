@@ -118,7 +118,7 @@ async fn first_bytes_may_come_one_by_one() {
     assert!(answer.starts_with("HTTP/1.1 200 OK\r\n"), "{answer}");
     assert!(
         !answer.contains("date:"),
-        "the date is the site's business: {answer}"
+        "the listener adds no date: {answer}"
     );
 }
 
@@ -128,29 +128,36 @@ async fn an_unsupported_protocol_closes_the_connection() {
         (
             &b"\x16\x03\x01\x00"[..],
             &ALL[..],
-            "the client speaks TLS, want spdy/3.1, spdy/3, spdy/2, h2, http/1.1",
+            "the client speaks TLS, expected spdy/3.1, spdy/3, spdy/2, h2, http/1.1",
         ),
         (
             b"\x80\x04\x00\x01",
             &ALL,
-            "the client speaks an unknown version of SPDY, want spdy/3.1, spdy/3, spdy/2, h2, http/1.1",
+            "the client speaks an unknown version of SPDY, expected spdy/3.1, spdy/3, spdy/2, h2, http/1.1",
         ),
         (
             b"\x80\x02\x00\x01",
             &[Protocol::Http1],
-            "the client speaks SPDY/2, want http/1.1",
+            "the client speaks SPDY/2, expected http/1.1",
         ),
         (
             b"GET / HTTP/1.1\r\n",
             &[Protocol::Http2],
-            "the client speaks HTTP/1.1, want h2",
+            "the client speaks HTTP/1.1, expected h2",
         ),
-        (b"", &ALL, "the client left without a word"),
+        (
+            b"",
+            &ALL,
+            "the client closed the connection without sending anything",
+        ),
     ] {
         let (mut io, served) = plain(protocols, support::runtime());
         io.write_all(bytes).await.unwrap();
         io.shutdown().await.unwrap();
-        let error = served.await.unwrap().expect_err("not spoken");
+        let error = served
+            .await
+            .unwrap()
+            .expect_err("the protocol is not supported");
         assert_eq!(error.to_string(), want);
         assert_eq!(io.read(&mut [0]).await.unwrap(), 0);
     }

@@ -76,12 +76,12 @@ impl TestListener {
     async fn connect(&self, from: &str, bytes: &str) -> TcpStream {
         let socket = TcpSocket::new_v4().expect("a socket");
         let from: IpAddr = from.parse().expect("an address");
-        socket.bind((from, 0).into()).expect("it is of loopback");
+        socket.bind((from, 0).into()).expect("a loopback address");
         let mut stream = socket.connect(self.address).await.expect("it listens");
         stream
             .write_all(bytes.as_bytes())
             .await
-            .expect("it is taken");
+            .expect("the connection is accepted");
         stream
     }
 
@@ -123,7 +123,7 @@ async fn heard(stream: &mut TcpStream) -> String {
             break;
         }
     }
-    String::from_utf8(heard).expect("it speaks ASCII")
+    String::from_utf8(heard).expect("the response is ASCII")
 }
 
 #[tokio::test]

@@ -26,7 +26,7 @@ struct RecordingHandler(Arc<Mutex<Vec<String>>>);
 
 impl RecordingHandler {
     fn noted(&self) -> Vec<String> {
-        self.0.lock().expect("nobody panicked").clone()
+        self.0.lock().expect("no thread panicked").clone()
     }
 
     fn serve(&self, protocol: Protocol) -> BoxIo {
@@ -76,7 +76,7 @@ impl Handler for RecordingHandler {
         let uri = uri.map_or("-".to_owned(), ToString::to_string);
         let (status, flaw) = (flaw.status().as_u16(), flaw.name());
         let noted = format!("{protocol}: {method} {uri}: {status}, {flaw}, {body_bytes} bytes");
-        self.0.lock().expect("nobody panicked").push(noted);
+        self.0.lock().expect("no thread panicked").push(noted);
     }
 }
 
@@ -147,7 +147,7 @@ async fn http2_refusals_are_reported() {
         let asked = Request::get("http://site.test/a").header("host", host);
         let asked = asked.body(()).expect("a request");
         let (answer, _) = sender.send_request(asked, true).expect("it is open");
-        answer.await.expect("an answer");
+        answer.await.expect("a response");
     }
     reading.abort();
     assert_eq!(

@@ -247,7 +247,7 @@ async fn backpressure_of_other_streams_does_not_count_as_stall() {
             }
             go_on.set();
             for held in held {
-                let answer = support::read(held.await.expect("an answer")).await;
+                let answer = support::read(held.await.expect("a response")).await;
                 assert_eq!(answer.expect("its body"), "true", "{protocol}");
             }
             settle().await;
@@ -255,7 +255,7 @@ async fn backpressure_of_other_streams_does_not_count_as_stall() {
             settle().await;
             send.send(Bytes::from(vec![b'x'; 20_000])).ok();
             drop(send);
-            let answer = support::read(slow.await.expect("an answer")).await;
+            let answer = support::read(slow.await.expect("a response")).await;
             assert_eq!(answer.expect("its body"), format!("{whole}"), "{protocol}");
             let given_up =
                 hits.of(ConnectionLimit::ReadTimeout) + hits.of(ConnectionLimit::MinReadRate);
@@ -383,7 +383,7 @@ async fn a_slow_reader_outlives_the_idle_timeout() {
             .expect("a connection");
         let request = support::get("/");
         let response = connection.send(request, Priority::HIGHEST).await;
-        let mut body = response.expect("an answer").into_body();
+        let mut body = response.expect("a response").into_body();
         let mut got = 0;
         while let Some(frame) = body.frame().await {
             let frame = frame.unwrap_or_else(|error| panic!("{protocol}, after {got}: {error}"));

@@ -40,7 +40,7 @@ fn ended(exchange: &mut Ended) -> Option<String> {
 fn upload(connection: &Connection) -> Ended {
     let request = Request::post("http://localhost/").body(Body::full(vec![b'x'; 4 << 20]));
     let answer = connection.send(request.expect("valid"), Priority::new(3));
-    tokio::spawn(async move { answer.await.expect_err("nobody answers").to_string() })
+    tokio::spawn(async move { answer.await.expect_err("no response arrives").to_string() })
 }
 
 /// A client's connection, in `time`, to a server that the test plays.
@@ -117,7 +117,7 @@ async fn an_upload_below_the_min_rate_times_out() {
                 }
                 settle().await;
             }
-            let said = "the peer took 14394 bytes in 60s of waiting, want 14400";
+            let said = "the peer accepted 14394 bytes in 60s of waiting, expected 14400";
             match why {
                 None => assert!(is_enough, "{protocol}"),
                 Some(why) => assert!(!is_enough && why.ends_with(said), "{protocol}: {why}"),
@@ -138,7 +138,7 @@ async fn a_stream_without_window_times_out_alone() {
     for second in 0..=90 {
         assert_eq!(ended(&mut taken), None, "after {second} s");
         if let Some(why) = given_up_after.is_none().then(|| ended(&mut left)).flatten() {
-            assert!(why.ends_with("the peer took nothing for 60s"), "{why}");
+            assert!(why.ends_with("the peer accepted nothing for 60s"), "{why}");
             given_up_after = Some(second);
         }
         settle().await;
@@ -159,7 +159,7 @@ async fn streams_sharing_a_link_time_out_only_without_progress() {
     let mut ended_ones = |second: u32| {
         let ended = answers.iter_mut().filter_map(ended);
         let ended: Vec<String> = ended.collect();
-        let stalled = |why: &String| why.starts_with("h2: the peer took ");
+        let stalled = |why: &String| why.starts_with("h2: the peer accepted ");
         assert!(ended.iter().all(stalled), "after {second} s: {ended:?}");
         ended.len()
     };
@@ -208,7 +208,7 @@ async fn responses_sharing_a_slow_link_do_not_time_out() {
         let request = request.body(Body::empty()).expect("valid");
         let answer = connection.send(request, Priority::new(3));
         bodies.push(tokio::spawn(async move {
-            let body = answer.await.expect("an answer").into_body();
+            let body = answer.await.expect("a response").into_body();
             body.collect().await.map(|body| body.to_bytes().len())
         }));
     }
@@ -247,7 +247,7 @@ async fn a_partial_data_frame_is_readable_but_is_no_complete_body() {
     server.say(&headers).await;
     let data = [0, 0x1f, 0x40, 0, 1, 0, 0, 0, 1]; // 8000 bytes, END_STREAM
     server.say(&[&data[..], &[b'a'; 1400]].concat()).await;
-    let mut body = answer.await.expect("an answer").into_body();
+    let mut body = answer.await.expect("a response").into_body();
     for piece in [[b'a'; 1400], [b'b'; 1400]] {
         let frame = body.frame().await.expect("more").expect("no error");
         assert_eq!(frame.into_data().expect("data"), piece[..]);
@@ -260,7 +260,10 @@ async fn a_partial_data_frame_is_readable_but_is_no_complete_body() {
             end => break end,
         }
     };
-    assert!(end.is_some_and(|end| end.is_err()), "it was not whole");
+    assert!(
+        end.is_some_and(|end| end.is_err()),
+        "the body was incomplete"
+    );
 }
 
 /// Each frame that was under way for an exchange that is forgotten is taken for the server's fault, and of those it has some hundreds.
@@ -276,7 +279,7 @@ async fn late_frames_of_cancelled_streams_do_not_close_the_connection() {
         settle().await;
         let headers = [&[0, 0, 1, 1, 4][..], &id.to_be_bytes(), &[0x88]]; // :status: 200
         server.say(&headers.concat()).await;
-        answers.push(answer.await.expect("an answer"));
+        answers.push(answer.await.expect("a response"));
     }
     let mut live = answers.remove(0).into_body();
     drop(answers);

@@ -58,7 +58,7 @@ async fn an_unknown_certificate_is_refused_unless_insecure() {
     let (_, client) = tls_pair(&quiet());
     assert!(
         shake(&server, &client, "localhost").await.0.is_err(),
-        "another authority"
+        "another certificate authority"
     );
     let trust = Trust {
         insecure: true,
@@ -219,7 +219,7 @@ async fn tls_secrets_go_to_the_configured_key_log() {
     {
         use std::os::unix::fs::PermissionsExt;
         let mode = std::fs::metadata(&path).unwrap().permissions().mode();
-        assert_eq!(mode & 0o777, 0o600, "the owner alone can read it");
+        assert_eq!(mode & 0o777, 0o600, "only the owner can read the file");
     }
     let text = std::fs::read_to_string(&path).unwrap();
     std::fs::remove_dir_all(&folder).unwrap();

@@ -35,7 +35,7 @@ impl Written {
             }
             rest = &rest[HEAD_BYTES + length..];
         }
-        assert!(rest.is_empty(), "half a record");
+        assert!(rest.is_empty(), "a partial record");
         (lengths, writes.len())
     }
 }

@@ -10,7 +10,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use crate::support::{quiet, serve, tls_pair};
 
 async fn refuse(_: Request<Body>) -> Response<Body> {
-    let mut response = Response::new(Body::full("no way"));
+    let mut response = Response::new(Body::full("no upgrade"));
     *response.status_mut() = StatusCode::FORBIDDEN;
     response
 }
@@ -36,8 +36,8 @@ async fn a_connection_with_a_declined_upgrade_closes_cleanly() {
         for request in [offer, "GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"] {
             io.write_all(request.as_bytes()).await.expect("it is read");
             let mut answer = Vec::new();
-            while !answer.ends_with(b"no way") {
-                answer.push(io.read_u8().await.expect("the answer goes on"));
+            while !answer.ends_with(b"no upgrade") {
+                answer.push(io.read_u8().await.expect("the response continues"));
             }
             assert!(answer.starts_with(b"HTTP/1.1 403 "), "{offer}");
         }

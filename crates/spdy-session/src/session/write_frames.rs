@@ -136,7 +136,7 @@ impl Session {
         let mut left = len;
         while left > 0 {
             let Some(Item::Data { bytes, .. }) = stream.items.front_mut() else {
-                unreachable!("{left} bytes of DATA measured and not there on {id}")
+                unreachable!("{left} more bytes of DATA expected in the queue of stream {id}")
             };
             if bytes.len() > left {
                 out.extend_from_slice(&bytes.split_to(left));

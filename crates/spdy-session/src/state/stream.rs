@@ -109,7 +109,9 @@ impl State {
             (HalfClosedLocal, Received { fin: false }) => HalfClosedLocal,
             (HalfClosedRemote, Sent { fin: false }) => HalfClosedRemote,
             (HalfClosedRemote | Closed, Received { .. }) => return Err(StreamViolation::AfterFin),
-            (HalfClosedLocal | Closed, Sent { .. }) => unreachable!("{step:?} in {self:?}"),
+            (HalfClosedLocal | Closed, Sent { .. }) => {
+                unreachable!("invalid step {step:?} in state {self:?}")
+            }
         })
     }
 
@@ -263,7 +265,7 @@ impl Stream {
     pub(crate) fn apply_sent(&mut self, fin: bool) {
         self.state = match self.state.after(Step::Sent { fin }) {
             Ok(state) => state,
-            Err(misstep) => unreachable!("{misstep:?} by ourselves on {self:?}"),
+            Err(misstep) => unreachable!("{misstep:?} caused locally on {self:?}"),
         };
     }
 

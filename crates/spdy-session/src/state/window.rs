@@ -290,7 +290,7 @@ mod tests {
         window.consume(32_767);
         assert!(
             !window.is_session_update_due(),
-            "small grants are not worth it"
+            "small window updates are not sent"
         );
         window.consume(1);
         assert!(window.is_session_update_due());

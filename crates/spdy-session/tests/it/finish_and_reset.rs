@@ -61,7 +61,7 @@ fn queued_data_precedes_fin_and_fin_precedes_the_reset() {
     server.finish_and_reset(ID, RstStatus::CANCEL);
     assert!(
         !server.send_data(ID, Bytes::from_static(b"more"), false),
-        "its half is closed"
+        "the local half is closed"
     );
     deliver(&mut server, &mut client);
     assert_eq!(heard(&mut client), (50_000, true, Some(RstStatus::CANCEL)));
@@ -116,7 +116,7 @@ fn a_half_that_is_closed_already_or_was_never_opened_is_reset_at_once() {
         deliver(&mut server, &mut client);
         assert_eq!(heard(&mut client), (0, answered, Some(RstStatus::CANCEL)));
         server.finish_and_reset(ID, RstStatus::CANCEL);
-        assert_eq!(server.stats().resets_sent.total(), 1, "it is gone");
+        assert_eq!(server.stats().resets_sent.total(), 1, "the stream is gone");
     }
 }
 
@@ -126,7 +126,11 @@ fn a_reset_behind_output_leaves_what_is_queued_and_no_fin() {
     server.reply(ID, &HeaderBlock::new(), false);
     server.send_data(ID, Bytes::from(vec![7; 50_000]), false);
     server.reset_behind_output(ID, RstStatus::INTERNAL_ERROR);
-    assert_eq!(server.send_capacity(ID), 0, "it takes no more");
+    assert_eq!(
+        server.send_capacity(ID),
+        0,
+        "the stream accepts no more DATA"
+    );
     assert!(!server.send_data(ID, Bytes::from_static(b"late"), true));
     server.reset_behind_output(ID, RstStatus::CANCEL); // the first one counts
     deliver(&mut server, &mut client);
@@ -144,7 +148,7 @@ fn a_reset_behind_output_waits_for_the_window_and_no_longer_than_any_data() {
     server.send_data(ID, Bytes::from(vec![7; window + 10_000]), false);
     server.reset_behind_output(ID, RstStatus::INTERNAL_ERROR);
     deliver(&mut server, &mut client);
-    assert_eq!(server.active_streams(), (0, 1), "10,000 bytes wait");
+    assert_eq!(server.active_streams(), (0, 1), "10,000 bytes are queued");
     server.handle_timeout(NOW + std::time::Duration::from_secs(60));
     assert_eq!(server.active_streams(), (0, 0));
 }

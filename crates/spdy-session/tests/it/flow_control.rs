@@ -56,7 +56,7 @@ fn a_transport_that_ends_while_data_waits_for_credit_loses_the_stream_in_order()
             [
                 "Opened 1 fin",
                 "Reset 1: session lost",
-                "Closed: connection ended in the middle of 1 streams"
+                "Closed: connection ended with 1 open streams"
             ],
             "{version}"
         );
@@ -205,7 +205,7 @@ fn one_byte_past_the_session_window_ends_the_session() {
     assert_eq!(server.output(), ["GOAWAY 3 PROTOCOL_ERROR"]);
     assert_eq!(
         server.events().last().unwrap(),
-        "Closed: DATA past the session window of 100000 bytes"
+        "Closed: DATA exceeds the session window of 100000 bytes"
     );
 }
 
@@ -585,7 +585,7 @@ fn a_stream_window_doubles_with_each_window_that_is_read_within_a_second() {
             assert_eq!(left, window, "{version}");
         }
         left += read_at_pace(&mut server, 1, 4 * window, 1_000) - 4 * window;
-        assert_eq!(left, window, "{version}: it has its greatest size");
+        assert_eq!(left, window, "{version}: the window has its maximum size");
         // All of it may come, and one byte more may not.
         (0..window / 16_384).for_each(|_| server.data(1, 16_384, false));
         assert_eq!(credit(&server.output(), 1), 0);

@@ -162,7 +162,10 @@ fn a_shutdown_without_streams_closes_at_once() {
     let mut server = Script::server();
     server.session.shutdown(server.now);
     assert_eq!(server.events(), ["Closed"]);
-    assert!(!server.session.is_closed(), "GOAWAY is not written yet");
+    assert!(
+        !server.session.is_closed(),
+        "GOAWAY has not been written yet"
+    );
     assert_eq!(server.output(), ["GOAWAY 0 OK"]);
     assert!(server.session.is_closed());
 }
@@ -181,7 +184,7 @@ fn goaway_reports_the_highest_accepted_stream() {
         [
             "Opened 3",
             "Reset 3: session lost",
-            "Closed: session aborted here"
+            "Closed: session aborted locally"
         ]
     );
 }
@@ -214,7 +217,7 @@ fn the_end_of_the_transport_truncates_every_open_stream() {
             "Reply 1 fin",
             "Reset 3: session lost",
             "Reset 5: session lost",
-            "Closed: connection ended in the middle of 2 streams"
+            "Closed: connection ended with 2 open streams"
         ]
     );
     assert_eq!(client.output(), [""; 0]);

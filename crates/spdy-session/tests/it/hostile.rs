@@ -86,7 +86,7 @@ fn rapid_reset_ends_the_session() {
     server.syn_fin(201);
     server.rst(201, RstStatus::CANCEL);
     let why = ended_by(&mut server).unwrap();
-    assert_eq!(why, "more than 100 streams reset before their answer");
+    assert_eq!(why, "more than 100 streams reset before their response");
     assert_eq!(server.output(), ["GOAWAY 201 PROTOCOL_ERROR"]);
 }
 
@@ -115,7 +115,7 @@ fn streams_reset_by_us_count_as_aborted() {
         server.output();
     }
     let why = ended_by(&mut server).unwrap();
-    assert_eq!(why, "more than 100 streams reset before their answer");
+    assert_eq!(why, "more than 100 streams reset before their response");
 }
 
 #[test]

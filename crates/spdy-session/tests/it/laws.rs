@@ -427,7 +427,7 @@ impl Side {
                         .map(|len| String::from_utf8_lossy(len).into_owned());
                     let len = len
                         .and_then(|len| len.parse().ok())
-                        .expect("a length was asked for");
+                        .expect("the plan has a length");
                     self.got.entry(id.value()).or_default().1 = fin;
                     self.session.reply(id, &some_headers(), false);
                     self.send(id.value(), len, true);
@@ -536,7 +536,7 @@ proptest! {
             for (from, to) in [(&client, &server), (&server, &client)] {
                 let (sent, got) = (&from.sent[&stream], &to.got[&stream]);
                 prop_assert_eq!((got.0.len(), got.1), (sent.0.len(), true), "stream {}", stream);
-                prop_assert!(got.0 == sent.0, "stream {} came out of order", stream);
+                prop_assert!(got.0 == sent.0, "stream {} arrived out of order", stream);
             }
         }
     }

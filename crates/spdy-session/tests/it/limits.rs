@@ -286,7 +286,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
             script.pass(ms(29_999 + tick));
             (script, LimitEffect::SessionLost)
         }
-        other => panic!("{other} has no case"),
+        other => panic!("no test case for {other}"),
     })
 }
 
@@ -320,7 +320,7 @@ fn every_limit_is_met_one_step_past_it_and_not_at_it() {
         if met != LimitEffect::Ignored && limit != Limit::ControlQueueTimeout {
             assert!(!happened(met, &mut script), "{met:?} at {limit}");
         }
-        let (mut script, met) = go(limit, true).expect("as before");
+        let (mut script, met) = go(limit, true).expect("the run succeeds as before");
         let hits = script.session.stats().limits;
         assert_eq!(hits.of(limit), 1, "past {limit}: {hits}");
         assert!(happened(met, &mut script), "{met:?} past {limit}");

@@ -152,7 +152,7 @@ fn silence_after_a_keepalive_ping_ends_the_session() {
         client.events(),
         [
             "Reset 1: session lost",
-            "Closed: nothing heard for 2s after PING"
+            "Closed: nothing received for 2s after PING"
         ]
     );
 }
@@ -192,7 +192,7 @@ fn each_frame_restarts_the_keepalive_without_windows() {
         client.pass(ms(1));
         assert_eq!(
             client.events(),
-            ["Closed: nothing heard for 10s after PING"]
+            ["Closed: nothing received for 10s after PING"]
         );
     }
 }
@@ -218,7 +218,10 @@ fn a_long_silent_peer_is_pinged_at_once() {
 fn keepalive_ends_a_session_whose_ping_is_blocked() {
     let mut client = with_keepalive();
     client.pass(ms(7_000)); // nothing was taken by poll_transmit
-    assert_eq!(client.events(), ["Closed: nothing heard for 2s after PING"]);
+    assert_eq!(
+        client.events(),
+        ["Closed: nothing received for 2s after PING"]
+    );
 }
 
 /// Without windows, an owner that consumes nothing stops the reading, answers to PINGs included.
@@ -237,7 +240,7 @@ fn keepalive_pauses_while_reading_is_stopped() {
     server.pass(ms(5_000));
     assert_eq!(server.output(), ["PING 2"]);
     server.pass(ms(6_000));
-    assert_eq!(server.output(), [""; 0], "one PING is enough");
+    assert_eq!(server.output(), [""; 0], "only one PING is sent");
     server.pass(ms(1_999));
     server.session.consume(id(1), 65_536);
     assert!(server.session.wants_input());
@@ -247,11 +250,11 @@ fn keepalive_pauses_while_reading_is_stopped() {
         .events()
         .iter()
         .all(|line| !line.starts_with("Closed"));
-    assert!(alive, "it had no time to answer");
+    assert!(alive, "the peer had no time to reply");
     server.pass(ms(1));
     let heard = server.events();
     let last = heard.last().map(String::as_str);
-    assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
+    assert_eq!(last, Some("Closed: nothing received for 2s after PING"));
 }
 
 /// A peer without windows reads nothing, PINGs included, while one of its streams is not read.
@@ -299,12 +302,12 @@ fn pinged_behind(bytes_sent: usize) -> Script {
 fn data_before_a_ping_extends_the_timeout_once() {
     let mut client = pinged_behind(65_536);
     client.pass(ms(54_000));
-    assert_eq!(client.output(), [""; 0], "one PING is enough");
+    assert_eq!(client.output(), [""; 0], "only one PING is sent");
     assert_eq!(client.events(), [""; 0]);
     client.pass(ms(4_000));
     let heard = client.events();
     let last = heard.last().map(String::as_str);
-    assert_eq!(last, Some("Closed: nothing heard for 60s after PING"));
+    assert_eq!(last, Some("Closed: nothing received for 60s after PING"));
 }
 
 #[test]
@@ -320,7 +323,7 @@ fn an_echo_proves_that_the_peer_has_read_what_lay_before_it() {
     client.pass(ms(1));
     let heard = client.events();
     let last = heard.last().map(String::as_str);
-    assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
+    assert_eq!(last, Some("Closed: nothing received for 2s after PING"));
 }
 
 #[test]
@@ -329,7 +332,7 @@ fn data_under_the_pipe_size_extends_no_timeout() {
     client.pass(ms(2_000));
     let heard = client.events();
     let last = heard.last().map(String::as_str);
-    assert_eq!(last, Some("Closed: nothing heard for 2s after PING"));
+    assert_eq!(last, Some("Closed: nothing received for 2s after PING"));
 }
 
 /// It sends, and reads nothing: PINGs would pile up before it, and be a flood when it reads them.
@@ -339,7 +342,7 @@ fn a_sending_peer_without_windows_is_pinged_once() {
     for _ in 0..100 {
         client.pass(ms(1_500));
         client.ping(2);
-        assert_eq!(client.output(), ["PING 2"], "the echo alone");
+        assert_eq!(client.output(), ["PING 2"], "only the echo");
     }
     assert_eq!(client.events(), [""; 0]);
 }
@@ -363,7 +366,7 @@ fn silence_timeout_counts_frames_of_both_sides() {
         server.events(),
         [
             "Reset 1: session lost",
-            "Closed: nothing crossed either way for 10s"
+            "Closed: nothing sent or received for 10s"
         ]
     );
 }
@@ -378,7 +381,7 @@ fn an_unfinished_control_frame_is_waited_for_thirty_seconds() {
     assert_eq!(server.output(), [""; 0]);
     server.pass(ms(1));
     assert_eq!(server.output(), ["GOAWAY 0 PROTOCOL_ERROR"]);
-    assert_eq!(server.events(), ["Closed: an unfinished frame for 30s"]);
+    assert_eq!(server.events(), ["Closed: a frame was incomplete for 30s"]);
 }
 
 #[test]

@@ -62,7 +62,7 @@ fn a_stream_with_our_parity_ends_the_session() {
         assert_eq!(
             script.events(),
             [format!(
-                "Closed: SYN_STREAM {stream} has our parity, want the peer's"
+                "Closed: SYN_STREAM has ID {stream}, expected an ID of the peer's parity"
             )]
         );
         assert!(script.session.is_closed());
@@ -82,7 +82,7 @@ fn an_id_below_the_last_one_ends_the_session_and_reports_what_was_accepted() {
         };
         assert_eq!(server.output(), [goaway]);
         let heard = server.events();
-        let closed = "Closed: SYN_STREAM 3 after 5, want a higher id";
+        let closed = "Closed: SYN_STREAM has ID 3, expected more than 5";
         assert_eq!(
             heard,
             ["Opened 5", "Reset 5: session lost", closed],

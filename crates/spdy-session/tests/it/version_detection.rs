@@ -113,7 +113,7 @@ fn an_echo_of_a_ping_that_left_before_the_answers_shows_nothing() {
         assert_eq!(
             pongs.collect::<Vec<_>>(),
             ["Pong 50ms"],
-            "one answers for both"
+            "one reply counts for both"
         );
     }
 }

@@ -41,7 +41,9 @@ fn paragraphs(text: &str) -> Vec<String> {
     let mut paragraphs = vec![String::new()];
     let mut outside = 0;
     for event in Parser::new_ext(text, Options::ENABLE_TABLES) {
-        let paragraph = paragraphs.last_mut().expect("there is always one");
+        let paragraph = paragraphs
+            .last_mut()
+            .expect("there is at least one paragraph");
         match event {
             Event::Start(Tag::Table(_) | Tag::Heading { .. } | Tag::CodeBlock(_)) => outside += 1,
             Event::End(TagEnd::Table | TagEnd::Heading(_) | TagEnd::CodeBlock) => outside -= 1,
@@ -154,7 +156,7 @@ fn a_change_in_the_changelog_is_one_short_line() {
         let number = number + 1;
         assert!(
             !line.starts_with(' '),
-            "CHANGELOG.md:{number}: a second line"
+            "CHANGELOG.md:{number}: more than one line"
         );
         let events = Parser::new(line);
         let length: usize = events

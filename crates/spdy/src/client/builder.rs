@@ -26,7 +26,7 @@ use crate::session::shared::{SessionOptions, Shared};
 /// # tokio::spawn(spdy::server::serve(far, |_| async { http::Response::new(spdy::Body::from("hello")) }));
 /// let (session, connection) = spdy::client::handshake(io);
 /// connection.spawn();
-/// let request = http::Request::get("http://example.org/").body(spdy::Body::empty()).expect("a valid url");
+/// let request = http::Request::get("http://example.org/").body(spdy::Body::empty()).expect("a valid URL");
 /// let response = session.request(request, spdy::Priority::HIGHEST).await?;
 /// assert_eq!(response.status(), 200);
 /// # Ok(())

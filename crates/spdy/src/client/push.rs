@@ -152,7 +152,7 @@ impl Push {
         cx: &mut Context<'_>,
     ) -> Poll<Result<Response<Body>, Error>> {
         let Some(stream) = &self.stream else {
-            unreachable!("the response was taken")
+            unreachable!("the response was taken before")
         };
         let mut head = match self.response.take() {
             Some(head) => head,

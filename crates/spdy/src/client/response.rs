@@ -101,12 +101,12 @@ impl Future for ResponseFuture {
                 other => {
                     let why = other.map_or_else(
                         |error| error.to_string(),
-                        |_| "it answers another request".to_owned(),
+                        |_| "it matches another request".to_owned(),
                     );
-                    tracing::debug!(why, uri = %claimed.request.uri, "a push came to nothing");
+                    tracing::debug!(why, uri = %claimed.request.uri, "a claimed push was not usable");
                     let sent = match std::mem::replace(&mut self.0, State::Done) {
                         State::Claimed(claimed) => claimed.send_after_all(),
-                        _ => unreachable!("looked at above"),
+                        _ => unreachable!("the state changed after the match"),
                     };
                     *self = sent;
                 }
@@ -118,7 +118,7 @@ impl Future for ResponseFuture {
                 Poll::Ready(head) => head,
             },
             State::Failed(error) => Err(error.clone()),
-            State::Claimed(_) => unreachable!("polled above"),
+            State::Claimed(_) => unreachable!("a claimed push was handled before"),
             State::Done => panic!("response future polled after it was ready"),
         };
         let waiting = std::mem::replace(&mut self.0, State::Done);
@@ -129,7 +129,7 @@ impl Future for ResponseFuture {
                 waiting.stream.reset(RstStatus::PROTOCOL_ERROR);
                 Err(error)
             }
-            (result, _) => result.map(|_| unreachable!("a head without a stream")),
+            (result, _) => result.map(|_| unreachable!("a response head without a stream")),
         })
     }
 }
@@ -209,7 +209,7 @@ impl PendingResponse {
             let runtime = stream.shared.runtime.clone();
             runtime.spawn(Box::pin(async move {
                 if let Err(error) = body.await {
-                    tracing::debug!(%error, "request body was not sent to its end");
+                    tracing::debug!(%error, "request body was not sent completely");
                 }
             }));
         }

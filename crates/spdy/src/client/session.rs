@@ -178,7 +178,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// [`Error::Closing`] if the session takes no new streams; [`Error::Headers`] if the headers cannot be
+    /// [`Error::Closing`] if the session accepts no new streams; [`Error::Headers`] if the headers cannot be
     /// written.
     pub async fn open(&self, headers: HeaderBlock, options: OpenOptions) -> Result<Stream, Error> {
         let stream = open_raw(&self.shared, headers, options, true)?;

@@ -24,7 +24,7 @@ use crate::session::shared::{SessionOptions, Shared};
 /// # let (near, io) = tokio::io::duplex(4096);
 /// # let (session, connection) = spdy::client::handshake(near);
 /// # connection.spawn();
-/// # let request = http::Request::get("http://example.org/a").body(spdy::Body::empty()).expect("a valid url");
+/// # let request = http::Request::get("http://example.org/a").body(spdy::Body::empty()).expect("a valid URL");
 /// # let asked = session.request(request, spdy::Priority::HIGHEST);
 /// let (mut accept, connection) = spdy::server::handshake(io);
 /// connection.spawn();
@@ -32,7 +32,7 @@ use crate::session::shared::{SessionOptions, Shared};
 /// let (request, responder) = incoming.into_request().expect("an http request");
 /// assert_eq!(request.uri().path(), "/a");
 /// responder.respond(http::Response::new(spdy::Body::from("hello"))).await.expect("a client that listens");
-/// # assert_eq!(asked.await.expect("an answer").status(), 200);
+/// # assert_eq!(asked.await.expect("a response").status(), 200);
 /// # }
 /// ```
 #[cfg(feature = "tokio-runtime")]

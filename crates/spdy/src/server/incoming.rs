@@ -94,7 +94,7 @@ impl Incoming {
         if opening.unidirectional {
             Some("it is unidirectional")
         } else if !opening.associated_to.is_zero() {
-            Some("it belongs to another, as only a push does")
+            Some("it is associated with another stream, which only a push is")
         } else if opening.headers.is_empty() {
             // More than a missing method: a frame that lost its block, or a raw protocol's.
             Some("its header block is empty")

@@ -86,7 +86,7 @@ pub(super) fn open_push(
 ) -> Result<Responder, Error> {
     if *request.method() != Method::GET {
         return Err(Error::PushRefused {
-            why: "only GET is pushed",
+            why: "only GET can be pushed",
         });
     }
     let (stream, kind) = match shared.push_form {
@@ -126,7 +126,7 @@ impl State {
         entry
             .filter(|entry| !entry.fin_sent)
             .ok_or(Error::PushRefused {
-                why: "the request was answered, or given up",
+                why: "the request was already answered or cancelled",
             })
     }
 
@@ -135,7 +135,7 @@ impl State {
         match &self.check_parent(parent)?.uri {
             Some(asked) if push::is_same_origin(asked, uri) => Ok(()),
             _ => Err(Error::PushRefused {
-                why: "the url is of another origin",
+                why: "the URL has a different origin",
             }),
         }
     }

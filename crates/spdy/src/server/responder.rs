@@ -93,7 +93,7 @@ impl Responder {
 
     fn stream(&self) -> &StreamRef {
         let Some(stream) = &self.stream else {
-            unreachable!("taken only by the answer")
+            unreachable!("the stream was taken before the response")
         };
         stream
     }
@@ -151,7 +151,7 @@ impl Responder {
         B::Error: Into<BoxError>,
     {
         let Some(stream) = self.stream.take() else {
-            unreachable!("one answer for each responder")
+            unreachable!("a second response of one responder")
         };
         let (id, kind) = (self.id, self.kind);
         let (mut head, body) = response.into_parts();
@@ -172,7 +172,7 @@ impl Responder {
             Kind::Push => push::encode_response(version, stream.shared.push_form, &head),
             Kind::Deferred { .. } => {
                 let Some(uri) = &self.pushed else {
-                    unreachable!("a push that answers nothing")
+                    unreachable!("a deferred push without a URL")
                 };
                 push::encode_one_block(version, uri, &head)?
             }
@@ -253,7 +253,7 @@ impl Responder {
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Self, Error> {
         if !matches!(self.kind, Kind::Reply { .. }) {
             return Err(Error::PushRefused {
-                why: "a push has no pushes",
+                why: "a push cannot have pushes",
             });
         }
         open_push(&self.stream().shared, self.id, request, priority)

@@ -229,9 +229,9 @@ where
         Ok(None) => {}
         Ok(Some(rest)) => {
             if let Err(error) = rest.await {
-                tracing::debug!(%error, "response body was not sent to its end");
+                tracing::debug!(%error, "response body was not sent completely");
             }
         }
-        Err(error) => tracing::debug!(%error, "request was not answered"),
+        Err(error) => tracing::debug!(%error, "request got no response"),
     }
 }

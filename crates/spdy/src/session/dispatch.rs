@@ -27,7 +27,7 @@ use crate::session::state::State;
 fn log_limit(error: &SessionError) {
     match error.limit() {
         Some(limit) if limit.is_deadline() => tracing::debug!(%limit, %error, "session ended"),
-        Some(limit) => tracing::warn!(%limit, %error, "the peer went past a limit; session ended"),
+        Some(limit) => tracing::warn!(%limit, %error, "the peer exceeded a limit; session ended"),
         None => {}
     }
 }

@@ -365,7 +365,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     Poll::Ready(()) => self.timer = None,
                     Poll::Pending => return false,
                 },
-                None => unreachable!("armed above"),
+                None => unreachable!("the timer is not set"),
             }
             if self.shared.runtime.now() >= deadline {
                 break;
@@ -378,7 +378,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     .is_some_and(|end| self.shared.runtime.now() >= end) =>
             {
                 let waited = self.write_timeout.unwrap_or_default();
-                let why = format!("the peer took no byte for {waited:?}");
+                let why = format!("the peer accepted no bytes for {waited:?}");
                 self.update(|state, _| state.machine.count(Limit::WriteTimeout));
                 self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, why));
             }

@@ -172,7 +172,7 @@ mod tests {
         pieces.into_iter().for_each(|piece| entry.push_data(piece));
         let data = |item| match item {
             Inbound::Data(data) => data,
-            Inbound::Headers(_) => unreachable!("none were kept"),
+            Inbound::Headers(_) => unreachable!("unexpected headers"),
         };
         entry.inbound.drain(..).map(data).collect()
     }

@@ -92,7 +92,7 @@ pub(crate) struct UnansweredStream(Option<StreamRef>);
 impl UnansweredStream {
     pub(crate) fn take(mut self) -> StreamRef {
         let Some(stream) = self.0.take() else {
-            unreachable!("a stream is taken out once")
+            unreachable!("the stream was taken twice")
         };
         stream
     }

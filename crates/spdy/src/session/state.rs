@@ -127,7 +127,7 @@ impl State {
                 Ok(key)
             }
             Some(Err(error)) => Err(self.open_error(error)),
-            None => unreachable!("only what may wait is overtaken"),
+            None => unreachable!("a stream that may not be queued was overtaken"),
         }
     }
 
@@ -165,7 +165,7 @@ impl State {
         match error {
             OpenError::Full { limit } => Error::TooManyStreams { limit },
             OpenError::ParentGone { .. } => Error::PushRefused {
-                why: "the request was answered, or given up",
+                why: "the request was already answered or cancelled",
             },
             OpenError::Closing => {
                 self.closing = true;

@@ -43,7 +43,7 @@ impl AcceptedUpgrade {
         headers.insert(header::UPGRADE, HeaderValue::from_static(PROTOCOL));
         if let Some(protocol) = &self.protocol {
             let Ok(protocol) = HeaderValue::from_str(protocol) else {
-                unreachable!("{protocol:?} came as a header")
+                unreachable!("{protocol:?} is a valid header value")
             };
             headers.insert(STREAM_PROTOCOL_VERSION, protocol);
         }
@@ -70,13 +70,13 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
         return Err(Refusal::new(StatusCode::METHOD_NOT_ALLOWED, message));
     }
     if request.version() != http::Version::HTTP_11 {
-        return bad("unable to upgrade: only HTTP/1.1 can");
+        return bad("unable to upgrade: HTTP/1.1 is required");
     }
     if !has_token(headers, &header::CONNECTION, "upgrade") {
-        return bad("unable to upgrade: the connection header does not say upgrade");
+        return bad("unable to upgrade: the connection header has no upgrade token");
     }
     if !has_token(headers, &header::UPGRADE, PROTOCOL) {
-        return bad("unable to upgrade: the upgrade header does not say SPDY/3.1");
+        return bad("unable to upgrade: the upgrade header does not name SPDY/3.1");
     }
     let no_length = |value: &HeaderValue| value.as_bytes() == b"0";
     if headers.contains_key(header::TRANSFER_ENCODING)
@@ -92,7 +92,7 @@ pub fn negotiate<B>(request: &Request<B>, protocols: &[&str]) -> Result<Accepted
     }
     let mut offers = members(headers, &STREAM_PROTOCOL_VERSION).peekable();
     if offers.peek().is_none() {
-        return bad("unable to upgrade: no X-Stream-Protocol-Version is offered");
+        return bad("unable to upgrade: the client offers no X-Stream-Protocol-Version");
     }
     if let Some(offer) = offers.find(|offer| protocols.contains(offer)) {
         let protocol = Some(offer.to_owned());

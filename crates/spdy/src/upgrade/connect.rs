@@ -77,7 +77,7 @@ fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeE
     let refuse = |why| Err(UpgradeError::Request { why });
     let method = request.method();
     if *method == Method::CONNECT || *method == Method::HEAD {
-        return refuse("an upgrade is asked for by GET or POST");
+        return refuse("the method of an upgrade must be GET or POST");
     }
     let uri = request.uri();
     let mut headers = HeaderMap::new();
@@ -88,10 +88,10 @@ fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeE
             let host = authority.as_str().rsplit('@').next().unwrap_or_default();
             match HeaderValue::from_str(host) {
                 Ok(host) => host,
-                Err(_) => return refuse("its host is no header value"),
+                Err(_) => return refuse("its host is not a valid header value"),
             }
         }
-        (None, None) => return refuse("it names no host"),
+        (None, None) => return refuse("it has no host"),
     };
     headers.insert(header::HOST, host);
     headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -117,7 +117,7 @@ fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeE
             Ok(value) if !protocol.contains([',', ' ']) && !protocol.is_empty() => {
                 headers.append(STREAM_PROTOCOL_VERSION, value);
             }
-            _ => return refuse("a sub-protocol's name is no token"),
+            _ => return refuse("a sub-protocol name is not a token"),
         }
     }
     let target = uri.path_and_query().map_or("/", |target| target.as_str());
@@ -144,7 +144,7 @@ fn decode(head: &[u8], limits: &Limits) -> Result<(StatusCode, HeaderMap), Upgra
 fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>, UpgradeError> {
     let wrong = |why| Err(UpgradeError::UnexpectedSwitch { why });
     if !has_token(headers, &header::CONNECTION, "upgrade") {
-        return wrong("its connection header does not say upgrade");
+        return wrong("its connection header has no upgrade token");
     }
     if !has_token(headers, &header::UPGRADE, PROTOCOL) {
         return wrong("its upgrade header names another protocol");

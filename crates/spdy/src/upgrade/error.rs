@@ -39,16 +39,16 @@ pub enum UpgradeError {
         why: &'static str,
     },
     /// The peer's head is not HTTP/1.1.
-    #[error("the peer's head is no http/1.1: {0}")]
+    #[error("the peer's head is not valid HTTP/1.1: {0}")]
     Head(httparse::Error),
     /// The peer's head is longer than we take.
-    #[error("the peer's head is over {limit} bytes")]
+    #[error("the peer's head exceeds {limit} bytes")]
     HeadTooLong {
         /// [`Limits::head_bytes`](crate::upgrade::Limits::head_bytes).
         limit: usize,
     },
     /// The peer took too long.
-    #[error("no switch within {after:?}")]
+    #[error("no switch to SPDY within {after:?}")]
     TimedOut {
         /// [`Limits::timeout`](crate::upgrade::Limits::timeout).
         after: Duration,

@@ -61,7 +61,7 @@ async fn seen(
         let response = session
             .request(request, Priority::HIGHEST)
             .await
-            .expect("an answer");
+            .expect("a response");
         assert_eq!(response.headers()[header], secret);
     }
     let taken = |lengths: &Lengths| lengths.0.lock().expect("no panic").clone();
@@ -103,7 +103,7 @@ async fn third_request(client: client::Builder) -> usize {
         session
             .request(request, Priority::HIGHEST)
             .await
-            .expect("an answer");
+            .expect("a response");
     }
     let lengths = lengths.0.lock().expect("no panic");
     lengths[2]

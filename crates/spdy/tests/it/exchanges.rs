@@ -249,13 +249,17 @@ async fn a_body_that_fails_resets_its_stream_and_no_other() {
 #[tokio::test]
 async fn a_service_that_panics_resets_its_stream_and_no_other() {
     let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
-        assert_ne!(request.uri().path(), "/bad", "as the test wants it");
+        assert_ne!(
+            request.uri().path(),
+            "/bad",
+            "the failure that the test triggers"
+        );
         Response::new(Body::full("good"))
     });
     let error = session
         .request(get("/bad"), Priority::HIGHEST)
         .await
-        .expect_err("no answer");
+        .expect_err("no response");
     assert_eq!(error.reset_status(), Some(spdy::RstStatus::INTERNAL_ERROR));
     let response = session
         .request(get("/good"), Priority::HIGHEST)

@@ -106,7 +106,7 @@ async fn responses_that_fill_a_hundred_windows_unread_hold_up_the_next() {
     let mut kept = unread(&session, 99).await;
     kept.extend(unread(&session, 1).await);
     tokio::time::sleep(Duration::from_secs(1)).await;
-    assert_eq!(session.active_streams(), 0, "all have come, whole");
+    assert_eq!(session.active_streams(), 0, "all bodies arrived completely");
     let next = session.request(get("/next"), Priority::HIGHEST).await;
     let mut next = next.expect("a head needs no window").into_body();
     let waits = tokio::time::timeout(Duration::from_secs(50), next.frame()).await;
@@ -158,7 +158,7 @@ async fn dropping_a_request_cancels_it_at_the_server() {
     drop(request);
     assert_eq!(session.active_streams(), 0);
     told.await
-        .expect_err("nothing is sent, the sender is dropped");
+        .expect_err("no body is sent: the sender is dropped");
     assert_eq!(session.stats().resets_sent.total(), 1);
 }
 
@@ -196,7 +196,10 @@ async fn requests_past_the_limit_wait_and_go_by_priority() {
             .push(request.uri().path().to_owned());
         let mut released = released.clone();
         async move {
-            released.wait_for(|go| *go).await.expect("the test lives");
+            released
+                .wait_for(|go| *go)
+                .await
+                .expect("the test is running");
             Response::new(Body::full("ok"))
         }
     };
@@ -219,7 +222,7 @@ async fn requests_past_the_limit_wait_and_go_by_priority() {
     while order.lock().expect("no panic").len() < 2 {
         tokio::task::yield_now().await;
     }
-    release.send(true).expect("the service lives");
+    release.send(true).expect("the service is running");
     for request in requests {
         assert_eq!(bytes_of(request.await.expect("a response")).await, "ok");
     }
@@ -230,7 +233,7 @@ async fn requests_past_the_limit_wait_and_go_by_priority() {
     assert_eq!(
         session.stats().resets_received.total(),
         0,
-        "none was refused"
+        "no stream was refused"
     );
 }
 
@@ -268,7 +271,7 @@ async fn an_early_response_leaves_the_upload_usable() {
     while session.active_streams() > 0 {
         tokio::task::yield_now().await;
         turns += 1;
-        assert!(turns < 1_000_000, "an upload nobody reads never ended");
+        assert!(turns < 1_000_000, "an upload that is not read did not end");
     }
 }
 
@@ -276,7 +279,7 @@ async fn an_early_response_leaves_the_upload_usable() {
 async fn data_shorter_than_content_length_is_answered_with_400() {
     let (session, _serving) = served(Version::V31, |request: Request<Body>| async move {
         let body = request.into_body().collect().await;
-        assert!(body.is_err(), "five bytes were promised");
+        assert!(body.is_err(), "content-length promised five bytes");
         Response::new(Body::empty())
     });
     for came in ["four", ""] {
@@ -323,7 +326,7 @@ async fn headers_that_are_no_request_get_400() {
     let (near, far) = pipe();
     let runtime = runtime();
     let serving = server::Builder::new(Version::V31).serve(far, runtime.clone(), |_| async {
-        panic!("the service must not see it");
+        panic!("the service must not receive this request");
         #[allow(unreachable_code, reason = "it gives the future its type")]
         Response::new(Body::empty())
     });
@@ -375,7 +378,7 @@ async fn a_future_that_is_polled_late_has_its_answer_waiting() {
     }
     let response = poll_fn(|cx| match std::pin::Pin::new(&mut request).poll(cx) {
         Poll::Ready(response) => Poll::Ready(response),
-        Poll::Pending => panic!("SYN_REPLY has come"),
+        Poll::Pending => panic!("SYN_REPLY has arrived"),
     });
     assert_eq!(bytes_of(response.await.expect("a response")).await, "ok");
     assert!(!matches!(session.error(), Some(Error::Io(_))));

@@ -35,12 +35,12 @@ fn counted(
 
 fn asking(path: &str) -> Request<Body> {
     let request = Request::get(format!("http://example.org{path}"));
-    request.body(Body::empty()).expect("a valid url")
+    request.body(Body::empty()).expect("a valid URL")
 }
 
 async fn read(session: &Session, path: &str) -> usize {
     let response = session.request(asking(path), Priority::HIGHEST).await;
-    let body = response.expect("an answer").into_body();
+    let body = response.expect("a response").into_body();
     body.collect_up_to(1000).await.expect("a body").len()
 }
 
@@ -102,7 +102,7 @@ async fn a_response_read_after_the_session_ended_is_counted() {
         tokio::task::yield_now().await;
     }
     assert_eq!(metrics.snapshot().client.exchanges.responses, [0; 6]);
-    assert_eq!(response.await.expect("an answer").status(), 503);
+    assert_eq!(response.await.expect("a response").status(), 503);
     let answered = metrics.snapshot().client.exchanges.responses;
     assert_eq!(answered, [0, 0, 0, 0, 1, 0]);
 }
@@ -148,7 +148,7 @@ async fn counters_never_fall() {
             ];
             assert!(
                 last.iter().zip(now).all(|(last, now)| *last <= now),
-                "{last:?}, then {now:?}"
+                "a counter decreased from {last:?} to {now:?}"
             );
             (last, looks) = (now, looks + 1);
         }

@@ -66,7 +66,7 @@ async fn turns(asked: [(Request<Body>, Priority); 2]) -> Vec<u32> {
     tokio::spawn(serving.serve(far, runtime, answer));
     for asked in asked {
         assert_eq!(
-            bytes_of(asked.await.expect("an answer")).await.len(),
+            bytes_of(asked.await.expect("a response")).await.len(),
             48 * 1024
         );
     }
@@ -144,7 +144,7 @@ async fn a_later_priority_reorders_responses_in_progress() {
         hears.recv().await.expect("a request");
         gate.notify_one();
         for asked in [picture, style] {
-            let body = bytes_of(asked.await.expect("an answer")).await;
+            let body = bytes_of(asked.await.expect("a response")).await;
             assert_eq!(body.len(), BYTES);
         }
     };

@@ -72,7 +72,7 @@ async fn told_before_its_page(version: Version, form: PushForm) {
             .request(get("/page"), Priority::HIGHEST)
             .await
             .expect("a response");
-        let style = pushes.next().await.expect("told before the page");
+        let style = pushes.next().await.expect("announced before the page");
         assert_eq!(style.request().uri, "http://example.org/style.css");
         assert_eq!(style.associated_to().value(), 1);
         assert_eq!(style.id().value(), 2);
@@ -105,7 +105,7 @@ async fn a_client_without_push_sends_a_limit_of_0() {
             .expect("a pusher");
         let error = pusher
             .push(&pushed("/style.css"), Priority::LOWEST)
-            .expect_err("none is allowed");
+            .expect_err("no push is allowed");
         assert!(
             matches!(error, Error::TooManyStreams { limit: 0 }),
             "{error}"
@@ -158,7 +158,7 @@ async fn pushes_of_another_origin_are_refused_on_both_sides() {
         .await
         .expect("sent");
     request.await.expect("a response");
-    let push = pushes.next().await.expect("the one of the same origin");
+    let push = pushes.next().await.expect("the push of the same origin");
     assert_eq!(push.request().uri.path(), "/mine");
     // Dropped untaken, it is cancelled, and the server's answer has no receiver.
     drop(push);

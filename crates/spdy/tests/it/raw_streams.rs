@@ -279,7 +279,7 @@ async fn headers_that_cannot_be_written_are_refused_before_they_reach_the_sessio
             assert!(refused(near.send_headers(&headers, false)), "{version}");
             drop(accept.next().await);
         }
-        session.ping().await.expect("the session lives");
+        session.ping().await.expect("the session is alive");
     }
 }
 
@@ -304,7 +304,7 @@ async fn a_value_that_spdy_2_cannot_count_is_refused_in_messages_too() {
     let asked = session
         .request(request.expect("valid"), spdy::Priority::HIGHEST)
         .await;
-    let error = asked.expect_err("no such response");
+    let error = asked.expect_err("the response was rejected");
     assert_eq!(error.reset_status(), Some(RstStatus::INTERNAL_ERROR));
 }
 
@@ -388,7 +388,7 @@ async fn a_client_accepts_or_rejects_server_streams() {
     );
     // Streams are no longer taken, so waiting ones are refused too.
     let mut waits = open().expect("a stream");
-    session.ping().await.expect("it has come");
+    session.ping().await.expect("the stream has arrived");
     drop(offers);
     assert_eq!(
         waits.failed().await.and_then(|error| error.reset_status()),
@@ -408,7 +408,7 @@ async fn incoming_streams_keep_the_session_open() {
     drop(session);
     let handle = accept.handle();
     for _ in 0..2 {
-        handle.ping().await.expect("the session lives");
+        handle.ping().await.expect("the session is alive");
         let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
         let mut far = opened.expect("a stream");
         let offer = offers.next().await.expect("a stream");
@@ -437,7 +437,7 @@ async fn open_client_streams_do_not_count_against_server_streams() {
         kept.push(near);
     }
     // The last of them stood open until its FIN came.
-    session.ping().await.expect("all has come");
+    session.ping().await.expect("all frames have arrived");
     assert_eq!(session.active_streams(), 0);
     let handle = accept.handle();
     let open = || handle.open(block(&[("x", "y")]), OpenOptions::default());
@@ -470,7 +470,7 @@ async fn a_server_opens_no_more_streams_than_the_client_allows() {
     handle
         .ping()
         .await
-        .expect("the client's settings have come");
+        .expect("the client's SETTINGS have arrived");
     let open = || handle.open(block(&[("x", "y")]), OpenOptions::default());
     let _held = [open().expect("a stream"), open().expect("a stream")];
     assert!(matches!(open(), Err(Error::TooManyStreams { limit: 2 })));
@@ -483,7 +483,7 @@ async fn a_client_without_incoming_streams_allows_none() {
     handle
         .ping()
         .await
-        .expect("the client's settings have come");
+        .expect("the client's SETTINGS have arrived");
     let opened = handle.open(block(&[("x", "y")]), OpenOptions::default());
     assert!(matches!(opened, Err(Error::TooManyStreams { limit: 0 })));
 }

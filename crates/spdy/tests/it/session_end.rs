@@ -27,7 +27,7 @@ async fn a_server_that_shuts_down_finishes_what_it_began() {
         .request(get("/"), Priority::HIGHEST)
         .await
         .expect("a head");
-    stop.send(()).expect("the server lives");
+    stop.send(()).expect("the server is running");
     while !session.is_closing() {
         tokio::task::yield_now().await;
     }
@@ -83,7 +83,7 @@ async fn a_peer_that_vanishes_fails_every_stream() {
         .collect();
     drop(far);
     for request in requests {
-        let error = request.await.expect_err("nobody answers");
+        let error = request.await.expect_err("no response arrives");
         assert!(
             matches!(error, Error::SessionLost(_) | Error::Io(_)),
             "{error}"
@@ -205,10 +205,10 @@ async fn nonsense_on_the_wire_ends_the_session_with_a_goaway() {
 #[tokio::test]
 async fn a_ping_comes_back_and_fails_with_the_session() {
     let (session, _serving) = served(Version::V31, |_| async { Response::new(Body::empty()) });
-    session.ping().await.expect("an answer");
+    session.ping().await.expect("a response");
     let (first, second) = tokio::join!(session.ping(), session.ping());
-    first.expect("an answer");
-    second.expect("an answer");
+    first.expect("a response");
+    second.expect("a response");
     session.abort();
     session.closed().await;
     assert!(session.ping().await.is_err());

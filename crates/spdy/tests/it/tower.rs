@@ -37,7 +37,7 @@ where
 fn asking(path: &str) -> Request<Body> {
     Request::get(format!("http://example.org{path}"))
         .body(Body::empty())
-        .expect("a valid url")
+        .expect("a valid URL")
 }
 
 async fn text(response: Response<Body>) -> String {
@@ -62,18 +62,18 @@ async fn an_axum_app_answers_over_spdy() {
         async move {
             let response = session.call(asking(&format!("/hello/{number}"))).await;
             assert_eq!(
-                text(response.expect("an answer")).await,
+                text(response.expect("a response")).await,
                 format!("hello {number}")
             );
         }
     });
     futures_util::future::join_all(names).await;
     let upload = Request::post("http://example.org/length").body(Body::full(vec![7; 300_000]));
-    let upload = upload.expect("a valid url");
-    let response = session.clone().oneshot(upload).await.expect("an answer");
+    let upload = upload.expect("a valid URL");
+    let response = session.clone().oneshot(upload).await.expect("a response");
     assert_eq!(text(response).await, "300000");
     let missing = session.clone().oneshot(asking("/nothing")).await;
-    assert_eq!(missing.expect("an answer").status(), StatusCode::NOT_FOUND);
+    assert_eq!(missing.expect("a response").status(), StatusCode::NOT_FOUND);
 }
 
 /// A `ConcurrencyLimit` that is called before it is ready panics, so this shows that `poll_ready` is heeded.
@@ -97,7 +97,7 @@ async fn a_limit_of_tower_holds_over_all_streams_of_a_session() {
     let session = session_with(service);
     let all = (0..50).map(|_| session.clone().oneshot(asking("/")));
     for answer in futures_util::future::join_all(all).await {
-        assert_eq!(answer.expect("an answer").status(), StatusCode::OK);
+        assert_eq!(answer.expect("a response").status(), StatusCode::OK);
     }
     assert_eq!(most.load(Ordering::Relaxed), 3);
 }
@@ -106,7 +106,7 @@ async fn a_limit_of_tower_holds_over_all_streams_of_a_session() {
 async fn a_service_that_fails_or_panics_loses_its_own_stream_only() {
     let session = session_with(service_fn(|request: Request<Body>| async move {
         match request.uri().path() {
-            "/fails" => Err("no answer to give"),
+            "/fails" => Err("no response to send"),
             "/panics" => panic!("on purpose"),
             _ => Ok(Response::new(Body::from("fine"))),
         }
@@ -116,7 +116,7 @@ async fn a_service_that_fails_or_panics_loses_its_own_stream_only() {
         let status = lost.expect_err(path).reset_status();
         assert_eq!(status, Some(RstStatus::INTERNAL_ERROR), "{path}");
         let fine = session.clone().oneshot(asking("/")).await;
-        assert_eq!(text(fine.expect("an answer")).await, "fine");
+        assert_eq!(text(fine.expect("a response")).await, "fine");
     }
 }
 
@@ -142,7 +142,7 @@ async fn a_timeout_of_tower_over_the_client_gives_the_request_up() {
     let client = ServiceBuilder::new()
         .timeout(Duration::from_secs(3))
         .service(session.clone());
-    let error = client.oneshot(asking("/")).await.expect_err("no answer");
+    let error = client.oneshot(asking("/")).await.expect_err("no response");
     assert!(error.is::<tower::timeout::error::Elapsed>(), "{error}");
     given_up.notified().await;
     assert_eq!(session.active_streams(), 0);
@@ -198,7 +198,7 @@ async fn a_retry_of_tower_over_the_client_sends_a_refused_request_again() {
     let client = ServiceBuilder::new()
         .retry(Again { left: 2 })
         .service(session);
-    let response = client.oneshot(asking("/")).await.expect("an answer");
+    let response = client.oneshot(asking("/")).await.expect("a response");
     assert_eq!(text(response).await, "at last");
     refusing.await.expect("no panic");
 }

@@ -96,7 +96,7 @@ impl Setting {
         world.run();
         assert!(
             *done.lock().unwrap(),
-            "the client came to its end: {:?}",
+            "the client finished: {:?}",
             seen.frames()
         );
         seen
@@ -251,7 +251,11 @@ fn an_unclaimed_push_is_cancelled_after_the_timeout() {
         panic!("{resets:?}");
     };
     assert_eq!(text, "> RST 4 CANCEL");
-    assert_eq!(at.as_nanos(), 3_040_000_000, "three seconds after it came");
+    assert_eq!(
+        at.as_nanos(),
+        3_040_000_000,
+        "three seconds after the push arrived"
+    );
 }
 
 #[test]
@@ -270,7 +274,7 @@ fn one_push_over_the_limit_is_refused_and_one_byte_over_it_cancels_its_push() {
         assert_eq!(
             session.push_stats().accepted,
             4,
-            "those that were taken have made room"
+            "the claimed pushes have made room"
         );
         // Two wait, all of their bytes there: no open stream, and yet no more room for two others.
         assert_eq!(fetched(&session, get("/page?2", &[])).await, PAGE);

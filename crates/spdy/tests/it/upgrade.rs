@@ -72,10 +72,10 @@ async fn served(
     let mut answer = Vec::new();
     if got.is_ok() {
         while !answer.ends_with(b"\r\n\r\n") {
-            answer.push(near.read_u8().await.expect("an answer"));
+            answer.push(near.read_u8().await.expect("a response"));
         }
     } else {
-        near.read_to_end(&mut answer).await.expect("an answer");
+        near.read_to_end(&mut answer).await.expect("a response");
     }
     (got, String::from_utf8(answer).expect("ascii"))
 }
@@ -270,7 +270,7 @@ async fn the_first_known_offer_is_chosen_in_any_case() {
     assert_eq!(
         upgraded.protocol(),
         Some("v3.channel.k8s.io"),
-        "the client's order counts"
+        "the client's order decides"
     );
     assert_eq!(
         answer,
@@ -280,7 +280,7 @@ async fn the_first_known_offer_is_chosen_in_any_case() {
     assert_eq!(
         &upgraded.into_io().into_parts().0[..],
         b"\x80\x03",
-        "the first frame came along"
+        "the first frame arrived with the request"
     );
 }
 
@@ -326,7 +326,11 @@ async fn a_server_refuses_with_400_and_403_as_apimachinery_does() {
     let (_, answer) = served(b"\x80\x03\x00\x01\r\n\r\n", EXEC).await;
     assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
     let (got, _) = served(&request(&up), &[]).await;
-    assert_eq!(got.expect("no sub-protocol is spoken of").protocol(), None);
+    assert_eq!(
+        got.expect("no sub-protocol is offered or required")
+            .protocol(),
+        None
+    );
 }
 
 #[tokio::test]
@@ -357,7 +361,7 @@ async fn the_callers_refusal_is_written_as_given() {
         .await
         .expect("written");
     let mut answer = String::new();
-    near.read_to_string(&mut answer).await.expect("an answer");
+    near.read_to_string(&mut answer).await.expect("a response");
     assert!(answer.starts_with("HTTP/1.1 404 Not Found\r\n"), "{answer}");
     assert!(answer.ends_with("\r\n\r\nno such token\n"), "{answer}");
 }
@@ -383,12 +387,15 @@ fn a_slow_upgrade_head_times_out() {
             &beside,
         )
         .await;
-        store(&slot, got.map(|_| ()).expect_err("never whole"));
+        store(
+            &slot,
+            got.map(|_| ()).expect_err("the request is never complete"),
+        );
     }));
     let (slot, beside) = (Arc::clone(&near_error), runtime.clone());
     runtime.spawn(Box::pin(async move {
         let got = upgrade::connect(Mute(near), &ask(), EXEC, Limits::default(), &beside).await;
-        store(&slot, got.map(|_| ()).expect_err("no answer"));
+        store(&slot, got.map(|_| ()).expect_err("no response"));
     }));
     world.run();
     let near_error = near_error

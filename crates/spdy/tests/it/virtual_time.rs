@@ -87,7 +87,7 @@ fn load() -> Vec<(String, Instant)> {
         note("slow");
         note(&format!(
             "ping {:?}",
-            session.ping().await.expect("an answer")
+            session.ping().await.expect("a response")
         ));
     }));
     world.run();

@@ -85,7 +85,10 @@ impl Kubernetes {
         let request = format!("GET /new/{what} HTTP/1.0\r\nHost: front\r\n\r\n");
         socket.write_all(request.as_bytes()).await.expect("written");
         let mut answer = String::new();
-        socket.read_to_string(&mut answer).await.expect("an answer");
+        socket
+            .read_to_string(&mut answer)
+            .await
+            .expect("a response");
         let (head, url) = answer.split_once("\r\n\r\n").expect("a head");
         assert!(head.contains(" 200 "), "{answer}");
         url.to_owned()

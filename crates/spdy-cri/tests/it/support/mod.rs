@@ -72,7 +72,7 @@ impl FakeRuntime {
 }
 
 fn number(command: &[String]) -> Result<usize, HandlerError> {
-    Ok(command.get(1).ok_or("a number is wanted")?.parse()?)
+    Ok(command.get(1).ok_or("expected a number")?.parse()?)
 }
 
 async fn cat(streams: Streams) -> Result<(), HandlerError> {
@@ -192,7 +192,7 @@ pub(crate) fn fake_runtime(config: Config) -> StreamingServer<FakeRuntime> {
         config,
         runtime(),
     )
-    .expect("a base url")
+    .expect("a base URL")
 }
 
 /// A connection to `server`.
@@ -208,7 +208,7 @@ pub(crate) async fn listening(config: Config) -> StreamingServer<FakeRuntime> {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     let server =
-        StreamingServer::new(FakeRuntime::default(), &base, config, runtime()).expect("a base url");
+        StreamingServer::new(FakeRuntime::default(), &base, config, runtime()).expect("a base URL");
     let serving = server.clone();
     tokio::spawn(async move { serving.serve(listener).await });
     server

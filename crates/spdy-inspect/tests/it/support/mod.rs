@@ -32,11 +32,11 @@ impl Inspection {
         let mut reader = Reader::new(Limits::default());
         for piece in file.chunks(piece) {
             reader.push(piece);
-            while let Some(record) = reader.poll().expect("the file is sound") {
+            while let Some(record) = reader.poll().expect("the file is valid") {
                 inspector.record(&record);
             }
         }
-        reader.finish().expect("the file is whole");
+        reader.finish().expect("the file is complete");
         Self::of(inspector)
     }
 
@@ -46,7 +46,7 @@ impl Inspection {
         frames
             .map(|event| match &event.what {
                 EventKind::Frame(seen) => &**seen,
-                _ => unreachable!("only frames are left"),
+                _ => unreachable!("expected a frame"),
             })
             .collect()
     }
@@ -60,7 +60,7 @@ impl Inspection {
         match (summaries.next(), summaries.next()) {
             (Some(summary), None) => summary,
             (first, second) => panic!(
-                "want one session, got {} and more: {:#?}",
+                "expected one session, found {} and more: {:#?}",
                 u8::from(first.is_some()) + u8::from(second.is_some()),
                 self.events
             ),

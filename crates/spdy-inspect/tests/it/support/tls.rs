@@ -24,7 +24,7 @@ impl rustls::KeyLog for Secrets {
                 .collect::<String>()
         };
         let line = format!("{label} {} {}\n", hex(client_random), hex(secret));
-        self.0.lock().expect("nobody panicked").push_str(&line);
+        self.0.lock().expect("no thread panicked").push_str(&line);
     }
 }
 
@@ -44,20 +44,24 @@ impl Talk {
         loop {
             let (mut up, mut down) = (Vec::new(), Vec::new());
             while self.client.wants_write() {
-                self.client.write_tls(&mut up).expect("a vector takes all");
+                self.client
+                    .write_tls(&mut up)
+                    .expect("a vector accepts all bytes");
             }
             self.wire.send(ToServer, &up, 1000);
             let mut rest = &up[..];
             while !rest.is_empty() {
-                self.server.read_tls(&mut rest).expect("a slice gives all");
+                self.server
+                    .read_tls(&mut rest)
+                    .expect("a slice returns all bytes");
                 self.server
                     .process_new_packets()
-                    .expect("the handshake goes well");
+                    .expect("the handshake succeeds");
             }
             while self.server.wants_write() {
                 self.server
                     .write_tls(&mut down)
-                    .expect("a vector takes all");
+                    .expect("a vector accepts all bytes");
             }
             for piece in down.chunks(1000) {
                 self.sends += 1;
@@ -69,10 +73,12 @@ impl Talk {
             }
             let mut rest = &down[..];
             while !rest.is_empty() {
-                self.client.read_tls(&mut rest).expect("a slice gives all");
+                self.client
+                    .read_tls(&mut rest)
+                    .expect("a slice returns all bytes");
                 self.client
                     .process_new_packets()
-                    .expect("the handshake goes well");
+                    .expect("the handshake succeeds");
             }
             if up.is_empty() && down.is_empty() {
                 return;
@@ -84,13 +90,13 @@ impl Talk {
         self.client
             .writer()
             .write_all(bytes)
-            .expect("it is buffered");
+            .expect("the data is buffered");
         self.turn();
         let mut got = vec![0; bytes.len()];
         self.server
             .reader()
             .read_exact(&mut got)
-            .expect("it arrived");
+            .expect("the data arrived");
     }
 
     pub(crate) fn down(&mut self, bytes: &[u8]) {
@@ -98,13 +104,13 @@ impl Talk {
             self.server
                 .writer()
                 .write_all(bytes)
-                .expect("it is buffered");
+                .expect("the data is buffered");
             self.turn();
             let mut got = vec![0; bytes.len()];
             self.client
                 .reader()
                 .read_exact(&mut got)
-                .expect("it arrived");
+                .expect("the data arrived");
         }
     }
 }
@@ -124,16 +130,18 @@ pub(crate) fn talk(
     let protocols: Vec<_> = alpn.iter().map(|name| name.as_bytes().to_vec()).collect();
     let mut server = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_protocol_versions(&[version])
-        .expect("the suite is of the version")
+        .expect("the suite belongs to the version")
         .with_no_client_auth()
         .with_single_cert(vec![certificate.clone()], key)
-        .expect("the key is the certificate's");
+        .expect("the key matches the certificate");
     server.alpn_protocols.clone_from(&protocols);
     let mut roots = RootCertStore::empty();
-    roots.add(certificate).expect("it may be a root");
+    roots
+        .add(certificate)
+        .expect("the certificate can be a root");
     let mut client = ClientConfig::builder_with_provider(provider)
         .with_protocol_versions(&[version])
-        .expect("the suite is of the version")
+        .expect("the suite belongs to the version")
         .with_root_certificates(roots)
         .with_no_client_auth();
     client.alpn_protocols = protocols;

@@ -53,11 +53,11 @@ pub(crate) async fn head(
             Ok(fields)
         }
         Some(_) => {
-            let why = "a body before its head".to_owned();
+            let why = "DATA before HEADERS".to_owned();
             Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
         }
         None => {
-            let why = "the stream ended before its head".to_owned();
+            let why = "the stream ended before HEADERS".to_owned();
             // The code for a request is not one for a response (RFC 9114 §8.1).
             let code = match role {
                 Role::Client => Code::MESSAGE_ERROR,
@@ -129,11 +129,11 @@ impl<T> Http3Body<T> {
             return Poll::Ready(Ok(None));
         }
         let wrong_length = || {
-            let why = "a body of another length than its head said".to_owned();
+            let why = "body length differs from content-length".to_owned();
             Fault::Stream(Code::MESSAGE_ERROR, why)
         };
         let unexpected = |what: &str| {
-            let why = format!("{what} behind trailers");
+            let why = format!("{what} after trailers");
             Fault::Connection(Code::FRAME_UNEXPECTED, why)
         };
         match (ready!(self.frames.poll_next(cx))?, self.phase) {
@@ -154,8 +154,8 @@ impl<T> Http3Body<T> {
                 self.phase = Phase::Trailers;
                 Poll::Ready(Ok(Some(Frame::trailers(trailers))))
             }
-            (Some(FrameEvent::Data(_)), _) => Poll::Ready(Err(unexpected("a body"))),
-            (Some(_), _) => Poll::Ready(Err(unexpected("a head"))),
+            (Some(FrameEvent::Data(_)), _) => Poll::Ready(Err(unexpected("DATA"))),
+            (Some(_), _) => Poll::Ready(Err(unexpected("HEADERS"))),
             (None, phase) => {
                 self.phase = Phase::Over;
                 self.held = None;

@@ -120,7 +120,7 @@ impl SendingStream {
         if !self.takes(fields) {
             let most = self.max_field_section.load(Ordering::Relaxed);
             let len = qpack::section_len(fields);
-            let why = format!("fields of {len} bytes, and the peer takes {most}");
+            let why = format!("header fields have {len} bytes, limit of the peer {most}");
             return Err(Fault::Stream(Code::INTERNAL_ERROR, why));
         }
         let block = qpack::encode(fields);
@@ -327,7 +327,7 @@ impl SendingStream {
                     return Poll::Pending;
                 };
                 let internal = |error: &dyn std::fmt::Display| {
-                    Fault::Stream(Code::INTERNAL_ERROR, format!("a body broke: {error}"))
+                    Fault::Stream(Code::INTERNAL_ERROR, format!("body failed: {error}"))
                 };
                 let next = next.transpose().map_err(|error| internal(&error))?;
                 match next.map(Frame::into_data) {

@@ -126,14 +126,14 @@ impl ControlState {
     /// What the next frame says, if that is of interest.
     pub(crate) fn handle(&mut self, piece: FrameEvent) -> Result<Option<ControlEvent>, Fault> {
         let FrameEvent::Frame(kind, payload) = piece else {
-            panic!("on a control stream there are frames alone, not {piece:?}");
+            panic!("expected only frames on a control stream, found {piece:?}");
         };
         match (kind, self.role) {
             (kind::SETTINGS, _) => Ok(settings(&payload)?.map(ControlEvent::MaxFieldSection)),
             (kind::GOAWAY, role) => {
                 let id = single_varint(&payload, "GOAWAY")?;
                 if role == Role::Client && id % 4 != 0 {
-                    let why = format!("GOAWAY with {id}, which is no request's stream");
+                    let why = format!("GOAWAY with {id}, which is not a request stream");
                     return Err(Fault::Connection(Code::ID_ERROR, why));
                 }
                 if id > self.goaway {
@@ -149,7 +149,7 @@ impl ControlState {
                     .get_varint()
                     .map_err(|_| frame_error("PRIORITY_UPDATE"))?;
                 if id % 4 != 0 {
-                    let why = format!("a priority of stream {id}, which carries no request");
+                    let why = format!("PRIORITY_UPDATE of {id}, which is not a request stream");
                     return Err(Fault::Connection(Code::ID_ERROR, why));
                 }
                 let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
@@ -159,7 +159,7 @@ impl ControlState {
                 kind::PRIORITY_UPDATE | kind::PRIORITY_UPDATE_OF_PUSH | kind::MAX_PUSH_ID,
                 Role::Client,
             ) => {
-                let why = format!("a frame of type {kind:#x} from a server");
+                let why = format!("unexpected frame of type {kind:#x} from a server");
                 Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
             }
             (kind::MAX_PUSH_ID, Role::Server) => {
@@ -190,7 +190,7 @@ impl ControlState {
 }
 
 fn frame_error(what: &str) -> Fault {
-    Fault::Connection(Code::FRAME_ERROR, format!("{what} of a wrong length"))
+    Fault::Connection(Code::FRAME_ERROR, format!("{what} has a wrong length"))
 }
 
 /// The one integer that a frame of kind `what` consists of.
@@ -212,7 +212,7 @@ fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
             return Err(frame_error("SETTINGS"));
         };
         if HTTP2_SETTINGS.contains(&id) || seen.contains(&id) {
-            let why = format!("setting {id:#x}, which is of HTTP/2 or came twice");
+            let why = format!("setting {id:#x} is reserved for HTTP/2 or occurs twice");
             return Err(Fault::Connection(Code::SETTINGS_ERROR, why));
         }
         seen.push(id); // at most half of what a control frame may be long

@@ -4,7 +4,7 @@ use crate::http3::code::Code;
 use crate::http3::fault::Fault;
 
 pub(crate) fn critical_fault(deed: &str) -> Fault {
-    let why = format!("the peer {deed} a stream that must stay");
+    let why = format!("the peer {deed} a critical stream");
     Fault::Connection(Code::CLOSED_CRITICAL_STREAM, why)
 }
 

@@ -14,7 +14,7 @@ pub(crate) async fn read_qpack_encoder(
 ) -> Result<(), Fault> {
     while let Some(bytes) = next_chunk(&mut stream, &floods).await? {
         if bytes.iter().any(|byte| *byte != 0b0010_0000) {
-            let why = "an insertion into a dynamic table of no bytes".to_owned();
+            let why = "insertion into a dynamic table with capacity 0".to_owned();
             return Err(Fault::Connection(Code::QPACK_ENCODER_STREAM_ERROR, why));
         }
     }
@@ -66,7 +66,7 @@ impl DecoderInstructions {
                     return error("Insert Count Increment, but nothing was inserted");
                 }
                 (Some(Self::MAX_CONTINUED), _) => {
-                    return error("Stream Cancellation of an ID of more than 62 bits");
+                    return error("Stream Cancellation with an ID of more than 62 bits");
                 }
                 (Some(_), 0..0b1000_0000) => None,
                 (Some(continued), _) => Some(continued + 1),

@@ -78,7 +78,7 @@ async fn read_uni_stream(
         match std::mem::replace(&mut seen[which], true) {
             false => Ok(()),
             true => {
-                let why = format!("a second stream of type {kind}");
+                let why = format!("second stream of type {kind}");
                 Err(Fault::Connection(Code::STREAM_CREATION_ERROR, why))
             }
         }
@@ -89,11 +89,11 @@ async fn read_uni_stream(
             read_control_stream(stream, role, floods, on).await
         }
         (0x01, Role::Client) => {
-            let why = "a push, and none was allowed".to_owned();
+            let why = "push stream, but no push is allowed".to_owned();
             Err(Fault::Connection(Code::ID_ERROR, why))
         }
         (0x01, Role::Server) => {
-            let why = "a push from a client".to_owned();
+            let why = "push stream from a client".to_owned();
             Err(Fault::Connection(Code::STREAM_CREATION_ERROR, why))
         }
         (0x02, _) => {

@@ -76,10 +76,10 @@ impl<const N: usize> Pseudo<N> {
 
     fn put(&mut self, name: &[u8], value: Bytes) -> Result<(), Malformed> {
         let known = self.names.iter().position(|known| known.as_bytes() == name);
-        let at = known.ok_or(Malformed("a pseudo-header field that may not be there"))?;
+        let at = known.ok_or(Malformed("unexpected pseudo-header field"))?;
         match self.values[at].replace(value) {
             None => Ok(()),
-            Some(_) => Err(Malformed("a pseudo-header field twice")),
+            Some(_) => Err(Malformed("duplicate pseudo-header field")),
         }
     }
 }
@@ -94,21 +94,20 @@ fn split<const N: usize>(
     for (name, value) in fields {
         if name.starts_with(b":") {
             if !headers.is_empty() {
-                return Err(Malformed("a pseudo-header field behind a header field"));
+                return Err(Malformed("pseudo-header field after a header field"));
             }
             pseudo.put(&name, value)?;
             continue;
         }
         if name.iter().any(u8::is_ascii_uppercase) {
-            return Err(Malformed("a capital letter in a field name"));
+            return Err(Malformed("uppercase letter in a field name"));
         }
-        let name =
-            HeaderName::from_bytes(&name).map_err(|_| Malformed("a field name that is none"))?;
+        let name = HeaderName::from_bytes(&name).map_err(|_| Malformed("invalid field name"))?;
         if CONNECTION_HEADERS.contains(&name) {
-            return Err(Malformed("a header field of an HTTP/1.1 connection"));
+            return Err(Malformed("connection-specific header field"));
         }
         if name == header::TE && &value[..] != b"trailers" {
-            return Err(Malformed("te with something else than trailers"));
+            return Err(Malformed("te with a value other than trailers"));
         }
         append(&mut headers, name, value)?;
     }
@@ -118,9 +117,9 @@ fn split<const N: usize>(
 
 fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(), Malformed> {
     let value = HeaderValue::from_maybe_shared(value);
-    let value = value.map_err(|_| Malformed("a field value that is none"))?;
+    let value = value.map_err(|_| Malformed("invalid field value"))?;
     let appended = headers.try_append(name, value);
-    appended.map_err(|_| Malformed("more field names than a message can have"))?;
+    appended.map_err(|_| Malformed("too many field names"))?;
     Ok(())
 }
 
@@ -128,8 +127,8 @@ fn append(headers: &mut HeaderMap, name: HeaderName, value: Bytes) -> Result<(),
 pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let names = [":method", ":scheme", ":authority", ":path"];
     let ([method, scheme, said, path], headers) = split(fields, names)?;
-    let method = method.ok_or(Malformed("a request without :method"))?;
-    let method = Method::from_bytes(&method).map_err(|_| Malformed(":method is none"))?;
+    let method = method.ok_or(Malformed("request without :method"))?;
+    let method = Method::from_bytes(&method).map_err(|_| Malformed("invalid :method"))?;
     let said = said.filter(|said| !said.is_empty());
     let said = said.map(authority).transpose()?;
     let of_web = scheme.as_ref().and_then(|it| std::str::from_utf8(it).ok());
@@ -137,20 +136,20 @@ pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
     let mut uri = http::uri::Parts::default();
     if method == Method::CONNECT {
         if scheme.is_some() || path.is_some() {
-            return Err(Malformed("CONNECT with more than :authority"));
+            return Err(Malformed("CONNECT with :scheme or :path"));
         }
         uri.authority = Some(for_whom?);
     } else {
-        let scheme = scheme.ok_or(Malformed("a request without :scheme"))?;
+        let scheme = scheme.ok_or(Malformed("request without :scheme"))?;
         let path = path.filter(|path| !path.is_empty());
-        let path = path.ok_or(Malformed("a request without :path"))?;
+        let path = path.ok_or(Malformed("request without :path"))?;
         uri.authority = Some(for_whom?);
-        uri.scheme = Some(Scheme::try_from(&scheme[..]).map_err(|_| Malformed(":scheme is none"))?);
-        let path = PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed(":path is none"))?;
+        uri.scheme = Some(Scheme::try_from(&scheme[..]).map_err(|_| Malformed("invalid :scheme"))?);
+        let path = PathAndQuery::from_maybe_shared(path).map_err(|_| Malformed("invalid :path"))?;
         check_path(&method, &path)?;
         uri.path_and_query = Some(path);
     }
-    let uri = Uri::from_parts(uri).map_err(|_| Malformed("no URI can be made of it"))?;
+    let uri = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
     let (mut head, ()) = http::Request::new(()).into_parts();
     (head.method, head.uri, head.headers) = (method, uri, headers);
     head.version = http::Version::HTTP_3;
@@ -160,10 +159,10 @@ pub(crate) fn request(fields: Vec<Field>) -> Result<request::Parts, Malformed> {
 /// The response of `fields`.
 pub(crate) fn response(fields: Vec<Field>) -> Result<response::Parts, Malformed> {
     let ([status], headers) = split(fields, [":status"])?;
-    let status = status.ok_or(Malformed("a response without :status"))?;
-    let status = StatusCode::from_bytes(&status).map_err(|_| Malformed(":status is none"))?;
+    let status = status.ok_or(Malformed("response without :status"))?;
+    let status = StatusCode::from_bytes(&status).map_err(|_| Malformed("invalid :status"))?;
     if status == StatusCode::SWITCHING_PROTOCOLS {
-        return Err(Malformed("101, which HTTP/3 does not have"));
+        return Err(Malformed("status 101, which HTTP/3 does not support"));
     }
     let (mut head, ()) = http::Response::new(()).into_parts();
     (head.status, head.headers) = (status, headers);
@@ -180,7 +179,7 @@ pub(crate) fn decode_trailers(fields: Vec<Field>) -> Result<HeaderMap, Malformed
 pub(crate) fn content_length(headers: &HeaderMap) -> Result<Option<u64>, Malformed> {
     let mut said = None;
     for value in headers.get_all(header::CONTENT_LENGTH) {
-        let wrong = Malformed("a content-length that is none, or two that differ");
+        let wrong = Malformed("invalid or conflicting content-length");
         let digits = value
             .to_str()
             .ok()

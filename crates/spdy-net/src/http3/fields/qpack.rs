@@ -29,13 +29,13 @@ pub(crate) type Field = (Bytes, Bytes);
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BlockError {
     /// It breaks off, or an integer or a string is none.
-    #[error("a header block that cannot be read")]
+    #[error("invalid header block")]
     Broken,
     /// It refers to a table that we said we do not have.
-    #[error("a header block that refers to a dynamic table, want none")]
+    #[error("header block with a reference to a dynamic table, expected none")]
     Dynamic,
     /// More than we take.
-    #[error("a header block of more than {limit} bytes, fields counted with 32 each")]
+    #[error("header block exceeds {limit} bytes (32 added per field)")]
     TooLarge {
         /// What is taken.
         limit: usize,
@@ -91,7 +91,7 @@ fn put_string(out: &mut BytesMut, flags: u8, bits: u32, text: &[u8]) {
             out.resize(start + len, 0);
             OctetsMut::with_slice(&mut out[start..])
                 .put_huffman_encoded::<false>(text)
-                .expect("as long as it said");
+                .expect("the length was computed before");
         }
         _ => {
             put_integer(out, flags, bits, text.len());

@@ -93,7 +93,11 @@ impl FrameDecoder {
 
     /// More came. What came before must be used up.
     pub(crate) fn push(&mut self, chunk: Bytes) {
-        debug_assert!(self.chunk.is_empty(), "{} bytes lost", self.chunk.len());
+        debug_assert!(
+            self.chunk.is_empty(),
+            "{} unread bytes would be lost",
+            self.chunk.len()
+        );
         self.chunk = chunk;
     }
 
@@ -178,7 +182,7 @@ impl FrameDecoder {
     fn begin(&mut self, kind: u64, len: u64) -> Result<State, Fault> {
         let head = || State::Head(BytesMut::new());
         let unexpected = |what: &str| {
-            let why = format!("a frame of type {kind:#x} {what}");
+            let why = format!("unexpected frame of type {kind:#x} {what}");
             Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
         };
         let is_first = !std::mem::replace(&mut self.has_begun, true);
@@ -190,7 +194,7 @@ impl FrameDecoder {
                 return Err(Fault::Connection(Code::MISSING_SETTINGS, why));
             }
             if !is_first && kind == kind::SETTINGS {
-                return unexpected("after the first, which is SETTINGS");
+                return unexpected("after the first SETTINGS");
             }
         }
         if kind::HTTP2_ONLY.contains(&kind) {
@@ -210,7 +214,7 @@ impl FrameDecoder {
             }),
             (StreamKind::Request { max_head_bytes, .. }, kind::HEADERS) => {
                 if len > max_head_bytes as u64 {
-                    let why = format!("a header block of {len} bytes, want {max_head_bytes}");
+                    let why = format!("header block has {len} bytes, limit {max_head_bytes}");
                     return Err(Fault::Stream(Code::EXCESSIVE_LOAD, why));
                 }
                 Ok(State::Whole(kind, len, BytesMut::new()))
@@ -221,7 +225,7 @@ impl FrameDecoder {
                 },
                 kind::PUSH_PROMISE,
             ) => {
-                let why = "PUSH_PROMISE from the server, and no MAX_PUSH_ID was sent".to_owned();
+                let why = "PUSH_PROMISE from the server, but no MAX_PUSH_ID was sent".to_owned();
                 Err(Fault::Connection(Code::ID_ERROR, why))
             }
             (
@@ -233,7 +237,7 @@ impl FrameDecoder {
                 | kind::MAX_PUSH_ID
                 | kind::PRIORITY_UPDATE
                 | kind::PRIORITY_UPDATE_OF_PUSH,
-            ) => unexpected("on a request's stream"),
+            ) => unexpected("on a request stream"),
             (StreamKind::Control, kind::DATA | kind::HEADERS | kind::PUSH_PROMISE) => {
                 unexpected("on the control stream")
             }
@@ -248,7 +252,7 @@ impl FrameDecoder {
             ) => {
                 if len > MAX_CONTROL_FRAME_BYTES {
                     let why =
-                        format!("a control frame of {len} bytes, want {MAX_CONTROL_FRAME_BYTES}");
+                        format!("control frame has {len} bytes, limit {MAX_CONTROL_FRAME_BYTES}");
                     return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
                 }
                 Ok(State::Whole(kind, len, BytesMut::new()))
@@ -256,7 +260,7 @@ impl FrameDecoder {
             _ => {
                 self.unknown_bytes = self.unknown_bytes.saturating_add(len);
                 if self.unknown_bytes > MAX_UNKNOWN_BYTES {
-                    let why = format!("unknown frames of more than {MAX_UNKNOWN_BYTES} bytes");
+                    let why = format!("unknown frames exceed {MAX_UNKNOWN_BYTES} bytes");
                     return Err(Fault::Connection(Code::EXCESSIVE_LOAD, why));
                 }
                 Ok(match len {
@@ -272,7 +276,7 @@ impl FrameDecoder {
         match &self.state {
             State::Head(head) if head.is_empty() => Ok(()),
             _ => {
-                let why = "a stream that ends within a frame".to_owned();
+                let why = "the stream ended within a frame".to_owned();
                 Err(Fault::Connection(Code::FRAME_ERROR, why))
             }
         }

@@ -12,7 +12,7 @@ pub(crate) fn put_varint(out: &mut BytesMut, value: u64) {
     out.resize(start + varint_len(value), 0);
     OctetsMut::with_slice(&mut out[start..])
         .put_varint(value)
-        .expect("as long as it said");
+        .expect("the length was computed before");
 }
 
 /// A whole frame.

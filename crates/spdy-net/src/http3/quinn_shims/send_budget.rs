@@ -352,7 +352,7 @@ mod tests {
             drop(held);
             assert!(piece(&mut one, of(3, true), &data, 4).is_none(), "{turn}");
             held = piece(&mut two, of(3, true), &data, 4);
-            assert!(held.is_some(), "{turn}: it is the other's turn");
+            assert!(held.is_some(), "{turn}: it is the other stream's turn");
             std::mem::swap(&mut one, &mut two);
         }
         assert!(piece(&mut one, of(3, true), &data, 4).is_none());
@@ -385,8 +385,8 @@ mod tests {
         assert!(tries(&mut one, 4) && tries(&mut two, 0) && tries(&mut three, 4));
         callers.iter().for_each(QuicWakeNotifier::notify);
         assert!(!tries(&mut three, 4) && !tries(&mut one, 4));
-        assert!(tries(&mut two, 4), "it had nothing the last time");
-        assert!(!tries(&mut three, 4), "another had its piece before");
+        assert!(tries(&mut two, 4), "it had no data the last time");
+        assert!(!tries(&mut three, 4), "another stream had its turn before");
         assert!(tries(&mut one, 0));
         assert!(tries(&mut three, 4));
         // A claim that was not woken blocks no other, nor does one that was dropped.
@@ -498,7 +498,10 @@ mod tests {
         let mut data = [(); 3].map(|()| Bytes::from(vec![7; 100]));
         let held = [(); 2].map(|()| take(&mut low, 5, &mut data[0]).expect("there is room"));
         assert_eq!(held[0].len(), 4);
-        assert!(take(&mut low, 5, &mut data[0]).is_none(), "all is taken");
+        assert!(
+            take(&mut low, 5, &mut data[0]).is_none(),
+            "all room is in use"
+        );
         assert!(take(&mut equal, 5, &mut data[1]).is_none());
         assert!(take(&mut urgent, 1, &mut data[2]).is_none());
         drop(held);
@@ -506,19 +509,19 @@ mod tests {
         assert!(take(&mut equal, 5, &mut data[1]).is_none());
         assert!(
             take(&mut low, 5, &mut data[0]).is_none(),
-            "one waits who is more urgent"
+            "a more urgent stream waits"
         );
-        let first = take(&mut urgent, 1, &mut data[2]).expect("it is the most urgent");
+        let first = take(&mut urgent, 1, &mut data[2]).expect("it is the most urgent stream");
         assert!(
             take(&mut equal, 5, &mut data[1]).is_none(),
-            "an older one waits"
+            "an older stream waits"
         );
-        let second = take(&mut low, 5, &mut data[0]).expect("it is the oldest");
+        let second = take(&mut low, 5, &mut data[0]).expect("it is the oldest stream");
         assert!(take(&mut equal, 5, &mut data[1]).is_none());
         drop((first, second, low));
         assert!(
             take(&mut equal, 5, &mut data[1]).is_some(),
-            "nobody else waits"
+            "no other stream waits"
         );
     }
 }

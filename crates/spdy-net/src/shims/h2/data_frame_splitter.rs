@@ -92,7 +92,7 @@ impl SplitFrameHead {
 
     /// This head, but of a frame of `len` bytes that is the last of its own or not.
     fn write(self, into: &mut [u8], len: usize, is_last: bool) {
-        let len = u32::try_from(len).expect("24 bits, as it came");
+        let len = u32::try_from(len).expect("the length fits 24 bits");
         into[..3].copy_from_slice(&len.to_be_bytes()[1..]);
         into[3] = self.kind;
         into[4] = if is_last {
@@ -318,7 +318,11 @@ mod tests {
             });
             bytes = rest;
         }
-        assert!(bytes.is_empty(), "{} bytes of no frame", bytes.len());
+        assert!(
+            bytes.is_empty(),
+            "{} bytes after the last frame",
+            bytes.len()
+        );
         frames
     }
 
@@ -354,7 +358,7 @@ mod tests {
         let (mut all, mut rooms) = (Vec::new(), rooms.iter().cycle());
         loop {
             let mut room = vec![0; *rooms.next().expect("a room")];
-            match parted.read(&mut room).await.expect("it does not fail") {
+            match parted.read(&mut room).await.expect("the read succeeds") {
                 0 => return all,
                 len => all.extend_from_slice(&room[..len]),
             }
@@ -367,7 +371,7 @@ mod tests {
         let one = |frame: &Frame| {
             let (mut one, mut count) = (parts.next().expect("no fewer frames"), 1);
             while one.payload.len() < frame.payload.len() {
-                let part = parts.next().expect("the rest of it");
+                let part = parts.next().expect("the rest of the frame");
                 assert_eq!((one.kind, one.flags & END_STREAM), (DATA, 0));
                 assert_eq!((part.kind, part.stream_id), (DATA, one.stream_id));
                 one.flags = part.flags;

@@ -104,10 +104,10 @@ mod tests {
         let (urgent, other) = (turns.open(1, of(0)), turns.open(3, of(7)));
         assert!(ready(&urgent));
         urgent.sent(65_535);
-        assert!(ready(&urgent), "h2 itself makes it wait");
+        assert!(ready(&urgent), "h2 itself limits this stream");
         assert!(ready(&other));
         window_update(&mut watch(&turns), 1, 1);
-        assert!(!ready(&other), "one byte of window is a turn");
+        assert!(!ready(&other), "one byte of window is enough");
     }
 
     fn watch(turns: &WriteScheduler) -> WindowTracker {
@@ -137,7 +137,7 @@ mod tests {
         let (urgent, other) = (turns.open(9_001, of(0)), turns.open(9_003, of(7)));
         assert!(ready(&urgent));
         urgent.sent(65_535);
-        assert!(!ready(&other), "the urgent one has credit left");
+        assert!(!ready(&other), "the urgent stream has credit left");
     }
 
     #[test]
@@ -177,7 +177,7 @@ mod tests {
             BlockReason::Window => None,
         };
         turn.sent(65_535);
-        assert_eq!(out(), Some(0), "all of it is here yet");
+        assert_eq!(out(), Some(0), "all bytes are unsent");
         let mut data = vec![0, 0xff, 0xff, 0, 0, 0, 0, 0, 1];
         data.resize(9 + 0xffff, b'x');
         // A frame counts as far as it is out.

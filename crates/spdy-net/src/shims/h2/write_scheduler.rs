@@ -274,7 +274,7 @@ pub(crate) mod tests {
             turns.open(3, of(1)),
             turns.open(5, of(4)),
         );
-        assert!(ready(&image), "alone it may send");
+        assert!(ready(&image), "a single stream may send");
         assert!(ready(&style));
         assert!(!ready(&image), "a style sheet is waiting");
         style.rest();

@@ -21,6 +21,6 @@ pub(crate) fn is_too_large(first_line: usize, headers: &HeaderMap, max_head_byte
 /// The message of an error about a head that is too large.
 pub(crate) fn limit_message(max_head_bytes: usize) -> String {
     format!(
-        "http/1.1: the head of the answer is too large, want at most {max_head_bytes} bytes and {MAX_FIELDS} fields"
+        "http/1.1: the response head is too large, limit {max_head_bytes} bytes and {MAX_FIELDS} fields"
     )
 }

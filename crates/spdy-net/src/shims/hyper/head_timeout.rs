@@ -214,7 +214,7 @@ impl HeadTimeoutIo {
 
     fn timeout_error(&self) -> io::Error {
         self.hits.count(ConnectionLimit::HeadTimeout);
-        let why = format!("the head of a request took more than {:?}", self.timeout);
+        let why = format!("the request head took more than {:?}", self.timeout);
         io::Error::new(io::ErrorKind::TimedOut, why)
     }
 }

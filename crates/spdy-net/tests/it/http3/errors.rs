@@ -253,7 +253,7 @@ async fn control_frames_that_only_clients_send_are_unexpected_from_a_server() {
 #[tokio::test]
 async fn a_request_names_the_fault_for_which_the_client_closed_the_connection() {
     let (_, error) = from_server(&[0x07, 0x01, 0x03]).await;
-    let want = "h3: GOAWAY with 3, which is no request's stream (H3_ID_ERROR)";
+    let want = "h3: GOAWAY with 3, which is not a request stream (H3_ID_ERROR)";
     assert_eq!(error.to_string(), want);
 }
 
@@ -268,7 +268,9 @@ async fn a_body_names_the_fault_for_which_the_client_closed_the_connection() {
     };
     let (answer, _send) = tokio::join!(reply, answering);
     met.control.write_all(&[0x04, 0x00]).await.unwrap();
-    let error = read(answer.unwrap()).await.expect_err("it has ended");
+    let error = read(answer.unwrap())
+        .await
+        .expect_err("the connection has ended");
     assert!(
         error.to_string().ends_with("(H3_FRAME_UNEXPECTED)"),
         "{error}"
@@ -291,11 +293,14 @@ async fn an_upload_whose_body_fails_is_reset_with_request_cancelled() {
     };
     let reset = tokio::select! {
         (reset, _send) = accepting => reset,
-        _ = &mut reply => panic!("no answer came"),
+        _ = &mut reply => panic!("no response arrived"),
     };
     let code = reset.map(quinn::VarInt::into_inner);
     assert_eq!(code, Some(code::REQUEST_CANCELLED));
-    assert!(reply.now_or_never().is_none(), "it may still be answered");
+    assert!(
+        reply.now_or_never().is_none(),
+        "the request may still get a response"
+    );
 }
 
 #[tokio::test]

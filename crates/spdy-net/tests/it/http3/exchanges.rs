@@ -95,7 +95,7 @@ async fn a_body_that_fails_on_the_server_is_an_error_and_no_end() {
     // QUIC may lose the head too, when the stream is reset behind it.
     let whole = async { read(connection.send(get("/"), Priority::HIGHEST).await?).await };
     assert!(whole.await.is_err());
-    assert!(!connection.is_closing(), "it was one exchange's fault");
+    assert!(!connection.is_closing(), "only one exchange failed");
 }
 
 #[tokio::test]
@@ -243,7 +243,7 @@ async fn a_header_block_may_be_as_long_as_the_limit_and_no_longer() {
     assert_eq!(
         outcome(&raw, &headers(b"")).await,
         None,
-        "the connection stands"
+        "the connection stays open"
     );
 }
 
@@ -284,7 +284,7 @@ async fn connection_errors_on_a_request_close_with_their_code() {
     }
     let raw = world.raw().await;
     let most = behind(&announced(0x21, 64 * 1024, &[0; 64 * 1024]));
-    assert_eq!(outcome(&raw, &most).await, None, "so much is passed over");
+    assert_eq!(outcome(&raw, &most).await, None, "this amount is ignored");
 }
 
 #[tokio::test]

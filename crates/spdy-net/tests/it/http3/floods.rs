@@ -149,7 +149,10 @@ async fn an_error_in_a_body_closes_the_connection() {
         let (mut world, ..) = still(echo);
         let raw = world.raw().await;
         assert_eq!(outcome(&raw, &posted(&wrong)).await, Some(want));
-        let end = world.end().await.expect_err("it was no orderly end");
+        let end = world
+            .end()
+            .await
+            .expect_err("the connection did not end normally");
         assert_eq!(end.is_abuse(), abuse, "{end}");
     }
 }

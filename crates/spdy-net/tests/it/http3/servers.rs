@@ -209,7 +209,7 @@ async fn uploads_sharing_a_window_time_out_only_without_progress() {
     let mut answers: Vec<_> = (0..60)
         .map(|_| Request::post("https://localhost/").body(Body::full(vec![7; 1 << 20])))
         .map(|request| met.client.send(request.unwrap(), Priority::HIGHEST))
-        .map(|answer| tokio::spawn(async move { answer.await.expect_err("nobody answers") }))
+        .map(|answer| tokio::spawn(async move { answer.await.expect_err("no response arrives") }))
         .collect();
     let (mut streams, mut sends) = (Vec::new(), Vec::new());
     let mut pass = async |bytes: usize| {
@@ -237,7 +237,7 @@ async fn uploads_sharing_a_window_time_out_only_without_progress() {
         pass(0).await;
     };
     let error = ended.await.expect("no panic").to_string();
-    assert!(error.starts_with("h3: the peer took "), "{error}");
+    assert!(error.starts_with("h3: the peer accepted "), "{error}");
 }
 
 /// What the server takes of each upload that it reads, bytes, until that is `in_all`; the first `unread` it leaves lying.

@@ -65,7 +65,8 @@ async fn without_window_head_and_trailers_time_out() {
         send.write_all(&headers(b"")).await.unwrap();
         send.finish().unwrap();
         let reset = second_of(&time, 90, recv.received_reset()).await;
-        let (second, reset) = reset.unwrap_or_else(|| panic!("not given up, window {window}"));
+        let (second, reset) =
+            reset.unwrap_or_else(|| panic!("the request was not given up, window {window}"));
         let reset = reset.unwrap().map(quinn::VarInt::into_inner);
         assert_eq!(reset, Some(code::REQUEST_CANCELLED), "window {window}");
         assert!(
@@ -98,8 +99,8 @@ async fn an_unread_upload_fails_after_the_write_timeout() {
     let asked = connection.send(request.unwrap(), Priority::HIGHEST);
     let (second, answer) = second_of(&time, 200, asked).await.expect("not given up");
     assert!(second >= 60, "after {second} s"); // and later by as long as it took something
-    let error = answer.expect_err("nobody answered").to_string();
-    assert_eq!(error, "h3: the peer took nothing for 60s");
+    let error = answer.expect_err("no response arrived").to_string();
+    assert_eq!(error, "h3: the peer accepted nothing for 60s");
 }
 
 /// Carries datagrams between one client and `server`, those to the client only while it is not `deaf`.
@@ -150,7 +151,7 @@ async fn a_deaf_client_times_out_and_is_no_abuse() {
     send.write_all(&headers(b"")).await.unwrap();
     send.finish().unwrap();
     let end = second_of(&time, 90, world.end()).await;
-    let (second, end) = end.expect("it holds its exchange no longer");
+    let (second, end) = end.expect("the client released its exchange");
     assert!((60..70).contains(&second), "after {second} s");
     assert!(!end.unwrap_err().is_abuse());
     // What QUIC took in its stead came to something, and not to enough.
@@ -176,7 +177,7 @@ async fn streams_without_a_head_do_not_keep_the_connection() {
         }
     });
     let end = second_of(&time, 240, world.end()).await;
-    let (second, end) = end.expect("it has asked for nothing in all that time");
+    let (second, end) = end.expect("the client sent no request in that time");
     assert!((180..=215).contains(&second), "after {second} s");
     assert!(end.is_ok(), "{end:?}");
     opener.await.unwrap();

@@ -230,7 +230,7 @@ pub(crate) async fn uni(
 pub(crate) async fn closed(connection: &quinn::Connection) -> u64 {
     match connection.closed().await {
         quinn::ConnectionError::ApplicationClosed(close) => close.error_code.into_inner(),
-        other => panic!("the server did not close it: {other}"),
+        other => panic!("the server did not close the connection: {other}"),
     }
 }
 

@@ -150,7 +150,7 @@ pub(crate) async fn echo(request: Request<Body>) -> Response<Body> {
     let arrival = *head
         .extensions
         .get::<RequestInfo>()
-        .expect("every request says how it came");
+        .expect("every request has connection info");
     let asked: usize = head.uri.path().trim_start_matches('/').parse().unwrap_or(0);
     let body = match head.method {
         http::Method::POST => match body.collect_up_to(1 << 30).await {

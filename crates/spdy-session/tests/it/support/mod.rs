@@ -257,12 +257,16 @@ impl Script {
 
     fn read(&mut self, wire: &mut BytesMut) -> Vec<String> {
         let mut lines = Vec::new();
-        while let Some(frame) = self.decoder.decode(wire).expect("we write frames") {
+        while let Some(frame) = self
+            .decoder
+            .decode(wire)
+            .expect("the session writes valid frames")
+        {
             lines.push(self.line(&frame));
         }
         assert!(
             wire.is_empty() && self.decoder.is_between_frames(),
-            "half a frame was written"
+            "the session wrote a partial frame"
         );
         lines
     }
@@ -318,8 +322,10 @@ impl Script {
         let inflated = self
             .inflater
             .inflate(block)
-            .expect("our blocks inflate in order");
-        inflated.headers.expect("our blocks are headers");
+            .expect("the session's blocks inflate in order");
+        inflated
+            .headers
+            .expect("the session's blocks are valid headers");
     }
 
     /// The events for the owner, a line each.

@@ -11,7 +11,7 @@ const NOT_THE_FIRST_CHOICE: [(&str, &str, &str); 16] = [
     (
         "flags_rst_v2",
         "ignore_flags",
-        "flags that no version defines change nothing; most peers ignore them",
+        "undefined flags are ignored; most peers ignore them",
     ),
     ("flags_rst_v3", "ignore_flags", "the same"),
     ("flags_rst_v31", "ignore_flags", "the same"),
@@ -21,20 +21,20 @@ const NOT_THE_FIRST_CHOICE: [(&str, &str, &str); 16] = [
     (
         "hb_bomb_16m_v3",
         "session:PROTOCOL_ERROR",
-        "to save the context 16 MiB would be inflated for nobody; we stop at 1 MiB",
+        "keeping the context would mean inflating 16 MiB without use; this implementation stops at 1 MiB",
     ),
     ("hb_bomb_16m_v31", "session:PROTOCOL_ERROR", "likewise"),
     (
         "hb_empty_block_v2",
         "rst:1:PROTOCOL_ERROR",
-        "Netty writes an empty set of headers as no bytes, so they are no fault of the compression",
+        "Netty writes an empty set of headers as no bytes, so this is not a compression error",
     ),
     ("hb_empty_block_v3", "rst:1:PROTOCOL_ERROR", "likewise"),
     ("hb_empty_block_v31", "rst:1:PROTOCOL_ERROR", "likewise"),
     (
         "hb_many_headers_5000_v3",
         "rst:1:FRAME_TOO_LARGE",
-        "with their lengths they are 70 kB, which is told before they are counted",
+        "with the length fields they are 70 kB, which is reported before they are counted",
     ),
     (
         "hb_many_headers_5000_v31",
@@ -44,17 +44,17 @@ const NOT_THE_FIRST_CHOICE: [(&str, &str, &str); 16] = [
     (
         "http_missing_host_v2",
         "http:400:1",
-        "who serves several hosts cannot tell which was meant; an absolute url may stand for both",
+        "a server with several hosts cannot choose one; an absolute URL may replace both",
     ),
     (
         "http_missing_scheme_v2",
         "http:400:1",
-        "a guess could take http for https; an absolute url may stand for both",
+        "a guess could confuse http and https; an absolute URL may replace both",
     ),
     (
         "syn_after_goaway_v31",
         "ignore",
-        "with no stream left the session has ended, and our GOAWAY says that nothing was looked at",
+        "with no stream left the session has ended, and the GOAWAY names stream 0",
     ),
 ];
 
@@ -74,13 +74,16 @@ pub(crate) fn judge(runs: &[(Case, Run)]) {
         if came_to.is_none_or(|outcome| outcome != wanted(case)) {
             let (id, title, wanted) = (&case.id, &case.title, wanted(case));
             wrong.push(format!(
-                "{id} ({title}): want {wanted}, got {came_to:?}: {run:?}"
+                "{id} ({title}): expected {wanted}, found {came_to:?}: {run:?}"
             ));
         }
     }
     for (id, outcome, _) in NOT_THE_FIRST_CHOICE {
         let (case, _) = (runs.iter().find(|(case, _)| case.id == id)).expect("a case of the table");
-        assert_ne!(case.expect[0], outcome, "{id} is in the table for nothing");
+        assert_ne!(
+            case.expect[0], outcome,
+            "the table entry of {id} is not needed"
+        );
     }
     assert!(
         wrong.is_empty(),

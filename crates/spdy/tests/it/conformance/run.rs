@@ -74,7 +74,7 @@ pub(crate) fn run(case: &Case) -> Run {
     }));
     world.run();
     let run = result.lock().expect("one thread").take();
-    run.unwrap_or_else(|| panic!("{} did not come to its end", case.id))
+    run.unwrap_or_else(|| panic!("{} did not finish", case.id))
 }
 
 /// A server with the paths that the inputs request.

@@ -51,7 +51,7 @@ pub(crate) struct Run {
 pub(crate) struct Failed {
     /// The server never worked on it: it may be sent again.
     pub(crate) retry_safe: bool,
-    #[expect(dead_code, reason = "for the list of what went wrong")]
+    #[expect(dead_code, reason = "used in the failure message")]
     pub(crate) why: String,
 }
 

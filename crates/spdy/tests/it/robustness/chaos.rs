@@ -157,7 +157,7 @@ async fn serve(incoming: server::Incoming, runtime: SharedRuntime, mut chance: T
         responder
             .respond(Response::new(answer))
             .await
-            .expect("an answer");
+            .expect("a response");
         return;
     }
     let answering = Box::pin(responder.respond(Response::new(body(&mut chance, &runtime))));

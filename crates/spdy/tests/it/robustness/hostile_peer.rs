@@ -191,7 +191,7 @@ fn an_unread_upload_fails_after_a_minute_alone() {
         drop(session);
     }));
     world.run();
-    let said = "stream 1 was reset here: the peer gave no credit for its DATA for 60s";
+    let said = "stream 1 was reset locally: the peer granted no window for its DATA for 60s";
     let uploaded = uploaded.lock().expect("one thread").take();
     assert_eq!(uploaded, Some((Duration::from_secs(60), said.to_owned())));
     let answered = answered.lock().expect("one thread").take();
@@ -207,13 +207,13 @@ fn an_unreading_server_times_out_later_over_an_upgrade() {
         (
             client::Builder::new(VERSION),
             Duration::from_secs(60),
-            "the connection failed: the peer took no byte for 60s",
+            "the connection failed: the peer accepted no bytes for 60s",
             "write_timeout 1",
         ),
         (
             spdy::upgrade::client_builder(),
             spdy::upgrade::IDLE_TIMEOUT,
-            "the session was lost: nothing crossed either way for 14400s",
+            "the session was lost: nothing sent or received for 14400s",
             "silence_timeout 1",
         ),
     ] {
@@ -304,7 +304,7 @@ fn untaken_unidirectional_streams_wait_up_to_the_limit() {
             let headers = [("x", "y")].into_iter().collect();
             let mut stream = session.open(headers, options).await.expect("a stream");
             stream.finish().expect("an end");
-            session.ping().await.expect("it lives");
+            session.ping().await.expect("the session is alive");
         }
         drop(session);
         while let Some(incoming) = accept.next().await {
@@ -416,12 +416,12 @@ fn cancelled_requests_count_until_the_work_on_them_has_stopped() {
             let options = client::OpenOptions::default();
             let headers = ASK.iter().copied().collect();
             let stream = session.open(headers, options).await.expect("a stream");
-            session.ping().await.expect("it lives");
+            session.ping().await.expect("the session is alive");
             let taken = accept.next().now_or_never().flatten();
             let refused = taken.is_none();
             work.extend(taken.and_then(|incoming| incoming.into_request().ok()));
             stream.reset(spdy::RstStatus::CANCEL);
-            session.ping().await.expect("it lives");
+            session.ping().await.expect("the session is alive");
             refused
         };
         for _ in 0..6 {
@@ -495,7 +495,7 @@ fn an_upload_failure_reaches_the_response_reader() {
     let heard = Arc::<Mutex<Option<(Duration, bool)>>>::default();
     let (note, clock) = (heard.clone(), runtime.clone());
     runtime.spawn(Box::pin(async move {
-        let response = asking.await.expect("the head of an answer");
+        let response = asking.await.expect("a response head");
         let body = response.into_body().collect_up_to(100).await;
         let after = clock.now() - spdy::Instant::ZERO;
         *note.lock().expect("one thread") = Some((after, body.is_err()));

@@ -104,6 +104,6 @@ async fn dropping_a_waker_may_drop_a_stream() {
     assert_eq!(
         session.active_streams(),
         1,
-        "the held body went with the first waker"
+        "the held body was dropped with the first waker"
     );
 }

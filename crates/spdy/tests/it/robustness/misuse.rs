@@ -14,7 +14,7 @@ use crate::support::{get, pipe, runtime, served};
 async fn in_an_hour<F: Future>(future: F) -> F::Output {
     tokio::time::timeout(Duration::from_secs(3600), future)
         .await
-        .expect("it waits for ever")
+        .expect("the call never completes")
 }
 
 fn reply() -> HeaderBlock {
@@ -71,7 +71,7 @@ async fn a_stream_without_reply_returns_no_reply() {
         .expect("a stream");
     let error = in_an_hour(one_way.reply())
         .await
-        .expect_err("it goes one way");
+        .expect_err("the stream is unidirectional");
     assert!(matches!(error, Error::NoReply { .. }), "{error}");
 }
 
@@ -96,7 +96,9 @@ async fn a_dropped_connection_is_named_in_the_error() {
     let waiting = session.request(get("/"), Priority::HIGHEST);
     drop(connection);
     let errors = [
-        in_an_hour(waiting).await.expect_err("under way"),
+        in_an_hour(waiting)
+            .await
+            .expect_err("a request in progress"),
         in_an_hour(session.request(get("/"), Priority::HIGHEST))
             .await
             .expect_err("a request"),
@@ -167,7 +169,7 @@ async fn a_connection_that_runs_late_but_in_time_serves_what_waited() {
         200
     );
     tokio::time::sleep(Duration::from_secs(60)).await;
-    session.ping().await.expect("it lives");
+    session.ping().await.expect("the session is alive");
 }
 
 #[tokio::test(start_paused = true)]
@@ -191,7 +193,10 @@ async fn a_response_whose_body_fails_at_once_keeps_its_head() {
         let mut body = response.into_body();
         let mut read = Vec::new();
         let error = loop {
-            match in_an_hour(body.frame()).await.expect("no end in order") {
+            match in_an_hour(body.frame())
+                .await
+                .expect("the body does not end normally")
+            {
                 Ok(frame) => read.extend_from_slice(&frame.into_data().expect("DATA")),
                 Err(error) => break error.downcast::<Error>().expect("our error"),
             }
@@ -200,7 +205,7 @@ async fn a_response_whose_body_fails_at_once_keeps_its_head() {
         assert_eq!(
             read,
             before.as_bytes(),
-            "{path}: what came before the failure"
+            "{path}: data received before the failure"
         );
     }
 }

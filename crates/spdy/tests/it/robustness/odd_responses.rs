@@ -19,7 +19,7 @@ async fn until(mut is_so: impl FnMut() -> bool) {
         }
     };
     let waited = tokio::time::timeout(WAIT_LIMIT, wait).await;
-    waited.expect("not in vain");
+    waited.expect("the wait succeeds");
 }
 
 const OK: [(&str, &str); 2] = [(":status", "200"), (":version", "HTTP/1.1")];
@@ -148,8 +148,8 @@ async fn headers_behind_the_head_are_trailers_and_the_head_does_not_wait_for_the
 #[tokio::test]
 async fn repeated_names_in_headers_before_data_reset_the_stream() {
     for (again, what) in [
-        ("x", "\"x\" was already given"),
-        (":status", "means nothing"),
+        ("x", "\"x\" occurs twice"),
+        (":status", "not allowed in trailers"),
     ] {
         let mut odd = Odd::new();
         let (response, mut stream) = odd.ask(get("/"), &[OK[0], OK[1], ("x", "1")]).await;
