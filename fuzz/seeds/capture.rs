@@ -1,4 +1,4 @@
-//! Seeds of the doors of captures: recorded connections, as the packets and the files they could have been.
+//! Seeds of the capture targets: recorded connections, as packets and capture files.
 
 use spdy_frame::version::Version;
 use spdy_fuzz::choices::Choices;
@@ -11,7 +11,7 @@ use crate::support::frames::Writer;
 use crate::support::tcp::Wire;
 use crate::support::tls::{suites, talk};
 
-/// Both directions of connections: a name, what the client wrote, what the server wrote.
+/// Both directions of connections: a name, the client's bytes, the server's bytes.
 fn connections() -> Vec<(String, Vec<u8>, Vec<u8>)> {
     let mut connections = Vec::new();
     for connection in live::all() {
@@ -35,7 +35,7 @@ fn connections() -> Vec<(String, Vec<u8>, Vec<u8>)> {
     connections
 }
 
-/// Limits and the version, as a capture's choices begin: no small limit, no stated version.
+/// Limits and the version, the first choices of a capture: no small limit, no stated version.
 const PLAIN: [u8; 5] = [0; 5];
 
 pub(crate) fn files(seeds: &mut Seeds) {
@@ -59,7 +59,7 @@ pub(crate) fn files(seeds: &mut Seeds) {
     }
 }
 
-/// Connections in TLS of every suite, with their secrets in the file: the doors behind the records are open.
+/// TLS connections of every cipher suite, with their secrets in the file, so that the records can be decrypted.
 pub(crate) fn sealed(seeds: &mut Seeds) {
     for (version, suite) in suites() {
         let (mut talk, secrets) = talk(version, suite, Some("spdy/3.1"));
@@ -67,9 +67,9 @@ pub(crate) fn sealed(seeds: &mut Seeds) {
         talk.up(&client.open(1, true));
         talk.down(&[server.reply(1, false), server.data(1, 100, true)].concat());
         talk.wire.close();
-        let secrets = secrets.0.lock().expect("nobody panicked").clone();
+        let secrets = secrets.0.lock().expect("no thread panicked").clone();
         let file = pcapng(&talk.wire.packets, 1, Some(secrets.as_bytes()));
-        // as much as scripts/fuzz takes of an input
+        // the maximum input length of scripts/fuzz
         assert!(file.len() < 8 * 1024, "{} bytes", file.len());
         let choices = [&PLAIN[..], &[77, 0, 200]].concat();
         let name = format!("{:?}", suite.suite());

@@ -1,8 +1,8 @@
-//! Questions to the name server, written byte by byte: right ones and those that nearly are.
+//! Queries to the name server, byte by byte: valid and almost valid ones.
 
 use crate::Seeds;
 
-/// A question: `flags` of the head, the name's labels, type, class, and what follows with its count.
+/// A query: `flags` of the header, the name's labels, type, class, and additional records with their count.
 fn question(flags: [u8; 2], labels: &[&str], kind: u16, class: u16, extra: &[u8]) -> Vec<u8> {
     let additionals = u8::from(!extra.is_empty());
     let mut bytes = vec![

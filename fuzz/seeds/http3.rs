@@ -1,4 +1,4 @@
-//! Seeds of HTTP/3: exchanges, control streams and header blocks, a few of each rule that can be broken.
+//! Seeds of HTTP/3: exchanges, control streams and header blocks, with a few violations of each rule.
 
 use bytes::Bytes;
 use spdy_fuzz::choices::Choices;
@@ -7,7 +7,7 @@ use spdy_net::http3::fuzz_api::{encode, frame};
 
 use crate::Seeds;
 
-// Types of frames (RFC 9114 §7.2, RFC 9218 §7.2), and one of no meaning.
+// Frame types (RFC 9114 §7.2, RFC 9218 §7.2), and an unknown one.
 const DATA: u64 = 0x0;
 const HEADERS: u64 = 0x1;
 const CANCEL_PUSH: u64 = 0x3;
@@ -24,7 +24,7 @@ const GET: [(&str, &str); 4] = [
     (":path", "/a?b"),
 ];
 
-/// Heads of messages and what is like them.
+/// Heads of messages, valid and invalid.
 fn heads() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
     let get = |more: &[(&'static str, &'static str)]| [&GET[..], more].concat();
     vec![
@@ -82,8 +82,8 @@ fn heads() -> Vec<(&'static str, Vec<(&'static str, &'static str)>)> {
 pub(crate) fn streams(seeds: &mut Seeds) {
     let mut push = |way: StreamKind, name: &str, wire: &[u8]| {
         let at = StreamKind::ALL.iter().position(|it| *it == way);
-        let way = at.expect("one of all") as u8;
-        // which way, the limit, lengths of pieces
+        let way = at.expect("a kind of stream") as u8;
+        // stream kind, limit, lengths of pieces
         for (limit, lengths) in [(0, 1), (1, 3)] {
             let bytes = Choices::join(&[way, limit, lengths, 200, 2], wire);
             seeds.push("http3", format!("{name}-{limit}"), bytes);

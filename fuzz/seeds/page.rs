@@ -1,4 +1,4 @@
-//! Seeds of the doors of recorded pages.
+//! Seeds of the targets for recorded pages.
 
 use bytes::Bytes;
 use spdy_fuzz::choices::Choices;
@@ -23,24 +23,24 @@ pub(crate) fn recordings(seeds: &mut Seeds) {
     seeds.push("har", "small", HAR);
     seeds.push("warc", "small", WARC);
     seeds.push("speedreport", "two assets", SPEEDREPORT);
-    for (door, file) in [
+    for (target, file) in [
         ("har", HAR),
         ("warc", WARC),
         ("speedreport", SPEEDREPORT.as_bytes()),
     ] {
         let mut gzipped = Vec::new();
         gzip_member(file, &mut gzipped);
-        seeds.push(door, "gzipped", gzipped);
-        let opened = read(Bytes::from_static(file), door, &ImportOptions::default());
-        let mut replica = opened.expect("a seed that is read").replica;
-        // One of few exchanges leaves room for mutations.
+        seeds.push(target, "gzipped", gzipped);
+        let opened = read(Bytes::from_static(file), target, &ImportOptions::default());
+        let mut replica = opened.expect("the seed is a valid recording").replica;
+        // A recording of few exchanges leaves room for mutations.
         replica.exchanges.truncate(replica.start + 2);
         seeds.push(
             "replica",
-            format!("{door}-gzipped"),
+            format!("{target}-gzipped"),
             archive::encode(&replica, true),
         );
-        seeds.push("replica", door, archive::encode(&replica, false));
+        seeds.push("replica", target, archive::encode(&replica, false));
     }
 }
 

@@ -1,4 +1,4 @@
-//! Seeds of the doors of rewriting.
+//! Seeds of the rewriting targets.
 
 use spdy_fuzz::choices::Choices;
 use spdy_fuzz::rewrite::rules;
@@ -8,7 +8,7 @@ use url::Url;
 
 use crate::Seeds;
 
-/// What is abused elsewhere, and what is made here, capabilities among it.
+/// URLs from the abuse tests, and generated ones, including capabilities.
 pub(crate) fn proxied_urls(seeds: &mut Seeds) {
     for line in include_str!("../../vectors/moved-urls/abuse.txt").lines() {
         let words: Vec<_> = line.split_ascii_whitespace().collect();
@@ -30,7 +30,7 @@ pub(crate) fn proxied_urls(seeds: &mut Seeds) {
     ];
     for text in urls {
         seeds.push("moved_url", text, text);
-        let url = Url::parse(text).expect("a url");
+        let url = Url::parse(text).expect("a URL");
         for kind in Kind::ALL {
             if let Verdict::Rewrite(path) = rules().verdict(&url, kind, ReferenceSource::Site) {
                 seeds.push("moved_url", format!("{text} as {kind}"), path);

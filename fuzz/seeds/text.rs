@@ -91,14 +91,14 @@ fn behind_the_head(recorded: &[u8]) -> &[u8] {
     &recorded[head.map_or(0, |at| at + 4)..]
 }
 
-/// A frame of a client, masked by zeros: its first byte and what it holds.
+/// A frame of a client, masked with zeros: its first byte and its payload.
 fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     let len = u8::try_from(payload.len()).expect("a short frame");
     assert!(len < 126, "a frame of {len} bytes has its length elsewhere");
     [&[first, 0x80 | len, 0, 0, 0, 0], payload].concat()
 }
 
-/// Frames that end a conversation: of exec what is typed, then a size of the terminal.
+/// Frames of a complete connection: for exec, typed text and then a terminal size.
 pub(crate) fn channels(seeds: &mut Seeds) {
     const TEXT: u8 = 0x81;
     const BINARY: u8 = 0x82;
@@ -145,7 +145,7 @@ pub(crate) fn tunnels(seeds: &mut Seeds) {
         "port-forward",
         Choices::join(&[0, 7, 90], messages),
     );
-    // masked by zeros: two pieces of a message, a ping between, a close, a text
+    // masked with zeros: two pieces of a message with a ping between them, a close, a text
     let frames: [&[u8]; 5] = [
         b"\x02\x83\0\0\0\0abc",
         b"\x89\x81\0\0\0\0p",
@@ -158,7 +158,7 @@ pub(crate) fn tunnels(seeds: &mut Seeds) {
         "frames",
         Choices::join(&[0, 1, 2], &frames.concat()),
     );
-    // the head of a message of 640 KiB, and not a byte of it
+    // the head of a message of 640 KiB, without its payload
     seeds.push(
         "websocket_tunnel",
         "claim",

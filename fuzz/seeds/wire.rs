@@ -1,4 +1,4 @@
-//! Seeds of the protocol's own doors, from `vectors/spec` and `vectors/kubernetes`.
+//! Seeds of the protocol targets, from `vectors/spec` and `vectors/kubernetes`.
 
 use bytes::BytesMut;
 use spdy_frame::decoder::{Decoder, Limits};
@@ -12,7 +12,7 @@ use spdy_fuzz::session::peer::{self, Line};
 
 use crate::Seeds;
 
-/// The place of a vector's version in [`Version::ALL`], which is the value of a choice.
+/// The index of a vector's version in [`Version::ALL`], which is the value of a choice.
 fn version(name: &str) -> u8 {
     match name {
         "2" => 2,
@@ -53,7 +53,7 @@ fn wires() -> Vec<(u8, String, Vec<u8>, bool)> {
         let at_server = case.receiver == Receiver::Server;
         wires.push((version(&case.version), case.id, bytes, at_server));
     }
-    // What floods is in there once or twice; more of it only slows the search.
+    // One or two floods are enough; more of them only slow the search.
     wires.retain(|(_, _, bytes, _)| bytes.len() <= 8 * 1024);
     wires
 }
@@ -87,7 +87,7 @@ pub(crate) fn header_blocks(seeds: &mut Seeds) {
             |of: fn(&zlib::ZlibBlock) -> &[u8]| framed(vector.blocks.iter().map(of).collect());
         let compressed = blocks(|block| &block.compressed);
         let plain = blocks(|block| &block.plain);
-        // version, five limits, capitals, compressed, behind a block of ours, a level
+        // version, five limits, uppercase names, compressed, after a first block, level
         let choices = [at, 0, 0, 0, 0, 0, 0, 1, 0, 6];
         seeds.push(
             "header_block",
@@ -105,28 +105,28 @@ pub(crate) fn header_blocks(seeds: &mut Seeds) {
 
 pub(crate) fn sessions(seeds: &mut Seeds) {
     for (version, name, wire, at_server) in wires() {
-        let door = if at_server {
+        let target = if at_server {
             "server_session"
         } else {
             "client_session"
         };
-        // version, compression, push, greeting, oddities, script, patience; then lengths and commands
+        // version, compression, push, greeting, unusual options, script, patience; then lengths and commands
         let raw = [
             version, 0, 0, 0, 0, 0, 0, 250, 3, 0, 1, 20, 3, 1, 200, 6, 1, 9, 2,
         ];
-        seeds.push(door, name.clone(), Choices::join(&raw, &wire));
+        seeds.push(target, name.clone(), Choices::join(&raw, &wire));
         let written = [
             version, 2, 0, 0, 128, 1, 1, 250, 2, 3, 1, 200, 0, 1, 5, 1, 3,
         ];
         seeds.push(
-            door,
+            target,
             name + "-script",
             Choices::join(&written, &script(version, &wire)),
         );
     }
 }
 
-/// The frames of `wire` as a script, their blocks the smallest there is.
+/// The frames of `wire` as a script with minimal blocks.
 fn script(version: u8, wire: &[u8]) -> Vec<u8> {
     let mut decoder = Decoder::new(Version::ALL[usize::from(version)], Limits::default());
     let mut wire = BytesMut::from(wire);

@@ -1,10 +1,10 @@
-//! The laws of the cache (`spdy-cache`): fields of a request, of an origin's answer and of its 304; and an object's file.
+//! Properties of the cache (`spdy-cache`): header fields of a request, of an origin's response and of its 304; and an object's file.
 //!
-//! - An answer that is plainly not shareable is not stored.
-//! - A stored answer is only for the request that it answered, and is not served past its freshness unless the request allows it.
-//! - Ranges lie in the body, and are no more bytes than it has.
-//! - A 304 changes neither the tag nor the length of the stored answer.
-//! - A written file is read as the same object, and no other bytes are accepted.
+//! - A response that is clearly not shareable is not stored.
+//! - A stored response matches its own request, and is not served past its freshness unless the request allows it.
+//! - Ranges lie in the body, and together have no more bytes than the body.
+//! - A 304 changes neither the ETag nor the length of the stored response.
+//! - An encoded file decodes to the same object, and no other bytes are accepted.
 
 use std::time::{Duration, SystemTime};
 
@@ -30,7 +30,7 @@ const METHODS: [Method; 4] = [Method::GET, Method::HEAD, Method::POST, Method::D
 const STATUSES: [u16; 8] = [200, 200, 200, 204, 206, 301, 404, 599];
 const BODY_LEN: u64 = 100;
 
-/// Reads the input as fields of three heads, between empty lines, or as a file.
+/// Decodes the input as fields of three heads, separated by empty lines, or as a file.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     memory::at_most(256 * 1024 + 256 * input.len(), || {
@@ -72,25 +72,33 @@ fn check_heads(
         assert_eq!(
             gone.authority(),
             request.uri.authority(),
-            "another origin's"
+            "invalidates a URL of another origin"
         );
     }
     let kept = may_store(policy, request, response, Times::at(now()));
     let forbidden = ["no-store", "private"]
         .iter()
         .any(|word| says(&response.headers, word));
-    assert!(kept.is_err() || !forbidden, "kept {:?}", response.headers);
+    assert!(
+        kept.is_err() || !forbidden,
+        "stored a response that is not shareable: {:?}",
+        response.headers
+    );
     let Ok(stored) = kept else {
         return;
     };
     assert!(
         stored.matches(&request.headers),
-        "not for the request it answers"
+        "the stored response does not match its request"
     );
     request.method = Method::GET;
     let found = lookup(policy, request, &[&stored], at);
     if let Lookup::Fresh { stale: false, .. } = found {
-        assert_eq!(stored.staleness(at), None, "served stale");
+        assert_eq!(
+            stored.staleness(at),
+            None,
+            "a stale response counts as fresh"
+        );
     }
     let _ = may_serve_on_error(policy, request, &stored, Failure::Unreachable, at);
     let mut conditional = request.headers.clone();
@@ -128,7 +136,7 @@ fn check_heads(
 
     let body = Body::copy_of(&[7; BODY_LEN as usize]);
     if let Some(file) = Encoder::whole(&key(), &stored, &body) {
-        let object = OpenObject::decode(policy, &file).expect("what was written is read");
+        let object = OpenObject::decode(policy, &file).expect("an encoded file decodes");
         assert_eq!(object.body(&file), Ok(body.clone()));
         assert_eq!(
             Encoder::whole(&object.key, &object.stored, &body),
@@ -140,10 +148,10 @@ fn check_heads(
 /// A file needs a valid seal, which libFuzzer cannot make.
 fn check_file(bytes: &[u8]) {
     let opened = OpenObject::decode(&Policy::site(), bytes);
-    assert!(opened.is_err(), "{opened:?} was never written");
+    assert!(opened.is_err(), "{opened:?} was never encoded");
 }
 
-/// Whether `Cache-Control` has the bare word, where nothing can hide it or speak over it.
+/// True if `Cache-Control` has the bare word, and no other field or quoting can override it.
 fn says(headers: &HeaderMap, word: &str) -> bool {
     let lines: Vec<&[u8]> = headers
         .get_all("cache-control")
@@ -163,7 +171,7 @@ fn says(headers: &HeaderMap, word: &str) -> bool {
     !spoken_over && !understood && words.contains(&word.as_bytes())
 }
 
-/// Lines of `name: value`; others are passed by.
+/// Lines of `name: value`; other lines are ignored.
 fn fields(text: &[u8]) -> HeaderMap {
     let mut headers = HeaderMap::new();
     for line in text.split(|byte| *byte == b'\n') {

@@ -1,8 +1,8 @@
-//! The doors of `spdy-inspect`: capture files, packets, and the raw bytes of a connection.
+//! The parsers of `spdy-inspect`: capture files, packets, and the raw bytes of a connection.
 //!
-//! - Where a file is cut changes nothing.
-//! - Nor does it where TCP cut the bytes of a connection.
-//! - No more is held than the limits allow.
+//! - How a file is split changes nothing.
+//! - How TCP splits the bytes of a connection changes nothing.
+//! - No more memory is held than the limits allow.
 
 use bytes::{BufMut, BytesMut};
 use spdy_frame::version::Version;
@@ -14,8 +14,8 @@ use spdy_inspect::limits::Limits;
 use crate::choices::Choices;
 use crate::memory;
 
-/// Bytes of heap for an inspection: inflaters of some 50 KiB for each direction of each connection, and what
-/// the limits let wait.
+/// Bytes of heap for an inspection: inflaters of about 50 KiB for each direction of each connection, and what
+/// the limits allow to be buffered.
 const MAX_HEAP_BYTES: usize = 8 << 20;
 
 fn options(choices: &mut Choices<'_>) -> Options {
@@ -44,7 +44,7 @@ fn options(choices: &mut Choices<'_>) -> Options {
     }
 }
 
-/// Reads the wire as a capture file, whole and cut.
+/// Decodes the wire as a capture file, whole and split.
 pub fn check_file(input: &[u8]) {
     let (mut choices, file) = Choices::split(input);
     let options = options(&mut choices);
@@ -80,7 +80,7 @@ fn read(options: &Options, pieces: &[&[u8]]) -> (Vec<String>, String) {
     (told, end)
 }
 
-/// Takes the wire for the two raw streams of a connection, as they are and in segments of TCP.
+/// Uses the wire as the two raw streams of a connection, unchanged and in TCP segments.
 pub fn check_streams(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let options = options(&mut choices);
@@ -91,7 +91,7 @@ pub fn check_streams(input: &[u8]) {
         inspector.streams(client, server);
         drain(&mut inspector, &options, &mut Vec::new());
 
-        // Waiting bytes are checked once a segment, so that a low limit would show where they were cut.
+        // Buffered bytes are checked once per segment, so a low limit would depend on how they were split.
         let mut options = options.clone();
         options.limits.waiting_bytes = 64 << 10;
         let whole = segments(&options, &[client], &[server]);
@@ -160,7 +160,7 @@ fn drain(inspector: &mut Inspector, options: &Options, told: &mut Vec<String>) {
         if let EventKind::SessionEnd(summary) = &mut event.what {
             assert!(summary.findings.len() <= options.limits.findings);
             assert!(summary.streams.len() <= options.limits.streams);
-            // How many there were is how it was cut.
+            // Their number depends on how the input was split.
             summary.segments = Default::default();
         }
         told.push(format!("{event:?}"));

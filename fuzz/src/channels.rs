@@ -1,11 +1,11 @@
-//! The door of channels over a plain WebSocket (`spdy-cri/src/channels`): exec and port-forward of Kubernetes without
-//! SPDY, bytes as they are or in base64.
+//! The parser of channels over a plain WebSocket (`spdy-cri/src/channels`): exec and port-forward of Kubernetes without
+//! SPDY, with raw or base64 payloads.
 //!
-//! The codec is the crate's own business, so it is reached as a client reaches it: through the public server, by a
-//! request that is right and frames that are whatever they are.
+//! The codec is private to the crate, so this target reaches it as a client does: through the public server, with a
+//! valid request and arbitrary frames.
 //!
-//! - Where the bytes are cut does not change the handler's input before its client leaves.
-//! - No more comes out of the channels than came in.
+//! - How the bytes are split does not change the handler's input before its client leaves.
+//! - The channels deliver no more bytes than they received.
 
 use std::collections::BTreeMap;
 use std::pin::pin;
@@ -25,21 +25,28 @@ use crate::memory;
 /// Ports that are forwarded at once.
 const PORTS: [u16; 2] = [80, 443];
 
-/// Serves the wire as the frames of a client, whole and cut.
+/// Serves the wire as the frames of a client, whole and split.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let protocol = choices.pick(&ChannelProtocol::ALL);
     let forwards = choices.flag() && protocol.forwards_ports();
     let message_bytes = choices.pick(&[64 * 1024, 100]);
-    // The buffers of HTTP and WebSocket, and a message of which only the length came.
+    // The buffers of HTTP and WebSocket, and a message of which only the length arrived.
     memory::at_most(512 * 1024 + message_bytes + 80 * wire.len(), || {
         let whole: &[&[u8]] = if wire.is_empty() { &[] } else { &[wire] };
         let whole = serve(whole, protocol, forwards, message_bytes);
         let bytes = whole.stdin.len() + whole.ports.values().map(Vec::len).sum::<usize>();
-        assert!(bytes <= wire.len(), "{bytes} bytes of {}", wire.len());
+        assert!(
+            bytes <= wire.len(),
+            "the handler received {bytes} bytes, expected at most {}",
+            wire.len()
+        );
         let cut = serve(&choices.cut(wire), protocol, forwards, message_bytes);
         let same = whole.agrees_with(&cut);
-        assert!(same, "{cut:?} of pieces, and {whole:?} of the whole");
+        assert!(
+            same,
+            "split input gives {cut:?}, whole input gives {whole:?}"
+        );
     });
 }
 
@@ -54,7 +61,7 @@ struct HandlerLog {
 }
 
 impl HandlerLog {
-    /// True if both received the same, as far as they came: a client that leaves drops its handler, which may lack
+    /// True if both received the same input, up to the shorter one: a client that leaves drops its handler, which may lack
     /// the last input.
     fn agrees_with(&self, other: &Self) -> bool {
         let begin_alike = |some: &[u8], more: &[u8]| some.iter().zip(more).all(|(a, b)| a == b);
@@ -77,7 +84,7 @@ struct LoggingHandler(Arc<Mutex<HandlerLog>>);
 
 impl LoggingHandler {
     fn note(&self, note: impl FnOnce(&mut HandlerLog)) {
-        note(&mut self.0.lock().expect("nobody panicked"));
+        note(&mut self.0.lock().expect("no thread panicked"));
     }
 }
 
@@ -85,13 +92,13 @@ impl Handler for LoggingHandler {
     async fn exec(&self, _: ExecRequest, streams: Streams) -> Result<ExitCode, HandlerError> {
         let (mut stdin, mut stdout) = (streams.stdin, streams.stdout);
         let typed = async {
-            let stdin = stdin.as_mut().expect("asked for");
+            let stdin = stdin.as_mut().expect("the stream was requested");
             let ended = loop {
                 match stdin.receive().await {
                     Some(Ok(bytes)) => {
                         self.note(|heard| heard.stdin.extend_from_slice(&bytes));
                         if let Some(stdout) = &mut stdout {
-                            let _ = stdout.send(bytes).await; // it may be lost by then
+                            let _ = stdout.send(bytes).await; // the connection may be lost by then
                         }
                     }
                     Some(Err(error)) => break Err(error.to_string()),
@@ -102,7 +109,12 @@ impl Handler for LoggingHandler {
         };
         let mut resize = streams.resize;
         let resized = async {
-            while let Some(size) = resize.as_mut().expect("asked for").next().await {
+            while let Some(size) = resize
+                .as_mut()
+                .expect("the stream was requested")
+                .next()
+                .await
+            {
                 self.note(|heard| heard.sizes.push(size));
             }
         };
@@ -111,7 +123,7 @@ impl Handler for LoggingHandler {
     }
 
     async fn attach(&self, _: AttachRequest, _: Streams) -> Result<(), HandlerError> {
-        unreachable!("nobody asks for it")
+        unreachable!("attach is not requested")
     }
 
     async fn port_forward(
@@ -127,7 +139,7 @@ impl Handler for LoggingHandler {
                         let came = heard.ports.entry(port).or_default();
                         came.extend_from_slice(&bytes);
                     });
-                    let _ = connection.send(bytes).await; // it may be lost by then
+                    let _ = connection.send(bytes).await; // the connection may be lost by then
                 }
                 Some(Err(error)) => break Err(error.to_string()),
                 None => break Ok(()),
@@ -151,7 +163,7 @@ fn serve(
         ..Config::default()
     };
     let server = StreamingServer::new(listener.clone(), "http://a.test", config, runtime());
-    let server = server.expect("a base of urls");
+    let server = server.expect("a base URL");
     let url = if forwards {
         server.port_forward_url(PortForwardRequest {
             sandbox: "s".to_owned(),
@@ -169,7 +181,7 @@ fn serve(
             },
         })
     };
-    let url = url.expect("a url");
+    let url = url.expect("a URL");
     let head = format!(
         "GET {} HTTP/1.1\r\nhost: a.test\r\nconnection: upgrade\r\nupgrade: websocket\r\n\
          sec-websocket-version: 13\r\nsec-websocket-key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\
@@ -181,15 +193,15 @@ fn serve(
         .chain(pieces.iter().copied())
         .collect();
     let serving = pin!(server.serve_connection(Script::new(&all).without_end()));
-    // Every turn reads a piece, and what came is passed on within a few.
+    // Every poll reads a piece, and the bytes are passed on within a few polls.
     poll_times(serving, 4 * all.len() + 64);
-    let mut heard = listener.0.lock().expect("nobody panicked");
+    let mut heard = listener.0.lock().expect("no thread panicked");
     std::mem::take(&mut heard)
 }
 
-/// Gives `work` so many turns.
+/// Polls `work` up to `turns` times.
 fn poll_times(mut work: std::pin::Pin<&mut impl Future<Output = ()>>, turns: usize) {
-    // hyper's timers are tokio's; none of them rings within a turn.
+    // hyper uses tokio's timers; none of them fires during a poll.
     static TIMERS: OnceLock<tokio::runtime::Runtime> = OnceLock::new();
     let timers = TIMERS.get_or_init(|| {
         let mut timers = tokio::runtime::Builder::new_current_thread();

@@ -1,13 +1,13 @@
-//! How the bytes of an input are shared out between what is fed to a door and how it is fed.
+//! Splits the bytes of an input into choices (how a target is run) and wire (what the target receives).
 //!
 //! ```text
 //! input    | n | n choices ... | wire ....................................... |
 //! ```
 //!
-//! The choices stand in front and are gone through in a circle, so that a mutation in the wire leaves them
-//! as they are, and a few of them drive a run of any length.
+//! The choices come first and are used in a cycle, so that a mutation in the wire leaves them
+//! unchanged, and a few of them drive a run of any length.
 
-/// Decisions of a run: versions, cuts, hours, commands. Never at an end: after the last comes the first.
+/// Decisions of a run: versions, splits, times, commands. They never run out: the first follows the last.
 #[derive(Clone, Debug)]
 pub struct Choices<'a> {
     bytes: &'a [u8],
@@ -15,10 +15,10 @@ pub struct Choices<'a> {
 }
 
 impl<'a> Choices<'a> {
-    /// Most bytes of an input that are choices.
+    /// Maximum number of choice bytes in an input.
     pub const MAX: usize = 64;
 
-    /// Parts an input into choices and wire.
+    /// Splits an input into choices and wire.
     #[must_use]
     pub fn split(input: &'a [u8]) -> (Self, &'a [u8]) {
         let Some((&count, rest)) = input.split_first() else {
@@ -29,18 +29,22 @@ impl<'a> Choices<'a> {
         (Self { bytes, at: 0 }, wire)
     }
 
-    /// The input that [`split`](Self::split) parts into these.
+    /// The input that [`split`](Self::split) splits into these.
     ///
     /// # Panics
     ///
     /// If there are more than [`MAX`](Self::MAX) choices.
     #[must_use]
     pub fn join(choices: &[u8], wire: &[u8]) -> Vec<u8> {
-        assert!(choices.len() <= Self::MAX, "{} choices", choices.len());
+        assert!(
+            choices.len() <= Self::MAX,
+            "{} choices exceed the limit",
+            choices.len()
+        );
         [&[choices.len() as u8], choices, wire].concat()
     }
 
-    /// The next byte; 0 where there are none.
+    /// The next byte; 0 if there are no choices.
     pub fn byte(&mut self) -> u8 {
         let Some(&byte) = self.bytes.get(self.at) else {
             return 0;
@@ -49,7 +53,7 @@ impl<'a> Choices<'a> {
         byte
     }
 
-    /// A yes or no.
+    /// A boolean.
     pub fn flag(&mut self) -> bool {
         self.byte() & 1 == 1
     }
@@ -59,7 +63,7 @@ impl<'a> Choices<'a> {
         items[usize::from(self.byte()) % items.len()]
     }
 
-    /// A length: often small, now and then large, 0 for as long as can be.
+    /// A length: often small, sometimes large; the byte 0 means unlimited.
     pub fn length(&mut self) -> usize {
         match usize::from(self.byte()) {
             0 => usize::MAX,

@@ -1,8 +1,8 @@
-//! The doors of `spdy-dns`: what anybody sends to its port 53 (`authoritative.rs`).
+//! The parser of `spdy-dns`: queries from untrusted clients (`authoritative.rs`).
 //!
-//! - No answer is larger than its transport allows, and what has no records is no larger than the question.
-//! - An answer can be read, bears the question's id, and is not answered itself.
-//! - Memory is bounded by the largest answer, not by what a head promises.
+//! - No response is larger than its transport allows, and a response without records is no larger than the query.
+//! - A response can be decoded, has the query's ID, and gets no response itself.
+//! - Memory is bounded by the largest response, not by the counts in a query's header.
 
 use std::sync::OnceLock;
 
@@ -13,7 +13,7 @@ use spdy_dns::zones::Zones;
 
 use crate::memory;
 
-/// What all allocations for one answer may come to, besides some times the question: a hundred records and their bytes,
+/// Limit of all allocations for one response, in addition to a multiple of the query: a hundred records and their bytes,
 /// twice.
 const MAX_ALLOCATED_BYTES: usize = 512 * 1024;
 
@@ -62,11 +62,11 @@ fn zones() -> &'static Zones {
                 alias("*.w", "b.test."),
             ],
         };
-        Zones::new(&[zone]).unwrap_or_else(|error| panic!("a zone: {error}"))
+        Zones::new(&[zone]).unwrap_or_else(|error| panic!("invalid zone: {error}"))
     })
 }
 
-/// Answers the input as the server does, and as its rate limit does.
+/// Responds to the input as the server does, and as its rate limiter does.
 pub fn check_query(input: &[u8]) {
     let zones = zones();
     memory::at_most(MAX_ALLOCATED_BYTES + 64 * input.len(), || {

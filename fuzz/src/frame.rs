@@ -1,8 +1,8 @@
-//! The door of frames (`spdy-frame/src/decoder.rs`).
+//! The frame decoder (`spdy-frame/src/decoder.rs`).
 //!
-//! - Where the bytes are cut changes nothing but the pieces of DATA.
-//! - What was read is written again as something that reads the same.
-//! - No more is held than the bytes that came.
+//! - How the bytes are split changes only the pieces of DATA.
+//! - Decoded frames are encoded to bytes that decode to the same frames.
+//! - No more memory is held than a multiple of the received bytes.
 
 use bytes::BytesMut;
 use spdy_frame::decoder::{Decoder, Limits};
@@ -14,10 +14,10 @@ use spdy_frame::version::Version;
 use crate::choices::Choices;
 use crate::memory;
 
-/// Bytes held for each byte of input at most, by all three readings together, and the frames they keep.
+/// Maximum number of bytes held per byte of input, by all three decoders together, and the frames they store.
 const HELD_PER_BYTE: usize = 64;
 
-/// Reads the wire whole and cut, and writes it again.
+/// Decodes the wire whole and split, and encodes it again.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let version = choices.pick(&Version::ALL);
@@ -28,7 +28,7 @@ pub fn check(input: &[u8]) {
     memory::at_most(16 * 1024 + HELD_PER_BYTE * wire.len(), || {
         let whole = read(version, &limits, &[wire]);
         let cut = read(version, &limits, &choices.cut(wire));
-        assert_eq!(cut, whole, "{version}, cut");
+        assert_eq!(cut, whole, "{version}, split");
         let (frames, _) = whole;
 
         let written = frames
@@ -39,10 +39,10 @@ pub fn check(input: &[u8]) {
         written
             .iter()
             .for_each(|frame| frame.encode(version, &mut again));
-        // A limit that held before holds now: nothing gets longer.
+        // A limit that was met before is met again: no frame becomes longer.
         assert!(
             again.len() <= wire.len(),
-            "{} of {}",
+            "encoded {} bytes from {}",
             again.len(),
             wire.len()
         );
@@ -51,12 +51,12 @@ pub fn check(input: &[u8]) {
         written
             .into_iter()
             .for_each(|frame| joined.push(as_written(version, frame)));
-        assert_eq!(back, (joined.finish(), None), "{version}, written again");
+        assert_eq!(back, (joined.finish(), None), "{version}, encoded again");
     });
 }
 
-/// A frame as its own writing reads: SETTINGS are written in the order of their ids, those that count alone; and in
-/// SPDY/2 no status of GOAWAY, which some add, and none of RST_STREAM that it does not know.
+/// A frame as its encoded form decodes: SETTINGS are encoded in the order of their IDs, without ignored entries; and in
+/// SPDY/2 GOAWAY has no status, which some peers add, and RST_STREAM has only the statuses that SPDY/2 defines.
 fn as_written(version: Version, mut frame: Frame) -> Frame {
     match &mut frame {
         Frame::Settings(settings) => {
@@ -72,7 +72,7 @@ fn as_written(version: Version, mut frame: Frame) -> Frame {
     frame
 }
 
-/// The frames in `pieces`, neighbouring DATA joined, and the error at their end.
+/// The frames in `pieces`, adjacent DATA joined, and the error at their end.
 fn read(version: Version, limits: &Limits, pieces: &[&[u8]]) -> (Vec<Frame>, Option<FrameError>) {
     let mut decoder = Decoder::new(version, limits.clone());
     let (mut input, mut frames) = (BytesMut::new(), JoinedFrames::default());
@@ -96,13 +96,13 @@ fn read(version: Version, limits: &Limits, pieces: &[&[u8]]) -> (Vec<Frame>, Opt
         let waiting = input.len();
         assert!(
             waiting < 8.max(limits.control_payload_bytes),
-            "{waiting} bytes wait"
+            "{waiting} bytes are buffered"
         );
     }
     (frames.finish(), None)
 }
 
-/// Frames whose neighbouring DATA of one stream is joined up to its FIN: where it was cut is not its meaning.
+/// Frames whose adjacent DATA of one stream is joined up to its FIN: how it was split has no meaning.
 #[derive(Default)]
 struct JoinedFrames {
     frames: Vec<Frame>,

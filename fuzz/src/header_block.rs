@@ -1,12 +1,12 @@
-//! The door of header blocks (`spdy-frame/src/compression/inflate.rs`, `header_block.rs`), and our own encoders against it.
+//! The header block decoder (`spdy-frame/src/compression/inflate.rs`, `header_block.rs`), and the encoders of this workspace.
 //!
 //! ```text
 //! wire     | length:16 | block ... | length:16 | block ... |
 //! ```
 //!
-//! - No block inflates past its limit, and headers that are taken are within theirs.
-//! - A plain block that is taken is written as it came.
-//! - What any of our encoders writes is inflated to what it was, and the masked one writes no more bytes for
+//! - No block inflates past its limit, and accepted headers are within theirs.
+//! - An accepted plain block encodes to its original bytes.
+//! - The output of each encoder inflates to the original, and the masking encoder writes no more bytes for
 //!   one private value than for another of its length.
 
 use bytes::{Bytes, BytesMut};
@@ -18,10 +18,10 @@ use spdy_frame::version::Version;
 use crate::choices::Choices;
 use crate::memory;
 
-/// Bytes held whatever the input: an inflater, three deflaters, two of them zlib's.
+/// Bytes held for any input: an inflater and three deflaters, two of them zlib's.
 const MAX_HEAP_BYTES: usize = 1024 * 1024;
 
-/// Reads the blocks of the wire as compressed or as plain ones, and writes what they hold.
+/// Decodes the blocks of the wire as compressed or plain blocks, and encodes their contents.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let version = choices.pick(&Version::ALL);
@@ -35,7 +35,7 @@ pub fn check(input: &[u8]) {
     };
     let blocks = blocks(wire);
     let compressed = choices.flag();
-    // The memory of a block is a copy or two of its plain bytes, and a place for each pair.
+    // A block needs one or two copies of its plain bytes, and an entry for each pair.
     let kept = if compressed {
         5 * limits.plain_bytes
     } else {
@@ -72,7 +72,7 @@ fn blocks(mut wire: &[u8]) -> Vec<Bytes> {
     blocks
 }
 
-/// Inflates `blocks`, behind a block of ours if `begun`, so that they need no zlib head.
+/// Inflates `blocks`, after a valid first block if `begun`, so that they need no zlib header.
 fn inflate(
     version: Version,
     limits: &BlockLimits,
@@ -83,7 +83,10 @@ fn inflate(
     if begun {
         let mut first = BytesMut::new();
         Deflater::new(version, Compression::CrimeSafe).deflate(&HeaderBlock::new(), &mut first);
-        assert!(inflater.inflate(&first.freeze()).is_ok(), "our own");
+        assert!(
+            inflater.inflate(&first.freeze()).is_ok(),
+            "the first block is rejected"
+        );
     }
     let mut taken = Vec::new();
     for block in blocks {
@@ -108,7 +111,7 @@ fn inflate(
     taken
 }
 
-/// Reads `blocks` as plain ones.
+/// Decodes `blocks` as plain blocks.
 fn decode(version: Version, limits: &BlockLimits, blocks: &[Bytes]) -> Vec<HeaderBlock> {
     let mut taken = Vec::new();
     for plain in blocks {
@@ -116,7 +119,7 @@ fn decode(version: Version, limits: &BlockLimits, blocks: &[Bytes]) -> Vec<Heade
             continue;
         };
         assert_eq!(headers.check(version, limits), Ok(()), "{headers:?}");
-        // SPDY/2 has no empty values: they are read, and not written.
+        // SPDY/2 has no empty values: they are decoded, but not encoded.
         if version != Version::V2 || headers.iter().all(|(_, value)| !value.is_empty()) {
             let mut back = BytesMut::new();
             headers.encode(version, &mut back);
@@ -131,7 +134,7 @@ fn decode(version: Version, limits: &BlockLimits, blocks: &[Bytes]) -> Vec<Heade
     taken
 }
 
-/// Compresses and inflates `blocks` as those of one session.
+/// Compresses and inflates `blocks` as blocks of one session.
 fn write(version: Version, limits: &BlockLimits, compression: Compression, blocks: &[HeaderBlock]) {
     let mut deflater = Deflater::new(version, compression);
     let mut inflater = Inflater::new(version, limits.clone());
@@ -139,14 +142,16 @@ fn write(version: Version, limits: &BlockLimits, compression: Compression, block
         let mut wire = BytesMut::new();
         let plain_bytes = deflater.deflate(headers, &mut wire);
         assert_eq!(plain_bytes, headers.plain_len(version));
-        // Nine bits for a byte at worst, 5 bytes for each 64 KiB stored, and the ends.
+        // At worst nine bits per byte, 5 bytes per stored 64 KiB, and the block ends.
         assert!(
             wire.len() <= plain_bytes + plain_bytes / 8 + 32,
             "{compression:?}"
         );
-        let inflated = inflater.inflate(&wire.freeze()).expect("what we wrote");
+        let inflated = inflater
+            .inflate(&wire.freeze())
+            .expect("the encoded form is valid");
         assert_eq!(inflated.plain_bytes, plain_bytes);
-        let back = inflated.headers.expect("what was taken before");
+        let back = inflated.headers.expect("the headers were accepted before");
         let written = |(_, value): &(&[u8], &[u8])| version != Version::V2 || !value.is_empty();
         assert!(
             back.iter().eq(headers.iter().filter(written)),
@@ -155,7 +160,7 @@ fn write(version: Version, limits: &BlockLimits, compression: Compression, block
     }
 }
 
-/// Writes `blocks` with one text in the place of each private value, and with another: the lengths are the same.
+/// Encodes `blocks` with two different texts in place of each private value: the lengths are the same.
 fn lengths_hide_secrets(version: Version, blocks: &[HeaderBlock]) {
     let lengths = |secret: fn(usize) -> u8| {
         let mut deflater = Deflater::new(version, Compression::CrimeSafe);

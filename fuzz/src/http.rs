@@ -1,10 +1,10 @@
-//! The doors of HTTP over SPDY (`spdy-http`): header blocks as requests, responses, pushes and trailers.
+//! The decoders of HTTP over SPDY (`spdy-http`): header blocks as requests, responses, pushes and trailers.
 //!
 //! ```text
-//! wire     | name: value \n | name: value \n | ...      a name that comes again adds a value
+//! wire     | name: value \n | name: value \n | ...      a repeated name adds a value
 //! ```
 //!
-//! - A decoded block can be encoded again; it then has the same meaning, and is encoded the same.
+//! - A decoded block can be encoded again; the result has the same meaning and encodes the same.
 
 use http::HeaderMap;
 use spdy_frame::header_block::{BlockLimits, HeaderBlock};
@@ -15,7 +15,7 @@ use spdy_http::{request, response, trailers};
 use crate::choices::Choices;
 use crate::memory;
 
-/// Reads the wire as a block of each kind.
+/// Decodes the wire as a block of each kind.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let version = choices.pick(&Version::ALL);
@@ -27,7 +27,7 @@ pub fn check(input: &[u8]) {
         let value = value.strip_prefix(b":").unwrap_or(value);
         block.push(name, value.trim_ascii());
     }
-    // No other block comes out of the layer below.
+    // The layer below delivers only such blocks.
     if block.check(version, &BlockLimits::default()).is_err() {
         return;
     }
@@ -47,15 +47,15 @@ fn check_request(version: Version, block: &HeaderBlock) {
             return;
         }
     };
-    let written = request::encode(version, &head).expect("a request that was read");
-    let back = request::decode(version, &written).expect("what we wrote");
+    let written = request::encode(version, &head).expect("a decoded request");
+    let back = request::decode(version, &written).expect("the encoded form is valid");
     assert_eq!(back.method, head.method);
     // SPDY/2 has no empty values.
     if version != Version::V2 {
         assert_eq!(back.headers, head.headers);
     }
     assert_eq!(target(&back.uri), target(&head.uri));
-    let again = request::encode(version, &back).expect("what we wrote and read");
+    let again = request::encode(version, &back).expect("the encoded form was decoded");
     assert_eq!(again, written);
 }
 
@@ -64,9 +64,9 @@ fn check_response(version: Version, block: &HeaderBlock) {
         return;
     };
     let written = response::encode(version, &head);
-    let back = response::decode(version, &written).expect("what we wrote");
+    let back = response::decode(version, &written).expect("the encoded form is valid");
     assert_eq!(back.status, head.status);
-    // As of trailers: what is once gone stays so.
+    // As for trailers: an omitted value stays omitted.
     assert_eq!(response::encode(version, &back), written);
 }
 
@@ -77,10 +77,10 @@ fn check_trailers(version: Version, block: &HeaderBlock) {
     }
     let written = trailers::encode(version, &come);
     let mut back = HeaderMap::new();
-    trailers::add(version, None, &mut back, &written).expect("what we wrote");
-    // SPDY/2 has no empty values: once gone, they are gone.
+    trailers::add(version, None, &mut back, &written).expect("the encoded form is valid");
+    // SPDY/2 has no empty values: encoding omits them.
     assert_eq!(trailers::encode(version, &back), written);
-    // Every name is in the head, so before DATA this adds nothing, if it does anything.
+    // Every name is in the head, so before DATA this adds nothing if it succeeds.
     let mut more = HeaderMap::new();
     if trailers::add(version, Some(block), &mut more, block).is_ok() {
         assert!(more.is_empty());
@@ -92,11 +92,11 @@ fn check_push(version: Version, block: &HeaderBlock) {
         return;
     };
     let uri = &promise.request.uri;
-    let written = encode_promise(version, uri).expect("a url that was read");
-    let back = decode_promise(version, &written).expect("what we wrote");
+    let written = encode_promise(version, uri).expect("a decoded URL");
+    let back = decode_promise(version, &written).expect("the encoded form is valid");
     assert_eq!(target(&back.request.uri), target(uri));
     assert_eq!(
-        encode_promise(version, &back.request.uri).expect("and read"),
+        encode_promise(version, &back.request.uri).expect("the decoded URL is valid"),
         written
     );
 }

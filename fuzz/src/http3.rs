@@ -1,9 +1,9 @@
-//! The laws of HTTP/3 (`spdy-net/src/http3`): frames, header blocks and the frames of a control stream, without QUIC.
+//! Properties of HTTP/3 (`spdy-net/src/http3`): frames, header blocks and the frames of a control stream, without QUIC.
 //!
-//! - Any cut of a stream gives the same frames, the same words and the same end.
+//! - Any split of a stream gives the same frames, the same events and the same end.
 //! - A frame that is stored whole is within its limit, and is decoded to the same after encoding.
-//! - A header block that is taken is within its limit, and what we write of its fields is read as those fields.
-//! - A request or a response that is taken is written as fields that are taken as the same.
+//! - An accepted header block is within its limit, and its fields round-trip.
+//! - An accepted request or response round-trips.
 
 use bytes::Bytes;
 use spdy_net::http3::fuzz_api::{self, DecodedStream, Field};
@@ -11,7 +11,7 @@ use spdy_net::http3::fuzz_api::{self, DecodedStream, Field};
 use crate::choices::Choices;
 use crate::memory;
 
-/// Which bytes these are.
+/// The kind of bytes in the input.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum StreamKind {
     /// A request's stream, in either direction.
@@ -25,19 +25,19 @@ pub enum StreamKind {
 }
 
 impl StreamKind {
-    /// All of them; a choice is a place in this.
+    /// All kinds; a choice is an index.
     pub const ALL: [Self; 4] = [Self::Exchange, Self::ToServer, Self::ToClient, Self::Block];
 }
 
 const DATA: u64 = 0;
 const HEADERS: u64 = 1;
 
-/// Reads the wire in the chosen way, whole and cut.
+/// Decodes the wire as the chosen kind, whole and split.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let way = choices.pick(&StreamKind::ALL);
     let limit = choices.pick(&[64 * 1024, 500, 100]);
-    // Each field of a block counts 32 at least, and takes some 64 to hold, more in a map; all of it a few times over.
+    // Each field of a block counts at least 32 bytes, and needs about 64, more in a map; a few copies exist at once.
     let held = 64 * 1024 + 24 * limit + 64 * wire.len();
     memory::at_most(held, || match way {
         StreamKind::Block => block(wire, limit),
@@ -57,7 +57,7 @@ fn read(way: StreamKind, chunks: &[&[u8]], limit: usize) -> DecodedStream {
 fn stream(way: StreamKind, limit: usize, choices: &mut Choices<'_>, wire: &[u8]) {
     let whole = read(way, &[wire], limit);
     let pieces = choices.cut(wire);
-    assert_eq!(read(way, &pieces, limit), whole, "cut into {pieces:x?}");
+    assert_eq!(read(way, &pieces, limit), whole, "split into {pieces:x?}");
     let most = match way {
         StreamKind::Exchange => limit,
         _ => fuzz_api::MAX_CONTROL_FRAME_BYTES as usize,
@@ -70,7 +70,7 @@ fn stream(way: StreamKind, limit: usize, choices: &mut Choices<'_>, wire: &[u8])
             block(payload, limit);
         }
     }
-    // After a fault in the content of a frame, that frame is the last.
+    // A frame with invalid content is the last one.
     let back = read(way, &[&again], limit);
     assert_eq!((&back.frames, &back.events), (&whole.frames, &whole.events));
 }
@@ -81,7 +81,7 @@ fn block(block: &[u8], limit: usize) {
     };
     assert!(fuzz_api::section_len(&fields) <= limit as u64, "{fields:?}");
     let written = fuzz_api::encode(&fields);
-    // Heads of strings are six bytes each at most; Huffman's code is taken where it is shorter.
+    // A string has a prefix of at most six bytes; Huffman coding is used if it is shorter.
     let bytes: usize = fields
         .iter()
         .map(|(name, value)| name.len() + value.len() + 12)
@@ -91,7 +91,7 @@ fn block(block: &[u8], limit: usize) {
     messages(&fields);
 }
 
-/// The fields as what they may be the head of.
+/// Decodes the fields as a request and as a response.
 fn messages(fields: &[Field]) {
     if let Some(request) = fuzz_api::request(fields.to_vec()) {
         let written = fuzz_api::of_request(request.clone());

@@ -1,4 +1,4 @@
-//! A connection and a runtime for async doors: nothing waits, nothing is by chance.
+//! A connection and a runtime for async targets: deterministic and without real time.
 
 use std::io;
 use std::pin::{Pin, pin};
@@ -9,15 +9,15 @@ use spdy::runtime::{BoxFuture, Runtime};
 use spdy_clock::Instant;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-/// A connection with a fixed input: read in pieces, ended, written into a buffer.
+/// A connection with a fixed input, which is read in pieces, and a buffer for the output.
 #[derive(Debug, Default)]
 pub struct Script {
     pieces: std::collections::VecDeque<Vec<u8>>,
-    /// What was written.
+    /// The written bytes.
     pub written: Vec<u8>,
     /// The next read waits once, as a socket would.
     late: bool,
-    /// After the last piece the peer stays connected, and sends nothing.
+    /// After the last piece the peer stays connected and sends nothing.
     stays: bool,
 }
 
@@ -38,7 +38,7 @@ impl Script {
         self
     }
 
-    /// What was not read.
+    /// The unread bytes.
     #[must_use]
     pub fn left(&self) -> Vec<u8> {
         self.pieces.iter().flatten().copied().collect()
@@ -91,7 +91,7 @@ impl AsyncWrite for Script {
     }
 }
 
-/// A runtime whose clock stands still.
+/// A runtime whose clock does not advance.
 struct FrozenRuntime;
 
 impl Runtime for FrozenRuntime {
@@ -104,21 +104,21 @@ impl Runtime for FrozenRuntime {
     }
 
     fn spawn(&self, _: BoxFuture<()>) {
-        panic!("no door needs a task");
+        panic!("unexpected task: targets spawn none");
     }
 }
 
-/// A runtime whose clock stands still.
+/// A runtime whose clock does not advance.
 #[must_use]
 pub fn runtime() -> SharedRuntime {
     SharedRuntime::new(FrozenRuntime)
 }
 
-/// Runs `work` to its end.
+/// Runs `work` to completion.
 ///
 /// # Panics
 ///
-/// If it has none within a million turns: a connection that is read to its end must come to one.
+/// If it is not complete after a million polls: the work must end once its input has ended.
 pub fn complete<R>(work: impl Future<Output = R>) -> R {
     let mut work = pin!(work);
     let mut cx = Context::from_waker(Waker::noop());
@@ -127,5 +127,5 @@ pub fn complete<R>(work: impl Future<Output = R>) -> R {
             return done;
         }
     }
-    panic!("it waits for ever");
+    panic!("the future did not complete");
 }

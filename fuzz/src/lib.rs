@@ -1,15 +1,15 @@
-//! Laws of every door that bytes come in by, for any bytes.
+//! Properties of every parser and state machine that receives untrusted bytes, checked for any input.
 //!
-//! A door is a function of an input that panics if a law does not hold. `targets/` hands them to libFuzzer,
-//! `scripts/fuzz` runs those, and the tests of `seeds/` hold every seed to them.
+//! A target is a function of an input that panics if a property does not hold. `targets/` passes them to libFuzzer,
+//! `scripts/fuzz` runs those, and the tests of `seeds/` check every seed.
 //!
 //! ```text
-//! vectors/ ──▶ seeds ──▶ libFuzzer ──▶ input ──▶ door ──▶ a law that is broken
-//!                 └──────────────────────────────▲              └──▶ a test in the crate that was wrong
+//! vectors/ ──▶ seeds ──▶ libFuzzer ──▶ input ──▶ target ──▶ a property that does not hold
+//!                 └──────────────────────────────▲                └──▶ a test in the crate with the bug
 //! ```
 //!
-//! Laws are about what a door promises: any cut gives the same, what is read is written the same again, memory
-//! is within a stated factor of the input ([`memory`]). That nothing panics and no sum overflows comes for free.
+//! Typical properties: the result does not depend on how the bytes are split, decoding and encoding round-trip, and
+//! memory is within a stated factor of the input ([`memory`]). Panics and integer overflows are always failures.
 
 pub mod cache;
 pub mod capture;
@@ -29,12 +29,12 @@ pub mod session;
 pub mod tunnel;
 pub mod upgrade;
 
-/// A way in for bytes, and the laws of it.
+/// An entry point for untrusted bytes, and its properties.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
     /// Name of the target.
     pub name: &'static str,
-    /// Panics if a law does not hold.
+    /// Panics if a property does not hold.
     pub check: fn(&[u8]),
 }
 
@@ -42,7 +42,7 @@ const fn target(name: &'static str, check: fn(&[u8])) -> Target {
     Target { name, check }
 }
 
-/// Every door, from the wire up.
+/// Every target, from the wire up.
 pub const TARGETS: &[Target] = &[
     target("frame", frame::check),
     target("header_block", header_block::check),

@@ -1,19 +1,19 @@
-//! What a door may hold, measured.
+//! Measures how much memory a target holds.
 
-/// Runs `work`, which may hold `limit` bytes of heap at once beyond what it was given, and no more.
+/// Runs `work`, which may hold at most `limit` bytes of heap at once in addition to its arguments.
 ///
 /// # Panics
 ///
-/// If it held more.
+/// If it holds more.
 pub fn at_most(limit: usize, work: impl FnOnce()) {
     let held = held_by(work);
     assert!(
         held <= limit,
-        "{held} bytes were held, want {limit} at most"
+        "{held} bytes of heap were held, limit {limit}"
     );
 }
 
-/// Bytes of heap that `work` held at once, at most.
+/// Peak number of heap bytes that `work` holds.
 pub fn held_by(work: impl FnOnce()) -> usize {
     allocation_counter::measure(work).bytes_max as usize
 }

@@ -1,9 +1,9 @@
-//! The laws of recorded pages (`spdy-page`): replicas, HARs, other WARCs, speedreports, NetLogs with the
-//! browser's report beside them, and the text of pages.
+//! Properties of recorded pages (`spdy-page`): replicas, HARs, other WARCs, speedreports, NetLogs with the
+//! browser's report, and the text of pages.
 //!
-//! - An accepted recording is sound: heads are whole, indices are valid, limits hold.
-//! - Its graph is a tree over all of its exchanges, and the same each time.
-//! - It is written as a replica that reads as itself, and is written the same again.
+//! - An accepted recording is valid: heads are complete, indices are in range, limits are met.
+//! - Its graph is a tree of all its exchanges, and deterministic.
+//! - It encodes to a replica that decodes to the same recording, and encodes the same again.
 
 use bytes::Bytes;
 use spdy_page::archive;
@@ -20,7 +20,7 @@ use spdy_page::summary::Summary;
 use crate::choices::Choices;
 use crate::memory;
 
-/// Small, so that every one is met: of files that a fuzzer makes none is large.
+/// Small limits, so that every one is reached: a fuzzer makes only small files.
 const LIMITS: Limits = Limits {
     file_bytes: 64 << 10,
     inflated_bytes: 256 << 10,
@@ -30,19 +30,19 @@ const LIMITS: Limits = Limits {
     filler_bytes: 256 << 10,
 };
 
-/// Bytes of heap for a file of any length within the limits: it, inflated, its bodies, decoded, and written
-/// again, twice; and the tables of one coder of brotli, which for some efforts are as large for any text.
+/// Bytes of heap for a file of any length within the limits: the file, inflated, its bodies, decoded, and encoded
+/// again, twice; and the tables of one brotli encoder, whose size at some levels does not depend on the text.
 const MAX_HEAP_BYTES: usize = (24 << 20) + CODER;
 const CODER: usize = 33 << 20;
 
-/// Opens the input as a file of whatever form it is.
+/// Opens the input as a file of any format.
 pub fn check_file(input: &[u8]) {
     memory::at_most(MAX_HEAP_BYTES, || {
         let page = input
             .first()
             .map(|byte| usize::from(*byte) % 3)
             .filter(|page| *page > 0);
-        // The first byte determines the form, so it cannot be a choice: most files are opened as they are, and
+        // The first byte determines the format, so it cannot be a choice: most files are opened unchanged, and
         // twice.
         for page in [None, page] {
             let options = ImportOptions {
@@ -56,7 +56,7 @@ pub fn check_file(input: &[u8]) {
     });
 }
 
-/// Takes the input for a NetLog and, after a NUL each, messages of the browser that wrote it.
+/// Uses the input as a NetLog and, each after a NUL, messages of the browser that wrote it.
 pub fn check_netlog(input: &[u8]) {
     let mut parts = input.split(|&byte| byte == 0);
     let log = parts.next().unwrap_or_default();
@@ -64,7 +64,7 @@ pub fn check_netlog(input: &[u8]) {
     memory::at_most(MAX_HEAP_BYTES, || {
         let mut observations = Observations::new(&LIMITS);
         for (number, message) in parts.enumerate() {
-            // Every other one is of a frame in the page.
+            // Every second one belongs to a frame of the page.
             observations.take(&String::from_utf8_lossy(message), number % 2 == 0);
             assert!(observations.in_flight() <= observations.requests());
             assert!(observations.requests() <= LIMITS.records);
@@ -75,7 +75,7 @@ pub fn check_netlog(input: &[u8]) {
     });
 }
 
-/// Takes the input for files of a folder: two bytes of length before each.
+/// Uses the input as files of a folder, each after two bytes of length.
 pub fn check_folder(input: &[u8]) {
     memory::at_most(MAX_HEAP_BYTES, || {
         let (mut files, mut rest) = (Vec::new(), input);
@@ -96,14 +96,17 @@ pub fn check_folder(input: &[u8]) {
         if let Ok(opened) = read_folder(files, "a/folder/", &options) {
             check_replica(&opened.replica);
             match read_folder(backwards, "a/folder/", &options) {
-                Ok(again) => assert_eq!(again.replica, opened.replica, "names of files matter"),
-                Err(error) => panic!("under other names: {error}"),
+                Ok(again) => assert_eq!(
+                    again.replica, opened.replica,
+                    "the result depends on file names"
+                ),
+                Err(error) => panic!("the folder is rejected with other file names: {error}"),
             }
         }
     });
 }
 
-/// Takes the input for the text of a page, a frame and a style sheet.
+/// Uses the input as the text of a page, a frame and a style sheet.
 pub fn check_markup(input: &[u8]) {
     let (mut choices, text) = Choices::split(input);
     let kind = choices.pick(&[Kind::Document, Kind::Stylesheet, Kind::Script]);
@@ -115,12 +118,12 @@ pub fn check_markup(input: &[u8]) {
         "",
     ];
     let content_type = choices.pick(&kinds);
-    // The names that it may name, so that parents are found.
+    // The names that the text may use, so that parents are found.
     let named = ["/", "/a.css", "/b.js", "/c.png", "/d?e"];
     memory::at_most(MAX_HEAP_BYTES, || {
         let mut exchanges = Vec::new();
         for path in named {
-            let url = format!("http://a.test{path}").parse().expect("a url");
+            let url = format!("http://a.test{path}").parse().expect("a URL");
             let text = Bytes::copy_from_slice(if path == "/" {
                 text
             } else {
@@ -158,17 +161,17 @@ fn check_replica(replica: &Replica) {
         let file = archive::encode(replica, gzip);
         let back = match read(file.clone().into(), "x", &ImportOptions::default()) {
             Ok(back) => back.replica,
-            Err(error) => panic!("what we wrote is refused: {error}\n{replica:?}"),
+            Err(error) => panic!("the encoded replica is rejected: {error}\n{replica:?}"),
         };
         assert_eq!(&back, replica);
         assert!(
             archive::encode(&back, gzip) == file,
-            "written otherwise: {replica:?}"
+            "the replica encodes differently: {replica:?}"
         );
     }
 }
 
-/// Heads are whole, indices point at something else, and no limit was passed.
+/// Heads are complete, indices are in range, and no limit is exceeded.
 fn check_sound(replica: &Replica) {
     let count = replica.exchanges.len();
     assert!(
@@ -191,19 +194,22 @@ fn check_sound(replica: &Replica) {
         if let Initiator::Resource { index: from, .. } | Initiator::Redirect { index: from } =
             exchange.initiator
         {
-            assert!(from < count, "exchange {index} of {count} by {from}");
+            assert!(
+                from < count,
+                "exchange {index} of {count} has initiator {from}"
+            );
         }
     }
 }
 
-/// One node an exchange, one start, parents before children, at bytes that exist.
+/// One node per exchange, one start, parents before children, at offsets within the body.
 fn check_graph(replica: &Replica) {
     let graph = PageGraph::of(replica);
     let mut seen = vec![false; replica.exchanges.len()];
     for (place, node) in graph.nodes.iter().enumerate() {
         assert!(
             !std::mem::replace(&mut seen[node.exchange], true),
-            "node {place} twice"
+            "node {place} repeats an exchange"
         );
         assert_eq!(node.trigger == Trigger::Start, place == 0, "node {place}");
         assert!(
@@ -223,6 +229,10 @@ fn check_graph(replica: &Replica) {
         );
         assert!(node.delay <= MAX_DELAY, "node {place}");
     }
-    assert!(seen.iter().all(|seen| *seen), "an exchange without a node");
-    assert_eq!(PageGraph::of(replica), graph, "another graph");
+    assert!(seen.iter().all(|seen| *seen), "an exchange has no node");
+    assert_eq!(
+        PageGraph::of(replica),
+        graph,
+        "the graph differs when it is built again"
+    );
 }

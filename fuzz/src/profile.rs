@@ -1,12 +1,12 @@
-//! The door of network profiles (`spdy-netem/src/profile`): a line that a person types or a file holds.
+//! The parser of network profiles (`spdy-netem/src/profile`): a line from the command line or a file.
 //!
-//! - What is printed of a network is read as the same network, and printed so again.
+//! - A printed profile parses to the same profile, and prints the same again.
 
 use spdy_netem::profile::Profile;
 
 use crate::memory;
 
-/// Reads the input as a profile and prints it back.
+/// Parses the input as a profile and prints it.
 pub fn check(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else {
         return;
@@ -14,14 +14,14 @@ pub fn check(input: &[u8]) {
     memory::at_most(16 * 1024 + 64 * text.len(), || {
         let read = text.parse::<Profile>();
         let Ok(profile) = read else {
-            // The refusal is for people: it must be possible to print it.
+            // Every error has a message.
             assert!(!read.unwrap_err().to_string().is_empty());
             return;
         };
         for printed in [profile.to_string(), profile.settings()] {
             let back: Profile = match printed.parse() {
                 Ok(back) => back,
-                Err(error) => panic!("{text:?} prints as {printed:?}, which is refused: {error}"),
+                Err(error) => panic!("{text:?} prints as {printed:?}, which is rejected: {error}"),
             };
             assert_eq!(back.path, profile.path, "{text:?} prints as {printed:?}");
             assert_eq!(back.tcp(), profile.tcp(), "{text:?} prints as {printed:?}");

@@ -1,10 +1,10 @@
-//! The laws of the accelerator's rewriting (`spdy-rewrite`): moved URLs as any client may request them, pages and
+//! Properties of the accelerator's rewriting (`spdy-rewrite`): moved URLs as any client may request them, pages and
 //! sheets.
 //!
-//! - What opens is what would be made of what it opens as, byte for byte; what is made opens as what it was made of.
-//! - Neither addresses nor the site's own name nor what is denied is ever opened.
-//! - How a page is cut changes nothing; what was rewritten is not rewritten again; what names nothing to move is the
-//!   same bytes; and every path that was written opens.
+//! - A moved URL that opens is the one that its target would get, byte for byte; and a generated moved URL opens as its target.
+//! - IP addresses, the site's own name and denied hosts never open.
+//! - How a page is split changes nothing; rewriting is idempotent; a page without URLs to move keeps its
+//!   bytes; and every generated path opens.
 
 use std::sync::{Arc, LazyLock};
 
@@ -26,7 +26,7 @@ use url::{Host, Url};
 use crate::choices::Choices;
 use crate::memory;
 
-/// Bytes of heap for a page of any length that a fuzzer makes: lol_html's, a style element, and the output thrice.
+/// Bytes of heap for a page of any length that a fuzzer makes: lol_html's buffers, a style element, and three copies of the output.
 const MAX_HEAP_BYTES: usize = 8 << 20;
 
 /// A site that moves a few hosts, gives one a name, discovers others, and denies one.
@@ -68,7 +68,7 @@ static NO_REWRITE_RULES: LazyLock<Arc<Rules>> = LazyLock::new(|| compile(&Config
 fn compile(config: &Config) -> Arc<Rules> {
     let key = Key::new('a', &[7; 32]).expect("a key");
     let keys = Keys::new(key, None);
-    let site = Url::parse("https://z.test").expect("a url");
+    let site = Url::parse("https://z.test").expect("a URL");
     Arc::new(Rules::compile(&site, config, Some(keys)).expect("rules"))
 }
 
@@ -83,7 +83,7 @@ fn open(place: &str) -> Result<ProxiedUrl, Refusal> {
         return RULES.open(place);
     };
     let named = url.host_str().and_then(|host| RULES.named(host));
-    let named = named.unwrap_or_else(|| panic!("{place} is no name's"));
+    let named = named.unwrap_or_else(|| panic!("{place} has no alias host"));
     RULES.open_alias(named, &place[named.origin().len()..])
 }
 
@@ -122,7 +122,11 @@ pub fn check_proxied_url(input: &[u8]) {
 }
 
 fn check_opened(moved: &ProxiedUrl, target: &str) {
-    assert_eq!(moved.path(), target, "other bytes would be looked up");
+    assert_eq!(
+        moved.path(),
+        target,
+        "the path differs from the requested target"
+    );
     assert!(
         matches!(moved.url().host(), Some(Host::Domain(_))),
         "{target}"
@@ -132,7 +136,7 @@ fn check_opened(moved: &ProxiedUrl, target: &str) {
         "{target}"
     );
     assert!(target.ends_with(moved.target()) && !moved.kinds().is_empty());
-    // A capability for a host that was listed since is good, and would not be made.
+    // A capability stays valid when its host is listed later, but would not be generated.
     if moved.grant() != Grant::Listed
         && RULES
             .entry(moved)
@@ -145,16 +149,18 @@ fn check_opened(moved: &ProxiedUrl, target: &str) {
             Verdict::Rewrite(again) => {
                 assert_eq!(without_key(&again), without_key(target), "{kind}");
             }
-            Verdict::Skip(why) => panic!("{target} was opened, and stays as {kind}: {why:?}"),
+            Verdict::Skip(why) => {
+                panic!("{target} opens, but would not be moved as {kind}: {why:?}")
+            }
         }
     }
 }
 
-/// `path` without the name of the key, of which any is valid: it only shows which key to try first.
+/// `path` without the key name. Any name is valid: it only selects the key that is tried first.
 fn without_key(path: &str) -> String {
     match path.strip_prefix("/.spdy/1/") {
         Some(by) if !by.starts_with('-') => [&by[..1], &by[2..]].concat(),
-        // Of a listed host, or under a name of its own.
+        // A URL of a listed host, or under an alias.
         _ => path.to_owned(),
     }
 }
@@ -170,7 +176,7 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
             assert_eq!(&back, url, "{path}");
             assert!(moved.kinds().has(kind), "{path} as {kind}");
         }
-        Err(refusal) => panic!("{path} was made, and is refused: {refusal}"),
+        Err(refusal) => panic!("{path} was generated, but is rejected: {refusal}"),
     }
 }
 
@@ -178,11 +184,11 @@ fn check_made(url: &Url, kind: Kind, path: &str) {
 #[derive(Clone, Copy, Debug)]
 enum PageOwner {
     Site,
-    /// A host's that has a name of its own.
+    /// A host with an alias.
     Named,
 }
 
-/// Takes the input for a page, the site's and a named host's, cut in some way, and for a sheet.
+/// Uses the input as a page of the site and of a host with an alias, split, and as a style sheet.
 pub fn check_rewrite_html(input: &[u8]) {
     let (mut choices, text) = Choices::split(input);
     let content_type = choices.pick(&[
@@ -198,7 +204,7 @@ pub fn check_rewrite_html(input: &[u8]) {
         }
         assert!(
             rewrite(&NO_REWRITE_RULES, PageOwner::Site, content_type, &[text]).0 == text,
-            "there was nothing to move"
+            "rules without moved hosts changed the input"
         );
         check_sheet(text);
     });
@@ -208,12 +214,12 @@ fn check_page(whose: PageOwner, content_type: &'static str, text: &[u8], pieces:
     let (whole, report) = rewrite(&RULES, whose, content_type, &[text]);
     assert!(
         rewrite(&RULES, whose, content_type, pieces).0 == whole,
-        "a cut made a difference"
+        "the result depends on how the page is split"
     );
     let again = rewrite(&RULES, whose, content_type, &[&whole]).0;
     if again != whole {
         let [once, twice] = [&whole, &again].map(|page| String::from_utf8_lossy(page));
-        panic!("{whose:?}: it was rewritten again\nonce:  {once:?}\ntwice: {twice:?}");
+        panic!("{whose:?}: rewriting is not idempotent\nonce:  {once:?}\ntwice: {twice:?}");
     }
     check_report(report);
 }
@@ -228,13 +234,15 @@ fn rewrite(
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     let (page, head) = match whose {
         PageOwner::Site => {
-            let page = rules.site().join("/dir/page").expect("a url");
+            let page = rules.site().join("/dir/page").expect("a URL");
             let head = PageHead::rewrite(rules, &page, StatusCode::OK, &mut headers, true);
             (page, head)
         }
         PageOwner::Named => {
             let named = rules.aliases().next().expect("a named host");
-            let moved = rules.open_alias(named, "/dir/page").expect("a path of it");
+            let moved = rules
+                .open_alias(named, "/dir/page")
+                .expect("a path of the alias");
             let head = PageHead::rewrite_alias(rules, &moved, StatusCode::OK, &mut headers);
             (moved.url().clone(), head)
         }
@@ -256,7 +264,7 @@ fn check_report(mut report: PageReport) {
     assert_eq!(moved.clone().count(), report.moved);
     for (reference, path) in moved {
         let opened = open(path)
-            .unwrap_or_else(|refusal| panic!("{path} was written, and is refused: {refusal}"));
+            .unwrap_or_else(|refusal| panic!("{path} was generated, but is rejected: {refusal}"));
         assert!(opened.kinds().has(reference.kind), "{reference:?}");
     }
 }
@@ -265,7 +273,10 @@ fn check_sheet(text: &[u8]) {
     let own = StylesheetContext::own(RULES.site());
     let once = css::rewrite_bytes(&RULES, &own, text, None);
     let twice = css::rewrite_bytes(&RULES, &own, &once.body, None);
-    assert!(twice.body == once.body, "a sheet was rewritten again");
+    assert!(
+        twice.body == once.body,
+        "rewriting a sheet is not idempotent"
+    );
     assert!(
         css::rewrite_bytes(
             &NO_REWRITE_RULES,
@@ -275,7 +286,7 @@ fn check_sheet(text: &[u8]) {
         )
         .body
             == text,
-        "there was nothing to move"
+        "rules without moved hosts changed the input"
     );
     let moved = RULES
         .open("/.spdy/1/-/s/b.test/lib/a.css")
@@ -289,7 +300,7 @@ fn check_sheet(text: &[u8]) {
     .references
     {
         if let Ok(path) = reference.outcome {
-            assert!(open(&path).is_ok(), "{path} was written, and is refused");
+            assert!(open(&path).is_ok(), "{path} was generated, but is rejected");
         }
     }
 }

@@ -1,7 +1,7 @@
-//! The laws of SPDY inside WebSocket (`spdy-cri/src/tunnel.rs`): frames of WebSocket with bytes as payloads.
+//! Properties of SPDY inside WebSocket (`spdy-cri/src/tunnel.rs`): WebSocket frames with bytes as payloads.
 //!
-//! - Where the bytes are cut changes nothing, and no more comes out than came in.
-//! - What one end writes, in pieces of any length, the other reads, and then the end.
+//! - How the bytes are split changes nothing, and the output has no more bytes than the input.
+//! - The bytes that one end writes, in pieces of any length, arrive at the other, followed by the end.
 
 use futures_util::StreamExt;
 use spdy_cri::tunnel::{MAX_MESSAGE_BYTES, Tunnel};
@@ -15,13 +15,13 @@ use crate::choices::Choices;
 use crate::io::{Script, complete};
 use crate::memory;
 
-/// Reads the wire as what a client sends through a tunnel, or sends it through one.
+/// Decodes the wire as the output of a tunnel's client, or sends it through a tunnel.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let both = choices.flag();
-    // Buffers of 32 KiB for each end, which the library clears and keeps; and, on ten bytes of a peer's word, room
-    // for the one message that it has begun: the tunnel refuses a longer one before, so that is all there is to
-    // gain by lying, and the kernel gives no page of it before a byte comes.
+    // The library keeps buffers of 32 KiB for each end. Ten bytes from a peer announce a message, for which it allocates
+    // room at once; the tunnel rejects longer messages first. The kernel provides the pages only when bytes
+    // arrive.
     memory::at_most(512 * 1024 + MAX_MESSAGE_BYTES + 40 * wire.len(), || {
         if both {
             carry(wire, &choices.cut(wire));
@@ -34,13 +34,13 @@ pub fn check(input: &[u8]) {
     });
 }
 
-/// The bytes that come out of a tunnel, and what ends them.
+/// The output of a tunnel, and the reason of its end.
 fn read(pieces: &[&[u8]]) -> (Vec<u8>, String) {
     complete(async {
         let mut tunnel = Tunnel::server(Script::new(pieces)).await;
         let mut out = Vec::new();
         let end = tunnel.read_to_end(&mut out).await;
-        // A pong or a close of ours may be on its way: none of it may fail in another way than by an error.
+        // A pong or a close may still be queued: it may fail only with an error.
         let _ = tunnel.shutdown().await;
         (
             out,
@@ -66,11 +66,11 @@ fn carry(wire: &[u8], pieces: &[&[u8]]) {
                 .next()
                 .await
                 .expect("a close")
-                .expect("what we wrote")
+                .expect("the encoded form is valid")
             {
                 Message::Binary(bytes) => back.extend_from_slice(&bytes),
                 Message::Close(Some(close)) => break assert_eq!(close.code, CloseCode::Normal),
-                other => panic!("we wrote {other:?}"),
+                other => panic!("unexpected message {other:?}"),
             }
         }
         assert_eq!(back, wire);

@@ -1,9 +1,9 @@
-//! The doors of `Upgrade: SPDY/3.1` (`spdy/src/upgrade`): a server that reads a request, a client that reads
-//! the answer.
+//! The parsers of `Upgrade: SPDY/3.1` (`spdy/src/upgrade`): a server that reads a request, a client that reads
+//! the response.
 //!
-//! - Where the bytes are cut changes nothing.
-//! - Not a byte behind the head is lost: they are the first of the session.
-//! - A refusal keeps no more of its body than the limit.
+//! - How the bytes are split changes nothing.
+//! - No byte after the head is lost: these are the first bytes of the session.
+//! - A refusal stores no more of its body than the limit.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::memory;
 
 const PROTOCOLS: [&str; 2] = ["v4.channel.k8s.io", "channel.k8s.io"];
 
-/// Reads the wire as a request and as an answer, whole and cut.
+/// Decodes the wire as a request and as a response, whole and split.
 pub fn check(input: &[u8]) {
     let (mut choices, wire) = Choices::split(input);
     let client = choices.flag();
@@ -27,7 +27,7 @@ pub fn check(input: &[u8]) {
         timeout: Duration::from_secs(30),
     };
     let ask = if client { answered } else { asked };
-    // A slot for each header line, twice; and what was read, in pieces and together.
+    // Two slots for each header line; and the input, in pieces and joined.
     memory::at_most(64 * 1024 + 64 * wire.len(), || {
         let whole: &[&[u8]] = if wire.is_empty() { &[] } else { &[wire] };
         let whole = ask(whole, limits, wire);
@@ -35,7 +35,7 @@ pub fn check(input: &[u8]) {
     });
 }
 
-/// What a server makes of it: what it saw, what it answered.
+/// The result at a server: the request it decoded and its response.
 fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
     let offer = complete(read_request(Script::new(pieces), limits, &runtime()));
     let offer = match offer {
@@ -58,7 +58,7 @@ fn asked(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
     }
 }
 
-/// What a client makes of it.
+/// The result at a client.
 fn answered(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
     let request = Request::post("http://a.test/exec/1?stdin=1")
         .body(())
@@ -91,13 +91,13 @@ fn answered(pieces: &[&[u8]], limits: Limits, wire: &[u8]) -> String {
     }
 }
 
-/// Looks whether all that is behind the head is still to be read; what was written before it.
+/// Checks that all bytes after the head are still to be read. Returns the written bytes.
 fn rest(io: Rewind<Script>, wire: &[u8]) -> Vec<u8> {
     let (seen, script) = io.into_parts();
     let rest = [&seen[..], &script.left()].concat();
     assert!(
         wire.ends_with(&rest),
-        "{} bytes behind the head are others",
+        "{} bytes after the head differ",
         rest.len()
     );
     let head = &wire[..wire.len() - rest.len()];
@@ -109,10 +109,10 @@ fn rest(io: Rewind<Script>, wire: &[u8]) -> Vec<u8> {
     script.written
 }
 
-/// An error, as a person sees it.
+/// The text of an error.
 fn error_text(error: &UpgradeError) -> String {
     match error {
-        // What was there by then is how it was cut.
+        // The number of bytes depends on how the input was split.
         UpgradeError::Closed { .. } => "closed".to_owned(),
         error => error.to_string(),
     }

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::cache`], for libFuzzer.
+//! Properties of [`spdy_fuzz::cache`], for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::capture`] for capture files, for libFuzzer.
+//! Properties of [`spdy_fuzz::capture`] for capture files, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::dns`], for libFuzzer.
+//! Properties of [`spdy_fuzz::dns`], for libFuzzer.
 
 #![no_main]
 

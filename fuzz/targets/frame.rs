@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::frame`], for libFuzzer.
+//! Properties of [`spdy_fuzz::frame`], for libFuzzer.
 
 #![no_main]
 

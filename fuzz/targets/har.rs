@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for HARs, for libFuzzer.
+//! Properties of [`spdy_fuzz::page`] for HARs, for libFuzzer.
 
 #![no_main]
 

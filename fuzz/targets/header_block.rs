@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::header_block`], for libFuzzer.
+//! Properties of [`spdy_fuzz::header_block`], for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::http`], for libFuzzer.
+//! Properties of [`spdy_fuzz::http`], for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::http3`], for libFuzzer.
+//! Properties of [`spdy_fuzz::http3`], for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for folders of mahimahi, for libFuzzer.
+//! Properties of [`spdy_fuzz::page`] for folders of mahimahi, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for the text of pages, for libFuzzer.
+//! Properties of [`spdy_fuzz::page`] for the text of pages, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::rewrite`] for moved URLs, for libFuzzer.
+//! Properties of [`spdy_fuzz::rewrite`] for moved URLs, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for NetLogs and the browser's report, for libFuzzer.
+//! Properties of [`spdy_fuzz::page`] for NetLogs and the browser's report, for libFuzzer.
 
 #![no_main]
 

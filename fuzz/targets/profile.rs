@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::profile`], for libFuzzer.
+//! Properties of [`spdy_fuzz::profile`], for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::capture`] for raw streams, for libFuzzer.
+//! Properties of [`spdy_fuzz::capture`] for raw streams, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for replicas of ours, for libFuzzer.
+//! Properties of [`spdy_fuzz::page`] for our replicas, for libFuzzer.
 
 #![no_main]
 

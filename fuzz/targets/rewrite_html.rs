@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::rewrite`] for pages and sheets, for libFuzzer.
+//! Properties of [`spdy_fuzz::rewrite`] for pages and sheets, for libFuzzer.
 
 #![no_main]
 

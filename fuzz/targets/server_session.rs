@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::session`] for a server, for libFuzzer.
+//! Properties of [`spdy_fuzz::session`] for a server, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for speedreports, for libFuzzer.
+//! Properties of [`spdy_fuzz::page`] for speedreports, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::upgrade`], for libFuzzer.
+//! Properties of [`spdy_fuzz::upgrade`], for libFuzzer.
 
 #![no_main]
 

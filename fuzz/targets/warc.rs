@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::page`] for WARCs that are not ours, for libFuzzer.
+//! Properties of [`spdy_fuzz::page`] for WARCs that are not ours, for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::channels`], for libFuzzer.
+//! Properties of [`spdy_fuzz::channels`], for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! The laws of [`spdy_fuzz::tunnel`], for libFuzzer.
+//! Properties of [`spdy_fuzz::tunnel`], for libFuzzer.
 
 #![no_main]
 

@@ -1,4 +1,4 @@
-//! A session, its owner, and what must hold of what they do.
+//! A session, its owner, and the properties of their behaviour.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,13 +19,13 @@ use spdy_session::session::{Session, Stats, StreamOptions};
 
 use crate::choices::Choices;
 
-/// A window of the standard, and the least that is enforced, bytes.
+/// Default window of the specification, in bytes, which is the smallest that is enforced.
 const WINDOW: usize = 65_536;
 
-/// What the owner sends: shared, so that it costs no memory.
+/// The payload that the owner sends: shared, so that it needs no memory.
 static PAYLOAD: [u8; 90_000] = [b'x'; 90_000];
 
-/// What an owner does.
+/// A call of the owner.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Command {
     verb: u8,
@@ -49,9 +49,9 @@ impl Command {
 
 pub(super) struct Machine {
     session: Session,
-    /// The driver's buffer, of the machine that shares it.
+    /// The driver's buffer, for the machine that shares it.
     buffer: BytesMut,
-    /// Delivered and not consumed, by stream.
+    /// Bytes delivered but not consumed, by stream.
     unread: BTreeMap<StreamId, usize>,
     /// Streams whose DATA is not counted there.
     uncounted: BTreeSet<StreamId>,
@@ -60,7 +60,7 @@ pub(super) struct Machine {
     written_bytes: usize,
 }
 
-/// What one step showed: events with DATA joined, and the bytes that were written.
+/// The result of one step: events with DATA joined, and the written bytes.
 pub(super) type StepOutput = (Vec<Event>, BytesMut);
 
 impl Machine {
@@ -91,24 +91,24 @@ impl Machine {
         self.session.wants_input()
     }
 
-    /// Plain bytes of the header blocks that came.
+    /// Plain bytes of the received header blocks.
     pub(super) fn plain_bytes(&self) -> usize {
         self.session.stats().received_block_plain_bytes as usize
     }
 
-    /// Most bytes that were written at once.
+    /// Maximum number of bytes written at once.
     pub(super) fn written_bytes(&self) -> usize {
         self.written_bytes
     }
 
-    /// The peer's bytes, by the door that copies them.
+    /// The peer's bytes, through the call that copies them.
     pub(super) fn input(&mut self, now: Instant, pieces: &[&[u8]]) {
         for piece in pieces {
             self.session.handle_input(now, piece);
         }
     }
 
-    /// The peer's bytes, by the door that shares them.
+    /// The peer's bytes, through the call that shares them.
     pub(super) fn input_shared(&mut self, now: Instant, pieces: &[&[u8]]) {
         for piece in pieces {
             self.buffer.extend_from_slice(piece);
@@ -116,14 +116,14 @@ impl Machine {
         }
     }
 
-    /// Time passes up to `now`; deadlines on the way are met one by one.
+    /// Advances the time to `now`; deadlines before it are handled one by one.
     pub(super) fn pass(&mut self, now: Instant) {
         while let Some(due) = self.session.poll_timeout().filter(|&due| due <= now) {
             self.session.handle_timeout(due);
             let next = self.session.poll_timeout();
             assert!(
                 next.is_none_or(|next| next > due),
-                "{due} stays due: {:?}",
+                "deadline {due} is not cleared: {:?}",
                 self.session
             );
         }
@@ -206,7 +206,7 @@ impl Machine {
         while self.session.poll_transmit(now, &mut wire) {
             assert!(
                 wire.len() < 1 << 26,
-                "no end of writing: {:?}",
+                "the output does not end: {:?}",
                 self.session
             );
         }
@@ -249,7 +249,7 @@ impl Machine {
         }
     }
 
-    /// What the owner holds is what the peer was allowed to send.
+    /// The owner holds no more than the peer was allowed to send.
     fn assert_within_windows(&self) {
         let config = self.session.config();
         if !config.flow_control || self.closed {
@@ -264,7 +264,7 @@ impl Machine {
             for (id, unread) in &self.unread {
                 assert!(
                     *unread <= window,
-                    "{unread} bytes of {id}, want {window} at most"
+                    "{unread} unread bytes on stream {id}, limit {window}"
                 );
             }
         }
@@ -276,12 +276,12 @@ impl Machine {
             let unread: usize = self.unread.values().sum();
             assert!(
                 unread <= window,
-                "{unread} bytes in all, want {window} at most"
+                "{unread} unread bytes in total, limit {window}"
             );
         }
     }
 
-    /// All queries give the same answer on both.
+    /// All queries return the same on both.
     pub(super) fn assert_alike(&self, other: &Self) {
         let (one, other) = (&self.session, &other.session);
         assert_eq!(counted(one), counted(other));
@@ -291,17 +291,21 @@ impl Machine {
         assert_eq!(one.is_closed(), other.is_closed());
         assert_eq!(one.max_open_streams(), other.max_open_streams());
         for id in (0..16).map(StreamId::new) {
-            assert_eq!(one.send_capacity(id), other.send_capacity(id), "of {id}");
+            assert_eq!(
+                one.send_capacity(id),
+                other.send_capacity(id),
+                "send capacity of stream {id}"
+            );
         }
     }
 }
 
-/// The counters, but for the queues that stop the reading: those are looked at once a read, and a piece of DATA
+/// The counters, except for the queues that stop reading: those are checked once per read, and a piece of DATA
 /// is an event.
 fn counted(session: &Session) -> (Stats, Vec<(Limit, u32)>) {
     let mut stats = session.stats();
     let limits = std::mem::take(&mut stats.limits);
-    // Of a frame at which the session ended, so much as was there by then.
+    // If the session ended at a frame, the count depends on how much of it had arrived.
     if session.is_closed() {
         stats.received_data_bytes = 0;
     }
@@ -310,13 +314,13 @@ fn counted(session: &Session) -> (Stats, Vec<(Limit, u32)>) {
     (stats, limits.collect())
 }
 
-/// A reader of what a machine writes, as strict as we can be with ourselves.
+/// A strict decoder of a machine's output.
 struct OutputChecker {
     version: Version,
     role: Role,
     decoder: Decoder,
     inflater: Inflater,
-    /// Streams that we ended.
+    /// Streams that the machine ended.
     ended: BTreeSet<StreamId>,
     last_opened: StreamId,
 }
@@ -335,7 +339,11 @@ impl OutputChecker {
 
     fn check(&mut self, wire: &[u8]) {
         let mut wire = BytesMut::from(wire);
-        while let Some(frame) = self.decoder.decode(&mut wire).expect("we write frames") {
+        while let Some(frame) = self
+            .decoder
+            .decode(&mut wire)
+            .expect("the output has valid frames")
+        {
             let (id, fin, block) = match &frame {
                 Frame::Data(data) => (data.stream_id, data.fin, None),
                 Frame::SynStream(syn) => {
@@ -347,7 +355,7 @@ impl OutputChecker {
                 }
                 Frame::SynReply(reply) => (reply.stream_id, reply.fin, Some(&reply.block)),
                 Frame::Headers(headers) => (headers.stream_id, headers.fin, Some(&headers.block)),
-                // An answer to frames of a stream that is not there, and may yet be opened.
+                // A reply to frames of an unknown stream, which may still be opened later.
                 Frame::RstStream(rst) if rst.status == RstStatus::INVALID_STREAM => continue,
                 Frame::RstStream(rst) => {
                     self.ended.insert(rst.stream_id);
@@ -359,23 +367,26 @@ impl OutputChecker {
                     continue;
                 }
                 Frame::Settings(_) | Frame::Ping(_) | Frame::GoAway(_) => continue,
-                odd => panic!("we wrote {odd:?}"),
+                odd => panic!("unexpected frame in the output: {odd:?}"),
             };
             assert!(
                 !self.ended.contains(&id),
-                "{frame:?} behind the end of its stream"
+                "{frame:?} after the end of its stream"
             );
             if fin {
                 self.ended.insert(id);
             }
             if let Some(block) = block {
-                let inflated = self.inflater.inflate(block).expect("our blocks, in order");
-                inflated.headers.expect("our headers");
+                let inflated = self
+                    .inflater
+                    .inflate(block)
+                    .expect("the output's blocks inflate in order");
+                inflated.headers.expect("the output's headers are valid");
             }
         }
         assert!(
             wire.is_empty() && self.decoder.is_between_frames(),
-            "half a frame was written"
+            "the output ends with a partial frame"
         );
     }
 }

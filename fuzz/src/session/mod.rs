@@ -1,14 +1,14 @@
-//! The laws of a session (`spdy-session`): a peer's bytes, the time, and an owner that does anything.
+//! Properties of a session (`spdy-session`): arbitrary bytes of a peer, times, and calls of the owner.
 //!
-//! Two machines of one configuration are led through one script; one is given the bytes of each step whole,
-//! the other cut. After every step of the script:
+//! Two machines of one configuration run one script; one receives the bytes of each step whole,
+//! the other split. After every step of the script:
 //!
 //! - both have the same events, output and counters;
-//! - the output consists of whole frames of the version; their blocks inflate in order, ids rise, and nothing
+//! - the output consists of complete frames of the version; their blocks inflate in order, IDs increase, and nothing
 //!   follows a FIN;
 //! - an expired deadline is cleared, so that no driver loops;
-//! - `Closed` was the last event, and comes once; a transport that ended ends the session;
-//! - the DATA that the owner got and has not consumed is within the windows;
+//! - `Closed` is the last event and occurs once; the end of the transport ends the session;
+//! - the DATA that the owner received and has not consumed is within the windows;
 //! - no more memory is held than `held_at_most` returns.
 
 mod machine;
@@ -25,28 +25,28 @@ use crate::choices::Choices;
 use crate::memory;
 use machine::{Command, Machine};
 
-/// Leads a server through the script.
+/// Runs the script on a server.
 pub fn check_server(input: &[u8]) {
     check(Role::Server, input);
 }
 
-/// Leads a client through the script.
+/// Runs the script on a client.
 pub fn check_client(input: &[u8]) {
     check(Role::Client, input);
 }
 
-/// What happened to a session that may cost it memory, besides the bytes that came.
+/// Causes of memory use in a session, in addition to the received bytes.
 #[derive(Default)]
 struct Cost {
-    /// Plain bytes of the header blocks that came.
+    /// Plain bytes of the received header blocks.
     plain_bytes: usize,
     /// Commands of its owner.
     commands: usize,
-    /// Most bytes that it wrote at once.
+    /// Maximum number of bytes written at once.
     written_bytes: usize,
 }
 
-/// Bytes of heap that a session may hold: tables of both compressors, an unfinished frame; for the input, places in
+/// Bytes of heap that a session may hold: tables of both compressors, an incomplete frame; for the input, entries in
 /// the lists of streams and events, and the headers themselves; for the owner's commands, streams and headers.
 /// Payloads are shared with the owner.
 fn held_at_most(wire_bytes: usize, cost: &Cost) -> usize {
@@ -65,17 +65,17 @@ fn check(role: Role, input: &[u8]) {
     };
     let mut cost = Cost::default();
     let held = memory::held_by(|| cost = run(&config, choices, wire));
-    // What was written at once is here in three copies each, in buffers that double.
+    // The bytes written at once exist in three copies each, in buffers that double in size.
     let limit = 2 * held_at_most(wire.len(), &cost) + 12 * cost.written_bytes;
     assert!(
         held <= limit,
-        "two sessions held {held} bytes, want {limit} at most"
+        "two sessions held {held} bytes, limit {limit}"
     );
 }
 
-/// Leads both machines through the script.
+/// Runs the script on both machines.
 fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> Cost {
-    /// Steps after which the bytes that are left come in one.
+    /// Number of steps after which the remaining bytes arrive at once.
     const STEPS: usize = 2000;
     let mut now = Instant::from_millis(1_000);
     let mut whole = Machine::new(config.clone(), now);
@@ -98,11 +98,11 @@ fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> Cost {
             whole.command(now, command);
             cut.command(now, command);
         }
-        // A driver that neither writes nor listens for a while; both, before it reads again.
+        // A driver that neither writes nor polls events for a while; it does both before it reads again.
         let busy = patient && choices.flag() && whole.wants_input() && cut.wants_input();
         if !busy {
             let (one, other) = (whole.drain(now), cut.drain(now));
-            assert_eq!(one, other, "step {step}, cut");
+            assert_eq!(one, other, "step {step}, split");
             whole.assert_alike(&cut);
         }
         if wire.is_empty() {
@@ -116,7 +116,7 @@ fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> Cost {
         whole.end(now);
         cut.end(now);
     }
-    assert_eq!(whole.drain(now), cut.drain(now), "at the end, cut");
+    assert_eq!(whole.drain(now), cut.drain(now), "at the end, split");
     whole.assert_alike(&cut);
     Cost {
         plain_bytes: whole.plain_bytes(),
@@ -136,7 +136,7 @@ const WAITS: [Duration; 8] = [
     Duration::from_secs(200),
 ];
 
-/// One of many configurations: the default, and what lies at its edges.
+/// One of many configurations: the default and edge cases.
 fn configure(role: Role, choices: &mut Choices<'_>) -> Config {
     let mut config = Config::new(role, choices.pick(&Version::ALL));
     config.compression = choices.pick(&[

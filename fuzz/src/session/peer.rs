@@ -1,7 +1,7 @@
-//! A peer in few bytes: a script of frames that a mutation does not tear apart.
+//! A peer as a short script of frames, which mutations do not break apart.
 //!
-//! Whole frames out of random bytes are rare, and a header block that is not compressed right ends the session.
-//! So the wire of a session's input may be a script, a line for each frame:
+//! Random bytes rarely form complete frames, and an invalid compressed header block ends the session.
+//! So the wire of a session's input may be a script with one line per frame:
 //!
 //! ```text
 //! line     | flags:4 kind:4 | stream | n | n bytes ... |
@@ -17,12 +17,12 @@ use spdy_frame::version::Version;
 
 /// Flag of a line: the frame ends its stream (or clears SETTINGS).
 const FIN: u8 = 0x10;
-/// Flag of a line: the frame is as odd as its kind can be.
+/// Flag of a line: the unusual variant of the frame.
 const ODD: u8 = 0x20;
-/// Flag of a line: there is more of it.
+/// Flag of a line: a larger variant.
 const MUCH: u8 = 0x40;
 
-/// What a line is, by its four bits.
+/// The kind of a line, four bits.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Line {
     /// Zeros on the stream, one for each byte; 300 for each with the flag `MUCH`. Odd: DATA of the bytes themselves.
@@ -43,11 +43,11 @@ pub enum Line {
     Headers = 8,
     /// A delta, to stream 0 if odd.
     WindowUpdate = 9,
-    /// The bytes, whatever they are.
+    /// The bytes, unchanged.
     Raw = 15,
 }
 
-/// The bytes that a peer of `version` puts on the wire for `script`.
+/// The bytes that a peer of `version` sends for `script`.
 #[must_use]
 pub fn write(version: Version, mut script: &[u8]) -> BytesMut {
     let mut peer = Peer {
@@ -74,7 +74,7 @@ pub fn push(script: &mut Vec<u8>, line: Line, fin: bool, odd: bool, stream: u32,
 struct Peer {
     version: Version,
     out: BytesMut,
-    /// The zlib stream has begun.
+    /// The zlib stream has started.
     begun: bool,
 }
 
