@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Runs what is left of an experiment on a Dask cluster, each task as `spdy lab cell` into one store.
+"""Runs the remaining cells of an experiment on a Dask cluster, each task as `spdy lab cell` into one store.
 
     dask_sweep.py loss.toml --store postgres://lab@db.example/loss --scheduler tcp://head:8786
 
@@ -16,16 +16,16 @@ import sys
 
 from dask.distributed import Client, as_completed
 
-# What may be a password in the URL of a store.
+# Matches a possible password in the URL of a store.
 PASSWORD = re.compile(r"postgres(ql)?://([^/?]*:.*@|.*[?&]password=)", re.DOTALL)
 
 
 class SpdyFailed(Exception):
-    """What the program said; not how it was called."""
+    """The program's error output, without its command line."""
 
 
 def said(command):
-    """What `command` prints."""
+    """The output of `command`."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
         raise SpdyFailed(done.stderr.strip() or f"spdy ended with {done.returncode}")
@@ -33,7 +33,7 @@ def said(command):
 
 
 def left(spdy, experiment, store):
-    """Numbers of the cells that the store has not yet."""
+    """Numbers of the cells that are not in the store."""
     cells = [spdy, "lab", "cells", experiment, "--store", store, "--json"]
     return [str(json.loads(line)["number"]) for line in said(cells).splitlines()]
 
@@ -44,30 +44,30 @@ def load(cells, spdy, experiment, store):
 
 
 def at_least(least):
-    """What reads a whole number of at least that much."""
+    """A parser for integers from `least`."""
 
     def number(text):
         if int(text) < least:
-            raise argparse.ArgumentTypeError(f"{text}: want {least} or more")
+            raise argparse.ArgumentTypeError(f"found {text}, expected {least} or more")
         return int(text)
 
     return number
 
 
 def shared_store(text):
-    """The store that `text` names, if anybody may see it."""
+    """The store `text`, if its URL has no password."""
     if PASSWORD.match(text):
-        raise argparse.ArgumentTypeError("the URL may hold a password, which the cluster would show: want PGPASSWORD")
+        raise argparse.ArgumentTypeError("the URL may hold a password, which the cluster would show: use PGPASSWORD")
     return text
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("experiment", help="a shipped name, or a TOML file that workers see too")
-    parser.add_argument("--store", type=shared_store, required=True, help="postgres:// URL that workers reach too")
+    parser.add_argument("experiment", help="a shipped name, or a TOML file that workers can read")
+    parser.add_argument("--store", type=shared_store, required=True, help="postgres:// URL that workers can reach")
     parser.add_argument("--scheduler", required=True, help="address of the cluster's scheduler")
-    parser.add_argument("--spdy", default="spdy", help="the program, as workers find it")
-    parser.add_argument("--cells", type=at_least(1), default=1, help="cells to a task")
+    parser.add_argument("--spdy", default="spdy", help="path of the program on workers")
+    parser.add_argument("--cells", type=at_least(1), default=1, help="cells per task")
     retries = "times a task that failed is done again"
     parser.add_argument("--retries", type=at_least(0), default=3, help=retries)
     args = parser.parse_args()
@@ -81,7 +81,7 @@ def main():
             if future.status != "finished":
                 print(f"failed: {future.exception()}", file=sys.stderr)
             print(f"{done} of {len(tasks)} tasks", file=sys.stderr, flush=True)
-    return f"{len(cells)} cells are left to do" if (cells := left(*what)) else 0
+    return f"{len(cells)} cells remain" if (cells := left(*what)) else 0
 
 
 if __name__ == "__main__":

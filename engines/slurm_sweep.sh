@@ -2,12 +2,12 @@
 # One task of a Slurm job array: every Nth cell of an experiment, by `spdy lab cell`.
 #
 #   sbatch --array=1-100 slurm_sweep.sh loss.toml postgres://lab@db.example/loss
-#   sbatch --array=1-100 slurm_sweep.sh loss.toml            each task into a file: loss-K.db
+#   sbatch --array=1-100 slurm_sweep.sh loss.toml            each task writes its file: loss-K.db
 #
-# The second way, bring the files together at the end: `spdy lab merge loss-*.db --store all.db`. Nodes need the
-# program (SPDY names it), the experiment's file, and the way to the store: PGPASSWORD in the environment, which sbatch
-# hands on, for the queue shows how jobs were called, and a URL with a password is refused. The same command again does
-# what is left, whatever became of tasks.
+# With files, merge them at the end: `spdy lab merge loss-*.db --store all.db`. Nodes need the
+# program (path in SPDY), the experiment's file, and access to the store: PGPASSWORD in the environment, which sbatch
+# passes on. The queue shows command lines, so a URL with a password is rejected. The same command again runs
+# the remaining cells, also after failed tasks.
 #SBATCH --job-name=spdy-lab
 #SBATCH --requeue
 #SBATCH --open-mode=append
@@ -18,14 +18,14 @@ if (($# < 1 || $# > 2)); then
   echo "usage: sbatch --array=1-N $0 EXPERIMENT [STORE]" >&2
   exit 2
 fi
-# Parts are counted by the array's last index, so one that has not all from 1 on would leave cells out.
+# Parts are numbered by the array's indexes, so an array that does not start at 1 or has gaps would omit cells.
 if [[ ${SLURM_ARRAY_TASK_MIN:-} != 1 || ${SLURM_ARRAY_TASK_MAX:-} != "${SLURM_ARRAY_TASK_COUNT:-}" ]]; then
   echo "want --array=1-N: what is there already is not loaded again" >&2
   exit 2
 fi
 password='^postgres(ql)?://([^/?]*:.*@|.*[?&]password=)'
 if [[ ${2:-} =~ $password ]]; then
-  echo "the store's URL may hold a password, which the queue shows: want PGPASSWORD" >&2
+  echo "the store's URL may hold a password, which the queue shows: use PGPASSWORD" >&2
   exit 2
 fi
 experiment=$1

@@ -138,7 +138,7 @@ fn main() -> std::io::Result<()> {
             },
         ),
         (
-            "today, names known",
+            "today, names resolved",
             Options {
                 name_lookups: lulic().name_lookups,
                 tcp_era: Some(Era::Today),

@@ -16,7 +16,7 @@ pub const UNVERSIONED: u64 = 0;
 #[must_use]
 pub fn format(model: u64) -> String {
     match model {
-        UNVERSIONED => format!("{UNVERSIONED} (any from before they were counted)"),
+        UNVERSIONED => format!("{UNVERSIONED} (any unnumbered earlier model)"),
         counted => counted.to_string(),
     }
 }

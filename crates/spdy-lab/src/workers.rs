@@ -42,7 +42,7 @@ pub(crate) fn each<T: Send>(
                 .name("load".to_owned())
                 .stack_size(STACK_BYTES)
                 .spawn_scoped(scope, worker)
-                .expect("a thread can be started");
+                .expect("cannot start a thread");
         }
         drop(sender);
         for (number, result) in receiver {

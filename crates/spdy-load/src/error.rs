@@ -7,16 +7,16 @@ use std::io;
 #[non_exhaustive]
 pub enum TargetError {
     /// No URL at all.
-    #[error("no url, want at least one")]
+    #[error("no URL: give at least one")]
     Empty,
     /// A URL without a host.
-    #[error("no host in {0}")]
+    #[error("URL {0} has no host")]
     NoHost(String),
     /// A scheme that is neither http nor https.
-    #[error("scheme of {0}, want http or https")]
+    #[error("unsupported scheme in URL {0}, expected http or https")]
     Scheme(String),
     /// URLs of several origins: a session has one.
-    #[error("{second} is not of the same origin as {first}")]
+    #[error("{second} has another origin than {first}: all URLs of a run need the same origin")]
     Origins {
         /// The first URL.
         first: String,
@@ -54,7 +54,7 @@ pub enum RunError {
         why: String,
     },
     /// A thread or its runtime could not be made.
-    #[error("cannot start a thread")]
+    #[error("cannot start a load thread")]
     Thread(#[source] io::Error),
     /// The process to be measured is not there.
     #[error(transparent)]

@@ -28,7 +28,7 @@ mod linux {
     impl FineTimer {
         #[expect(
             deprecated,
-            reason = "what replaces it is unsafe, since a type may exchange its file; an OwnedFd does not"
+            reason = "its replacement is unsafe because a type may replace its file descriptor; an OwnedFd does not"
         )]
         pub(crate) fn new() -> io::Result<Self> {
             let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
@@ -45,7 +45,7 @@ mod linux {
         ///
         /// If the system refuses to set a timer that it made.
         pub(crate) fn poll_until(&mut self, cx: &mut Context<'_>, due: Instant) -> Poll<()> {
-            const OURS: &str = "a timer of ours can be used";
+            const OURS: &str = "the timer is created by this module";
             loop {
                 let now = Instant::now();
                 if due <= now {

@@ -106,7 +106,7 @@ pub(crate) mod tests {
         Plan {
             target: target.expect("a target"),
             protocol: None,
-            tls: ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up"),
+            tls: ClientTls::new(&trust, &TlsOptions::default()).expect("the TLS options are valid"),
             sessions: 1,
             streams: None,
             length: Length::Requests(1),

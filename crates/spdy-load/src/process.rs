@@ -13,10 +13,10 @@ use std::time::Duration;
 #[non_exhaustive]
 pub enum ProcessError {
     /// No process is called so.
-    #[error("no process is called {0:?}")]
+    #[error("no process is named {0:?}")]
     NoSuchName(String),
     /// No process has this id, or it is not ours to look at.
-    #[error("cannot look at process {pid}")]
+    #[error("cannot read the statistics of process {pid}")]
     NoSuchId {
         /// The id.
         pid: u32,
@@ -24,7 +24,7 @@ pub enum ProcessError {
         source: io::Error,
     },
     /// There is no `/proc`.
-    #[error("cannot read /proc, which Linux alone has")]
+    #[error("cannot read /proc: process statistics need Linux")]
     NoProc(#[source] io::Error),
 }
 
@@ -199,11 +199,8 @@ mod tests {
 
     #[test]
     fn a_name_that_nothing_has_and_an_id_that_is_none_are_errors() {
-        let error = Processes::by_name("nothing is called so").unwrap_err();
-        assert_eq!(
-            error.to_string(),
-            "no process is called \"nothing is called so\""
-        );
+        let error = Processes::by_name("no-such-process").unwrap_err();
+        assert_eq!(error.to_string(), "no process is named \"no-such-process\"");
         assert!(matches!(
             Processes::by_id(u32::MAX),
             Err(ProcessError::NoSuchId { .. })

@@ -110,7 +110,7 @@ pub(crate) async fn connect(shared: &Shared) -> Result<OpenConnection, Fault> {
         .map_err(|_| {
             Fault::new(
                 FaultKind::Connect,
-                format_args!("no connection in {timeout:?}"),
+                format_args!("no connection within {timeout:?}"),
             )
         })??;
     let mut tally = shared.tally.borrow_mut();
@@ -139,7 +139,7 @@ async fn shake_hands(shared: &Shared) -> Result<OpenConnection, Fault> {
         io = secured;
         let agreed = agreed.protocol.unwrap_or(Protocol::Http1);
         if plan.protocol.is_some_and(|wanted| wanted != agreed) {
-            let why = format!("the server speaks {agreed}, want {protocol}");
+            let why = format!("the server selected {agreed}, expected {protocol}");
             return Err(Fault::new(FaultKind::Connect, why));
         }
         protocol = agreed;
@@ -222,7 +222,7 @@ impl Session {
                 }
                 Ok(connected) => {
                     let why = format!(
-                        "the server speaks {} now, want {}",
+                        "the server selected {} on reconnect, expected {}",
                         connected.protocol, self.protocol
                     );
                     self.fault(Fault::new(FaultKind::Connect, why), begun);
@@ -432,7 +432,7 @@ impl Session {
             if let Some(order) = expired {
                 self.release(slot);
                 self.wire.cancel(slot, events);
-                let why = format_args!("no answer in {timeout:?}").to_string();
+                let why = format_args!("no response within {timeout:?}").to_string();
                 self.fault(Fault::new(FaultKind::Timeout, why), order.sent);
                 self.shared.progress.add(0, 1);
             }

@@ -19,7 +19,10 @@ pub struct LatencyHistogram(Histogram<u64>);
 
 impl Default for LatencyHistogram {
     fn default() -> Self {
-        Self(Histogram::new(DIGITS).expect("three digits are within its bounds"))
+        Self(
+            Histogram::new(DIGITS)
+                .expect("three significant digits are within the histogram's bounds"),
+        )
     }
 }
 
@@ -28,13 +31,13 @@ impl LatencyHistogram {
         let nanos = u64::try_from(time.as_nanos()).unwrap_or(LONGEST_NANOS);
         self.0
             .record(nanos.clamp(1, LONGEST_NANOS))
-            .expect("a histogram that grows takes every time up to the longest");
+            .expect("an auto-resizing histogram accepts every value up to the longest time");
     }
 
     pub(crate) fn add(&mut self, other: &Self) {
         self.0
             .add(&other.0)
-            .expect("a histogram that grows takes every other");
+            .expect("an auto-resizing histogram accepts the values of any other");
     }
 
     pub(crate) fn histogram(&self) -> &Histogram<u64> {

@@ -136,7 +136,9 @@ impl LossModel {
                 mean_burst_packets,
             } => {
                 let states = GilbertElliott::bursts(average, mean_burst_packets);
-                LossProcess::States(states.unwrap_or_else(|| panic!("impossible bursts: {self:?}")))
+                LossProcess::States(
+                    states.unwrap_or_else(|| panic!("invalid burst parameters: {self:?}")),
+                )
             }
             Self::GilbertElliott(states) => LossProcess::States(states),
         }
@@ -215,7 +217,7 @@ mod tests {
         let lost = lost.iter().filter(|lost| **lost).count();
         assert!(
             (1_850..2_150).contains(&lost),
-            "seed {SEED}: {lost} of 100,000, want about 2,000"
+            "seed {SEED}: {lost} of 100,000 packets lost, expected about 2,000"
         );
     }
 
@@ -227,12 +229,12 @@ mod tests {
         let bursts = lost.windows(2).filter(|pair| pair[1] && !pair[0]).count();
         assert!(
             (7_200..8_800).contains(&count),
-            "seed {SEED}: {count} lost, want about 8,000"
+            "seed {SEED}: {count} lost, expected about 8,000"
         );
         let mean_x10 = count * 10 / bursts;
         assert!(
             (36..44).contains(&mean_x10),
-            "seed {SEED}: bursts of {mean_x10}/10 packets, want 4"
+            "seed {SEED}: bursts of {mean_x10}/10 packets, expected 4"
         );
     }
 
@@ -245,7 +247,7 @@ mod tests {
         assert_eq!(
             LossModel::bursts(percent(90), 1),
             None,
-            "single losses cannot be 9 of 10"
+            "a loss of 9 in 10 packets needs bursts longer than 1"
         );
     }
 

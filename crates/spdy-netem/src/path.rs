@@ -194,14 +194,19 @@ impl Path {
     /// If a rate is zero, `passes` is zero, or a shared pipe has two rates.
     #[must_use]
     pub fn new(config: &PathConfig, seed: u64) -> Self {
-        let rate =
-            |bps| Bitrate::from_bps(bps).unwrap_or_else(|| panic!("rate of zero: {config:?}"));
+        let rate = |bps| {
+            Bitrate::from_bps(bps)
+                .unwrap_or_else(|| panic!("rate is 0, expected at least 1 bps: {config:?}"))
+        };
         let pipe = |bps| Pipe::new(rate(bps), config.queue, config.tick);
         let pipes = match config.topology {
             Topology::TwoPipes => vec![pipe(config.up_bps), pipe(config.down_bps)],
             Topology::Shared { passes } => {
-                assert!(passes > 0, "no pass: {config:?}");
-                assert_eq!(config.up_bps, config.down_bps, "a shared pipe has one rate");
+                assert!(passes > 0, "passes is 0, expected at least 1: {config:?}");
+                assert_eq!(
+                    config.up_bps, config.down_bps,
+                    "both rates of a shared pipe must be equal"
+                );
                 vec![pipe(config.down_bps)]
             }
         };
@@ -335,7 +340,7 @@ mod tests {
         };
         let mut path = Path::new(&config, 0);
         let PathOutcome::NextPass(first) = path.offer(Instant::ZERO, Direction::Up, 125) else {
-            panic!("one pass only");
+            panic!("one pass");
         };
         assert_eq!(first.at(), Instant::from_millis(1 + 10));
         // A packet of the other direction is in the pipe when the first comes back to it.

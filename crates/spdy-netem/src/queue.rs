@@ -96,7 +96,7 @@ mod tests {
         assert!(!queue.has_room(Instant::from_micros(9_999), 40));
         assert!(
             queue.has_room(Instant::from_millis(10), 1_500),
-            "the first has just left"
+            "the first packet has just left"
         );
         assert_eq!(queue.len_packets(), 1);
     }

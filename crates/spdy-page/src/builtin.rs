@@ -32,10 +32,11 @@ pub fn portal() -> Replica {
 }
 
 fn shipped(name: &str) -> Replica {
-    let file = bytes(name).unwrap_or_else(|| panic!("{name} is none of {NAMES:?}"));
+    let file = bytes(name)
+        .unwrap_or_else(|| panic!("unknown shipped replica {name}, expected one of {NAMES:?}"));
     let limits = Limits::default();
     let records = coding::gunzip(file, limits.inflated_bytes)
-        .unwrap_or_else(|error| panic!("shipped replica {name} does not inflate: {error}"));
+        .unwrap_or_else(|error| panic!("cannot decompress the shipped replica {name}: {error}"));
     warc_record::read_all(&Bytes::from(records), &limits)
         .and_then(|records| archive::decode(&records, &limits))
         .unwrap_or_else(|error| panic!("shipped replica {name}: {error}"))

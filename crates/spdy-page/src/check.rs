@@ -51,7 +51,7 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
     let mut findings = Vec::new();
     let count = replica.exchanges.len();
     if replica.start >= count {
-        let what = format!("the page starts at exchange {} of {count}", replica.start);
+        let what = format!("start is exchange {} of {count}", replica.start);
         findings.push(Finding {
             severity: Severity::Error,
             exchange: None,
@@ -75,7 +75,10 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
     if document.kind != Kind::Document {
         of_all(
             Severity::Error,
-            format!("the page's own document is of kind {}", document.kind),
+            format!(
+                "kind of the page's document is {}, expected document",
+                document.kind
+            ),
         );
     }
     if !document
@@ -85,7 +88,7 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
         of_all(
             Severity::Warning,
             format!(
-                "the page's own document answers {:?}",
+                "status of the page's document is {:?}, expected 200 to 299",
                 document.status().unwrap_or_default()
             ),
         );
@@ -95,7 +98,7 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
         of_all(
             Severity::Note,
             format!(
-                "{guessed} exchanges are named by no text, initiator or Referer; their place is a guess"
+                "{guessed} exchanges have no text, initiator or Referer that names them; their position is a guess"
             ),
         );
     }
@@ -103,7 +106,9 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
         let count = replica.failures.len();
         of_all(
             Severity::Note,
-            format!("{count} requests of the recorded load got no answer, and will get none"),
+            format!(
+                "{count} requests of the recorded load got no response, and get none in a replay"
+            ),
         );
     }
     let refused = |exchange: &&Exchange| exchange.observed.refused.is_some();
@@ -111,7 +116,9 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
     if refused > 0 {
         of_all(
             Severity::Note,
-            format!("{refused} answers did not reach the page as it was recorded, or not whole"),
+            format!(
+                "{refused} responses did not reach the page, or not completely, while it was recorded"
+            ),
         );
     }
     let filler: Vec<_> = replica
@@ -174,7 +181,7 @@ fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
         }
         let what = match parts {
             None => {
-                "a 206 whose Content-Range cannot be read: it answers only requests with a Range"
+                "invalid Content-Range of a 206: it is the response to requests with a Range only"
                     .to_owned()
             }
             Some(mut parts) => {
@@ -183,7 +190,7 @@ fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
                     continue;
                 }
                 format!(
-                    "only {parts} were recorded: a request for anything else, or without a Range, gets 404"
+                    "only {parts} were recorded: a request for another range, or without a Range, gets 404"
                 )
             }
         };
@@ -214,13 +221,16 @@ fn check_exchange<'a>(
     };
     let url = &exchange.url;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        find(Severity::Error, format!("URL {url} is not of the web"));
+        find(
+            Severity::Error,
+            format!("URL {url} is not http or https with a host"),
+        );
     }
     if !seen.insert((&exchange.method, exchange.key(), ContentRange::of(exchange))) {
         find(
             Severity::Note,
             format!(
-                "{} {url} is there already; a server answers with the first",
+                "{} {url} is a duplicate; a server responds with the first",
                 exchange.method
             ),
         );
@@ -232,7 +242,7 @@ fn check_exchange<'a>(
         if head::head_len(head) != Some(head.len()) {
             find(
                 Severity::Error,
-                format!("the {which} head does not end with its blank line"),
+                format!("the {which} head does not end with a blank line"),
             );
         }
     }
@@ -242,7 +252,7 @@ fn check_exchange<'a>(
     {
         find(
             Severity::Warning,
-            format!("the request line does not ask for {url}"),
+            format!("the request line does not match {url}"),
         );
     }
     let Some(head) = Head::parse(&exchange.response_head) else {
@@ -260,7 +270,7 @@ fn check_exchange<'a>(
         find(
             Severity::Warning,
             format!(
-                "a body of {length} bytes, where {status} to {} has none",
+                "body has {length} bytes, expected none for {status} to {}",
                 exchange.method
             ),
         );
@@ -273,7 +283,7 @@ fn check_exchange<'a>(
         let announced = head.value("content-length").unwrap_or_default();
         find(
             Severity::Warning,
-            format!("Content-Length says {announced}, the body has {length} bytes"),
+            format!("body has {length} bytes, expected {announced} by Content-Length"),
         );
     }
     let codings = head.content_codings();
@@ -281,7 +291,7 @@ fn check_exchange<'a>(
         match coding::decode(&exchange.body, &codings, DECODED_BODY_BYTES) {
             Err(CodingError::Unknown(coding)) => find(
                 Severity::Note,
-                format!("content coding {coding:?} is not looked into"),
+                format!("unknown content coding {coding:?}: the body is not checked"),
             ),
             Err(fault) => find(Severity::Warning, fault.to_string()),
             Ok(_) => {}
@@ -340,12 +350,12 @@ mod tests {
         );
         let unreadable = with(vec![part("bytes ?", "56789")]);
         assert!(
-            unreadable.contains("warning: exchange 44: a 206 whose Content-Range cannot be read"),
+            unreadable.contains("warning: exchange 44: invalid Content-Range of a 206"),
             "{unreadable}"
         );
         let twice = with(vec![part("bytes 0-1/2", "01"), part("bytes 0-1/2", "01")]);
         assert!(
-            twice.contains("exchange 45: GET http://a.test/film is there already"),
+            twice.contains("exchange 45: GET http://a.test/film is a duplicate"),
             "{twice}"
         );
     }
@@ -355,17 +365,19 @@ mod tests {
         let cut =
             findings(|replica| replica.exchanges[0].body = replica.exchanges[0].body.slice(..100));
         assert!(
-            cut.contains("exchange 0: Content-Length says 5427, the body has 100 bytes"),
+            cut.contains("exchange 0: body has 100 bytes, expected 5427 by Content-Length"),
             "{cut}"
         );
-        assert!(cut.contains("exchange 0: body is not gzip"), "{cut}");
         assert!(
-            findings(|replica| replica.start = 44)
-                .contains("error: the page starts at exchange 44 of 44")
+            cut.contains("exchange 0: cannot decode body as gzip"),
+            "{cut}"
+        );
+        assert!(
+            findings(|replica| replica.start = 44).contains("error: start is exchange 44 of 44")
         );
         assert!(
             findings(|replica| replica.start = 2)
-                .contains("error: the page's own document is of kind image")
+                .contains("error: kind of the page's document is image")
         );
         assert!(
             findings(|replica| replica.exchanges[3] = replica.exchanges[2].clone())
@@ -386,11 +398,11 @@ mod tests {
             replica.exchanges[3].observed.refused = Some("blocked".to_owned());
         });
         assert!(
-            failed.contains("note: 1 requests of the recorded load got no answer"),
+            failed.contains("note: 1 requests of the recorded load got no response"),
             "{failed}"
         );
         assert!(
-            failed.contains("note: 1 answers did not reach the page"),
+            failed.contains("note: 1 responses did not reach the page"),
             "{failed}"
         );
         assert!(
@@ -400,7 +412,7 @@ mod tests {
         );
         assert!(
             findings(|replica| replica.exchanges[3].method = http::Method::HEAD)
-                .contains("where 200 to HEAD has none")
+                .contains("expected none for 200 to HEAD")
         );
     }
 }

@@ -19,10 +19,10 @@ pub const DECODE_STEP_BYTES: usize = 64;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CodingError {
     /// A coding that is neither gzip, deflate nor br.
-    #[error("content coding {0:?}, want gzip, deflate or br")]
+    #[error("unknown content coding {0:?}, expected gzip, deflate or br")]
     Unknown(String),
     /// The bytes are not what the coding says.
-    #[error("body is not {coding}: {cause}")]
+    #[error("cannot decode body as {coding}: {cause}")]
     Corrupt {
         /// The coding that was tried.
         coding: String,
@@ -30,7 +30,7 @@ pub enum CodingError {
         cause: String,
     },
     /// The text is longer than the caller wants to hold.
-    #[error("body decodes to more than {limit} bytes")]
+    #[error("decoded body exceeds the limit of {limit} bytes")]
     TooLong {
         /// Bytes the caller allowed.
         limit: usize,
@@ -249,7 +249,8 @@ pub fn encode(text: &[u8], coding: &str, target: Option<usize>) -> Result<Vec<u8
             best = Some(coded);
         }
     }
-    let best = best.unwrap_or_else(|| unreachable!("{efforts:?} holds an effort"));
+    let best =
+        best.unwrap_or_else(|| unreachable!("the list of efforts is not empty: {efforts:?}"));
     Ok(match target {
         Some(target) if coding.ends_with("gzip") => pad_gzip(best, target),
         _ => best,
@@ -414,7 +415,7 @@ mod tests {
             let middle = decoded.transferred_at(text.len() / 2) as f64 / coded.len() as f64;
             assert!(
                 (0.3..0.8).contains(&middle),
-                "{coding}: the middle is known at {middle} of the transfer"
+                "{coding}: the middle is decoded at {middle} of the transfer"
             );
         }
     }

@@ -7,7 +7,7 @@ use crate::coding::CodingError;
 #[non_exhaustive]
 pub enum OpenError {
     /// Neither a shipped name nor a file.
-    #[error("no replica {name:?}: no file of that name, and the shipped ones are {}", shipped.join(", "))]
+    #[error("unknown replica {name:?}: no such file, and the shipped replicas are {}", shipped.join(", "))]
     NotFound {
         /// The requested name.
         name: String,
@@ -29,7 +29,7 @@ pub enum OpenError {
         path: String,
     },
     /// A bound of [`Limits`](crate::limits::Limits) was passed.
-    #[error("more than {limit} {what}")]
+    #[error("limit of {limit} {what} exceeded")]
     Limit {
         /// What there is too much of.
         what: &'static str,
@@ -37,11 +37,11 @@ pub enum OpenError {
         limit: usize,
     },
     /// The outer gzip does not inflate.
-    #[error("the file does not inflate: {0}")]
+    #[error("cannot decompress the file: {0}")]
     Gzip(#[source] CodingError),
     /// None of the forms that we read.
     #[error(
-        "starts with {seen:?}, want a WARC, a HAR, a NetLog or a speedreport (each also gzipped)"
+        "unknown format (starts with {seen:?}), expected a WARC, a HAR, a NetLog or a speedreport, each also gzipped"
     )]
     Unrecognised {
         /// The first bytes, as text.
@@ -72,13 +72,13 @@ pub enum OpenError {
         what: String,
     },
     /// A recording without anything that could be loaded as a page.
-    #[error("no page load in it: {why}")]
+    #[error("no page load in the recording: {why}")]
     NoPageLoad {
         /// What is missing.
         why: String,
     },
     /// A page was asked for that the recording does not have.
-    #[error("page {wanted}, want 1 to {pages}")]
+    #[error("no page {wanted} in the recording, expected 1 to {pages}")]
     NoSuchPage {
         /// The page asked for, from 1.
         wanted: usize,

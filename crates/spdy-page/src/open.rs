@@ -234,8 +234,8 @@ fn read_json(text: &[u8], name: &str, options: &ImportOptions) -> Result<OpenedR
             log: None,
             assets: None,
         })) => {
-            let what =
-                "neither the field log of a HAR nor the field assets of a speedreport".to_owned();
+            let what = "found neither the field log of a HAR nor the field assets of a speedreport"
+                .to_owned();
             Err(OpenError::Json { form: "JSON", what })
         }
         // A fault in the text is told by the reader, which also mends what can be mended.
@@ -247,7 +247,7 @@ fn inflate(file: &[u8], limits: &Limits) -> Result<Bytes, OpenError> {
     match coding::gunzip(file, limits.inflated_bytes) {
         Ok(text) => Ok(text.into()),
         Err(CodingError::TooLong { limit }) => Err(OpenError::Limit {
-            what: "bytes once inflated",
+            what: "bytes of decompressed data",
             limit,
         }),
         Err(fault) => Err(OpenError::Gzip(fault)),

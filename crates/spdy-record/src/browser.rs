@@ -154,7 +154,7 @@ impl Browser {
             .spawn()
             .map_err(fault)?;
         let (Some(to), Some(from)) = (child.stdin.take(), child.stdout.take()) else {
-            unreachable!("both were asked to be pipes")
+            unreachable!("stdin and stdout are configured as pipes")
         };
         let group = child.id().and_then(|id| i32::try_from(id).ok());
         let browser = Self {
@@ -176,7 +176,7 @@ impl Browser {
             .unwrap_or_default();
         let said = String::from_utf8_lossy(&said);
         let last = said.lines().rev().find(|line| !line.trim().is_empty());
-        last.unwrap_or("and said nothing").to_owned()
+        last.unwrap_or("no output on stderr").to_owned()
     }
 
     /// Closes the browser, because it writes the end of its log only then, and waits for its end.
@@ -189,7 +189,7 @@ impl Browser {
             self.child.wait().await
         };
         if timeout(EXIT_TIMEOUT, heard_out).await.is_err() {
-            tracing::warn!("the browser does not end, and is killed: its log is cut off");
+            tracing::warn!("the browser did not exit in time and is killed: its log is incomplete");
         }
     }
 
@@ -218,7 +218,10 @@ impl Browser {
         let read = read(&key_log_of(self.folder()), limit);
         let (secrets, is_longer) = read.unwrap_or_default();
         if is_longer {
-            tracing::warn!(limit, "the browser had more secrets than that are kept");
+            tracing::warn!(
+                limit,
+                "the browser's key log exceeds the limit; the rest is dropped"
+            );
         }
         secrets
     }
@@ -226,7 +229,7 @@ impl Browser {
     fn folder(&self) -> &Path {
         match &self.profile {
             Some(profile) => profile.path(),
-            None => unreachable!("a browser has its profile until it ends"),
+            None => unreachable!("the profile exists until the browser ends"),
         }
     }
 
@@ -243,13 +246,13 @@ impl Browser {
         for pause in REMOVALS {
             match std::fs::remove_dir_all(&path) {
                 Err(fault) if fault.kind() != std::io::ErrorKind::NotFound => {
-                    tracing::debug!(%fault, "the browser's profile cannot be removed yet");
+                    tracing::debug!(%fault, "cannot remove the browser's profile yet");
                     sleep(pause).await;
                 }
                 _ => return,
             }
         }
-        tracing::warn!(path = %path.display(), "the browser's profile cannot be removed");
+        tracing::warn!(path = %path.display(), "cannot remove the browser's profile");
     }
 
     /// Kills all its processes; for what it left on disk there is [`Browser::end`].
@@ -308,11 +311,11 @@ mod tests {
 
     #[test]
     fn a_log_is_read_up_to_its_limit_and_a_missing_one_is_an_error() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("cannot create a temporary folder");
         let log = log_of(folder.path());
         let missing = read(&log, 5).map_err(|fault| fault.kind());
         assert_eq!(missing, Err(std::io::ErrorKind::NotFound));
-        std::fs::write(&log, "12345").expect("it can be written to");
+        std::fs::write(&log, "12345").expect("cannot write to the folder");
         assert_eq!(read(&log, 5).unwrap(), (b"12345".to_vec(), false));
         assert_eq!(read(&log, 4).unwrap(), (b"1234".to_vec(), true));
     }

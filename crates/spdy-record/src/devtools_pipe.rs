@@ -125,9 +125,15 @@ mod tests {
         let mut command = Command::new("sh");
         let command = command.args(["-c", "printf \"$1\"; exec cat", "sh", says]);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = command.kill_on_drop(true).spawn().expect("a shell starts");
+        let mut child = command
+            .kill_on_drop(true)
+            .spawn()
+            .expect("cannot start a shell");
         let (to, from) = (child.stdin.take(), child.stdout.take());
-        let (to, from) = (to.expect("it is piped"), from.expect("it is piped"));
+        let (to, from) = (
+            to.expect("the stream is a pipe"),
+            from.expect("the stream is a pipe"),
+        );
         (child, Pipe::new(to, from, message_bytes))
     }
 
@@ -135,7 +141,7 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        runtime.expect("a runtime can be made").block_on(future)
+        runtime.expect("cannot build the runtime").block_on(future)
     }
 
     #[test]

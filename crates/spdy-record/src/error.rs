@@ -7,7 +7,7 @@ use spdy_page::open::OpenError;
 #[non_exhaustive]
 pub enum RecordError {
     /// No browser was named, and none of the usual names is to be found.
-    #[error("no browser: none of {} is in PATH", .tried.join(", "))]
+    #[error("no browser found: none of {} is in PATH", .tried.join(", "))]
     NoBrowser {
         /// The names that were looked for.
         tried: Vec<&'static str>,
@@ -21,7 +21,7 @@ pub enum RecordError {
         cause: std::io::Error,
     },
     /// The browser ended, or stopped listening, in the middle of something.
-    #[error("the browser left while {during}: {last_words}")]
+    #[error("the browser exited during {during}: {last_words}")]
     BrowserExited {
         /// What it was to do.
         during: &'static str,
@@ -29,7 +29,7 @@ pub enum RecordError {
         last_words: String,
     },
     /// The browser did not do in time what takes no time.
-    #[error("the browser was silent for {seconds} s while {during}")]
+    #[error("the browser did not respond within {seconds} s during {during}")]
     Timeout {
         /// What it was to do.
         during: &'static str,
@@ -37,7 +37,7 @@ pub enum RecordError {
         seconds: u64,
     },
     /// The browser refused a command.
-    #[error("the browser refuses {method}: {why}")]
+    #[error("the browser rejected {method}: {why}")]
     Refused {
         /// The command.
         method: String,
@@ -45,7 +45,7 @@ pub enum RecordError {
         why: String,
     },
     /// A message of the browser was longer than it may be.
-    #[error("the browser sent more than {limit} bytes in one message")]
+    #[error("a message of the browser exceeds the limit of {limit} bytes")]
     Message {
         /// How much is allowed.
         limit: usize,
@@ -62,7 +62,7 @@ pub enum RecordError {
     #[error("cannot read the browser's log: {0}")]
     Log(#[source] std::io::Error),
     /// The browser's log makes no replica.
-    #[error("the browser's log is no recording: {0}")]
+    #[error("cannot make a recording of the browser's log: {0}")]
     Replica(#[from] OpenError),
     /// The recording was interrupted.
     #[error("interrupted")]

@@ -126,7 +126,9 @@ impl<'a> Load<'a> {
             why: why.to_owned(),
         };
         let navigated = match navigated.await {
-            Err(RecordError::Timeout { .. }) => return Err(fault("nothing came in time")),
+            Err(RecordError::Timeout { .. }) => {
+                return Err(fault("no response before the timeout"));
+            }
             navigated => navigated?,
         };
         if let Some(why) = navigated["errorText"].as_str() {
@@ -137,7 +139,7 @@ impl<'a> Load<'a> {
         let patience = Instant::now() + COMMAND_TIMEOUT;
         while !self.is_traced
             && self
-                .event(patience, "handing over its trace")
+                .event(patience, "the transfer of its trace")
                 .await?
                 .is_some()
         {}
@@ -161,7 +163,7 @@ impl<'a> Load<'a> {
                     .filter(|png| !png.is_empty());
             }
             Err(fault @ (RecordError::Refused { .. } | RecordError::Timeout { .. })) => {
-                tracing::warn!(%fault, "no screenshot");
+                tracing::warn!(%fault, "cannot take a screenshot");
             }
             Err(fault) => return Err(fault),
         }
@@ -193,7 +195,7 @@ impl<'a> Load<'a> {
             } else {
                 deadline
             };
-            if self.event(until, "loading the page").await?.is_none() {
+            if self.event(until, "the page load").await?.is_none() {
                 return Ok(());
             }
         }

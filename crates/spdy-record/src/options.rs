@@ -78,7 +78,7 @@ impl Resolve {
 
 /// What is no [`Resolve`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("{0:?} is not HOST:PORT:ADDRESS")]
+#[error("invalid address mapping {0:?}: expected HOST:PORT:ADDRESS")]
 pub struct ResolveParseError(String);
 
 impl FromStr for Resolve {

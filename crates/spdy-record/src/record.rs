@@ -77,7 +77,7 @@ pub async fn record(
     let (log, is_cut) = log?;
     let name = url.host_str().unwrap_or("page");
     let pinned = if options.pin {
-        ", clocks and chance pinned"
+        ", clocks and random numbers pinned"
     } else {
         ""
     };
@@ -88,7 +88,7 @@ pub async fn record(
     let mut opened = netlog::record(&log, name, &source, &loaded.observations, &options.limits)?;
     if is_cut {
         opened.notes.remarks.push(format!(
-            "the recording ended when the browser's log had {limit} bytes: what came later is not in it"
+            "the browser's log reached its limit of {limit} bytes: the recording has nothing after that"
         ));
     }
     let recorded = Recording {

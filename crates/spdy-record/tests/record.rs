@@ -64,7 +64,7 @@ async fn a_log_that_passes_its_limit_ends_the_recording_and_what_came_is_kept() 
     let recorded = record(&url, &options, |_| {}, std::future::pending()).await;
     let opened = recorded.unwrap().page;
     let ended =
-        "the recording ended when the browser's log had 500000 bytes: what came later is not in it";
+        "the browser's log reached its limit of 500000 bytes: the recording has nothing after that";
     let remarks = &opened.notes.remarks;
     assert!(remarks.iter().any(|remark| remark == ended), "{remarks:?}");
     assert!(!opened.replica.exchanges.is_empty());

@@ -114,7 +114,7 @@ mod tests {
         let mut capture = Capture::new(150 + 2 * RECORD_BYTES);
         let mut read = |len| capture.read(Instant::ZERO, Direction::Up, &vec![0; len]);
         assert_eq!([read(100), read(50), read(0)], [Some(0), Some(1), None]);
-        assert_eq!(read(0), None, "a capture has no holes");
+        assert_eq!(read(0), None, "a capture has no gaps");
         assert_eq!((capture.packets().len(), capture.left_out()), (2, 2));
         let mut capture = Capture::new(149 + 2 * RECORD_BYTES);
         let mut read = |len| capture.read(Instant::ZERO, Direction::Up, &vec![0; len]);

@@ -245,7 +245,10 @@ impl Emulator {
             else {
                 return;
             };
-            let flying = self.in_flight.remove(&key).expect("just seen");
+            let flying = self
+                .in_flight
+                .remove(&key)
+                .expect("the packet is in flight");
             let verdict = self.path.offer_again(transit);
             self.follow(verdict, flying);
         }
@@ -307,7 +310,7 @@ mod tests {
         }
         deliveries(&mut emulator);
         let down = emulator.stats(Instant::from_millis(200)).down;
-        let rate = down.busy_bps.expect("it was busy");
+        let rate = down.busy_bps.expect("the link was busy");
         assert!((rate / 7e6 - 1.0).abs() < 1e-6, "{rate} bps");
         assert_eq!((down.packets, down.bytes), (100, 125_000));
         assert_eq!(down.late_max_ms, 0.0);
@@ -327,7 +330,7 @@ mod tests {
         let down = emulator.stats(Instant::from_millis(600)).down;
         assert!(down.lost > 50, "{down:?}");
         assert_eq!(down.packets + down.lost, 500);
-        let rate = down.busy_bps.expect("it was busy");
+        let rate = down.busy_bps.expect("the link was busy");
         assert!((rate / 8e6 - 1.0).abs() < 1e-6, "{rate} bps");
     }
 
@@ -343,7 +346,7 @@ mod tests {
                 .poll_timeout()
                 .is_some_and(|at| at < Instant::from_millis(ms + 90))
             {
-                let at = emulator.poll_timeout().expect("just seen");
+                let at = emulator.poll_timeout().expect("a timer is set");
                 let delivery = emulator.poll_delivery(at).expect("due");
                 emulator.handle_written(&delivery, at, true);
             }
@@ -353,7 +356,7 @@ mod tests {
             (down.busy_seconds - 0.016).abs() < 1e-9,
             "four gaps of 1 ms, four times: {down:?}"
         );
-        assert!((down.busy_bps.expect("it was busy") / 8e6 - 1.0).abs() < 1e-6);
+        assert!((down.busy_bps.expect("the link was busy") / 8e6 - 1.0).abs() < 1e-6);
     }
 
     #[test]

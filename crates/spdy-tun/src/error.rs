@@ -8,12 +8,12 @@ use std::io;
 pub enum RealTimeError {
     /// The process may not have namespaces of its own.
     #[error(
-        "no namespaces: run as root, or let the system give unprivileged users their own (user.max_user_namespaces, \
+        "cannot create namespaces: run as root, or allow unprivileged user namespaces (user.max_user_namespaces, \
          kernel.unprivileged_userns_clone, kernel.apparmor_restrict_unprivileged_userns)"
     )]
     Namespaces(#[source] io::Error),
     /// Threads were there already.
-    #[error("namespaces must be entered before any thread starts, and {threads} run")]
+    #[error("namespaces must be entered before any thread starts, found {threads} threads")]
     Threads {
         /// How many.
         threads: usize,
@@ -27,10 +27,10 @@ pub enum RealTimeError {
         source: io::Error,
     },
     /// There is no TUN device.
-    #[error("no TUN device: /dev/net/tun must be there, and be writable")]
+    #[error("no TUN device: /dev/net/tun must exist and be writable")]
     Device(#[source] io::Error),
     /// The kernel did not lay the link.
-    #[error("cannot set {what}")]
+    #[error("cannot set up {what}")]
     Netlink {
         /// What was to be laid.
         what: &'static str,
@@ -38,7 +38,7 @@ pub enum RealTimeError {
         source: io::Error,
     },
     /// The kernel has no such congestion control.
-    #[error("no congestion control is called {name:?}; this system has {available}")]
+    #[error("unknown congestion control {name:?}: this system has {available}")]
     Congestion {
         /// What was asked for.
         name: String,

@@ -102,7 +102,7 @@ impl Host {
         });
         self.jobs
             .send(job)
-            .expect("the host's thread outlives its handle");
+            .expect("the host's thread runs until its handle is dropped");
         receiver
     }
 
@@ -113,7 +113,7 @@ impl Host {
     /// If `job` does.
     pub fn run<T: Send + 'static>(&self, job: impl FnOnce() -> T + Send + 'static) -> T {
         let done = self.start_job(job);
-        done.recv().expect("a job that does not panic")
+        done.recv().expect("the job must not panic")
     }
 
     /// Packets that the device dropped because they were not read in time. Does not wait for jobs.
@@ -174,10 +174,10 @@ fn configure_network(config: &HostConfig) -> Result<(), RealTimeError> {
     let own = config.address;
     netlink
         .up(loopback, None, None)
-        .map_err(what("the loopback device up"))?;
+        .map_err(what("the loopback device"))?;
     netlink
         .up(link, Some(DEVICE_QUEUE), Some(u32::from(MTU)))
-        .map_err(what("the link's device up"))?;
+        .map_err(what("the link's device"))?;
     netlink
         .add_address(link, own)
         .map_err(what("the host's address"))?;

@@ -39,7 +39,7 @@ impl Default for ValidityLimits {
 #[non_exhaustive]
 pub enum Fault {
     /// Packets came too late on average.
-    #[error("packets came {got_ms:.2} ms late on average, at most {limit_ms} ms count")]
+    #[error("packets were {got_ms:.2} ms late on average, limit {limit_ms} ms")]
     LateMean {
         /// Mean lateness.
         got_ms: f64,
@@ -47,9 +47,7 @@ pub enum Fault {
         limit_ms: f64,
     },
     /// One in a hundred came too late.
-    #[error(
-        "one packet in a hundred came {got_ms:.2} ms late or more, at most {limit_ms} ms count"
-    )]
+    #[error("one packet in a hundred was {got_ms:.2} ms late or more, limit {limit_ms} ms")]
     LateP99 {
         /// 99th percentile.
         got_ms: f64,
@@ -57,7 +55,7 @@ pub enum Fault {
         limit_ms: f64,
     },
     /// One came too late.
-    #[error("a packet came {got_ms:.2} ms late, at most {limit_ms} ms count")]
+    #[error("a packet was {got_ms:.2} ms late, limit {limit_ms} ms")]
     LateMax {
         /// Largest lateness.
         got_ms: f64,
@@ -65,7 +63,7 @@ pub enum Fault {
         limit_ms: f64,
     },
     /// The link was too slow or too fast.
-    #[error("the link carried {got_bps:.0} bps where {asked_bps} were asked for")]
+    #[error("the link carried {got_bps:.0} bps, expected {asked_bps}")]
     Rate {
         /// What it carried while it was busy.
         got_bps: f64,
@@ -73,7 +71,7 @@ pub enum Fault {
         asked_bps: u64,
     },
     /// The programs at the ends did not run when they could have.
-    #[error("the programs waited {got_ms:.2} ms for a core, at most {limit_ms:.2} ms count")]
+    #[error("the programs waited {got_ms:.2} ms for a core, limit {limit_ms:.2} ms")]
     Starved {
         /// For how long, of all of them.
         got_ms: f64,
@@ -81,7 +79,7 @@ pub enum Fault {
         limit_ms: f64,
     },
     /// Devices dropped packets that the link never decided about.
-    #[error("{packets} packets were dropped by a device, and not by the link")]
+    #[error("a device, not the link, dropped {packets} packets")]
     Devices {
         /// How many.
         packets: u64,

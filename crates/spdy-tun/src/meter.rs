@@ -48,7 +48,8 @@ impl Meter {
             lost: 0,
             refused: 0,
             foreign: 0,
-            late: Histogram::new_with_max(MOST_NS, DIGITS).expect("bounds that it takes"),
+            late: Histogram::new_with_max(MOST_NS, DIGITS)
+                .expect("the histogram's bounds are valid"),
             late_sum_ns: 0,
             late_max_ns: 0,
             row_bits: None,

@@ -182,7 +182,7 @@ fn kill_with_parent(parent: u32) -> Result<(), RealTimeError> {
     let status = fs::read_to_string("/proc/self/status").map_err(failed)?;
     let now = status.lines().find_map(|line| line.strip_prefix("PPid:"));
     if now.is_some_and(|now| now.trim() != parent.to_string()) {
-        return Err(failed(io::Error::other("the outer process is gone")));
+        return Err(failed(io::Error::other("the outer process has ended")));
     }
     Ok(())
 }

@@ -64,7 +64,7 @@ impl Message {
     }
 
     fn attribute(&mut self, kind: u16, value: &[u8]) {
-        let len = u16::try_from(4 + value.len()).expect("our values are short");
+        let len = u16::try_from(4 + value.len()).expect("the attribute value fits into 16 bits");
         self.0.extend(len.to_ne_bytes());
         self.0.extend(kind.to_ne_bytes());
         self.0.extend(value);
@@ -72,7 +72,7 @@ impl Message {
     }
 
     fn finish(mut self) -> Vec<u8> {
-        let len = u32::try_from(self.0.len()).expect("our requests are short");
+        let len = u32::try_from(self.0.len()).expect("the request length fits into 32 bits");
         self.0[..4].copy_from_slice(&len.to_ne_bytes());
         self.0
     }
@@ -212,7 +212,7 @@ fn read_answer(answer: &[u8]) -> io::Result<()> {
     match (kind.map(u16::from_ne_bytes), number.map(i32::from_ne_bytes)) {
         (Some(NLMSG_ERROR), Some(0)) => Ok(()),
         (Some(NLMSG_ERROR), Some(number)) => Err(io::Error::from_raw_os_error(-number)),
-        _ => Err(io::Error::other("the kernel answered no NLMSG_ERROR")),
+        _ => Err(io::Error::other("the kernel's reply has no NLMSG_ERROR")),
     }
 }
 

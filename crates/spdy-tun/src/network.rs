@@ -178,7 +178,7 @@ impl RealNetwork {
         let why = match self.wire.take().map(thread::JoinHandle::join) {
             Some(Ok(Err(error))) => error.to_string(),
             Some(Err(_)) => "its thread panicked".to_owned(),
-            _ => "its thread is gone".to_owned(),
+            _ => "its thread has ended".to_owned(),
         };
         RealTimeError::LinkThreadEnded(why)
     }

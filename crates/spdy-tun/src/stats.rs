@@ -78,11 +78,15 @@ impl fmt::Display for DirectionStats {
                 Mbps(self.asked_bps as f64),
                 self.busy_seconds
             )?,
-            None => write!(f, "{} asked, not measured", Mbps(self.asked_bps as f64))?,
+            None => write!(
+                f,
+                "{} configured, not measured",
+                Mbps(self.asked_bps as f64)
+            )?,
         }
         write!(
             f,
-            ", {} packets, {} lost, {} dropped; late by {:.2} ms (p99 {:.2}, most {:.2})",
+            ", {} packets, {} lost, {} dropped; late by {:.2} ms (p99 {:.2}, max {:.2})",
             self.packets,
             self.lost,
             self.queue_drops,

@@ -46,7 +46,12 @@ impl TimedSocket {
             ControlMessageOwned::ScmTimestampns(time) => Some(Duration::from(time)),
             _ => None,
         });
-        let no_time = || io::Error::new(io::ErrorKind::InvalidData, "a datagram without its time");
+        let no_time = || {
+            io::Error::new(
+                io::ErrorKind::InvalidData,
+                "the datagram has no receive timestamp",
+            )
+        };
         Ok((received.bytes, time.ok_or_else(no_time)?))
     }
 }
@@ -73,7 +78,10 @@ mod tests {
             if receiver.recv(&mut buffer).unwrap().1 <= sent {
                 break;
             }
-            assert!(Instant::now() < deadline, "always the time of the reading");
+            assert!(
+                Instant::now() < deadline,
+                "the timestamp is always the time of the read"
+            );
         }
         let began = now();
         sender.send_to(b"first", to).unwrap();

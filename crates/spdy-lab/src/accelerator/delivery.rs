@@ -30,28 +30,28 @@ pub enum DirectReason {
         named: Option<Box<ResolvedReference>>,
     },
     /// No text names it: a script requests it by a URL that it builds.
-    #[error("no recorded text names it: a script asks for it")]
+    #[error("no recorded text names it: a script requests it")]
     DynamicUrl,
     /// A module imports it, and the import map of the rewritten page does not lead to where it would be moved.
     #[error(
-        "a module imports it, and no import map can lead that to the site: its host is shared, or the page's policy forbids it"
+        "a module imports it, and no import map can redirect the import: its host is shared, or the page's policy forbids it"
     )]
     Unmapped,
     /// The recording has no text that could name it, but bytes of its size.
     #[error("the text that names it was not recorded")]
     NotRecorded,
     /// The text that names it is not proxied, so the accelerator does not read it.
-    #[error("what names it stays where it is")]
+    #[error("the resource that names it is not proxied")]
     ReferrerIsDirect,
     /// The page or sheet that names it is passed on as it is.
-    #[error("the text that names it is passed on as it is")]
+    #[error("the text that names it is not rewritten")]
     TextNotRewritten,
-    /// It was moved, and the client is sent to the host itself: its answer, or the target of its redirect, is not
+    /// It was moved, and the client is redirected to the host: its answer, or the target of its redirect, is not
     /// available here.
-    #[error("the client is sent to the host itself")]
+    #[error("the client is redirected to the host")]
     RedirectedToHost,
     /// It was moved, and its answer is refused: the page would miss it.
-    #[error("moved, it would be refused: {0}")]
+    #[error("the proxied response would be rejected: {0}")]
     Refused(Refusal),
 }
 

@@ -244,7 +244,7 @@ impl AcceleratorNode<'_> {
                 let served =
                     serve_connection(io, visit, protocols, tls, options, &shared, &stop).await;
                 if let Err(error) = served {
-                    tracing::debug!(%error, "a connection to the accelerator ended out of order");
+                    tracing::debug!(%error, "a connection to the accelerator ended with an error");
                 }
             }));
         })
@@ -254,11 +254,11 @@ impl AcceleratorNode<'_> {
         let shared = SharedRuntime::new(self.runtime.clone());
         let (proxy, serve, runtime) =
             (self.proxy.clone(), self.serve.clone(), self.runtime.clone());
-        let tls = serve.tls.as_ref().expect("QUIC is always secure");
+        let tls = serve.tls.as_ref().expect("QUIC always has TLS");
         let endpoint = access
             .bind(door)
             .and_then(|socket| QuicEndpoint::new(socket, tls, &serve.options, &shared))
-            .expect("an address of its own, and TLS of fixed choices");
+            .expect("the address is unused and the TLS options are valid");
         self.runtime.spawn(Box::pin(async move {
             while let Some(incoming) = endpoint.accept().await {
                 let visit = Arc::new(ConnectionHandler::new(proxy.clone(), None, None));

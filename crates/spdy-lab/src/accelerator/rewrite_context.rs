@@ -61,7 +61,7 @@ impl RewriteContext<'_> {
     pub(super) fn site_url(&self, target: &str) -> Result<Url, String> {
         let own = &self.original.document().url;
         let url = own.join(target);
-        url.map_err(|error| format!("{target} is no target of {own}: {error}"))
+        url.map_err(|error| format!("invalid target {target} of {own}: {error}"))
     }
 
     /// The text of `exchange` as the accelerator serves it under `target`, and what it names; `None` if it leaves it.

@@ -55,7 +55,7 @@ pub(super) fn names(
         let url = &replica.exchanges[graph.nodes[at].exchange].url;
         let Some(Host::Domain(host)) = url.host() else {
             let host = url.host_str().unwrap_or_default();
-            return Err(format!("an accelerator answers for a name, not for {host}"));
+            return Err(format!("an accelerator needs a hostname, found {host}"));
         };
         if !names.iter().any(|name| name == host) {
             names.push(host.to_owned());

@@ -70,7 +70,9 @@ impl<S: Workload> CellResult<S> {
     pub fn missing_runs(&self) -> Option<String> {
         let why = self.short_of_runs.as_ref()?;
         let (what, count, asked) = (&self.subject, self.real_ms.len(), self.runs_asked);
-        Some(format!("{what}: {count} of {asked} runs count: {why}"))
+        Some(format!(
+            "{what}: only {count} of {asked} runs are valid: {why}"
+        ))
     }
 }
 
@@ -208,14 +210,14 @@ impl DownloadSummary {
             let mean = errors?.mean;
             (mean > bar).then(|| {
                 let (mean, bar) = (mean * 100.0, bar * 100.0);
-                format!("{what}: mean error {mean:.2} %, at most {bar} %")
+                format!("{what}: mean error {mean:.2} %, limit {bar} %")
             })
         });
         let mut past: Vec<String> = past.collect();
         for pair in self.pairs.iter().filter(|pair| !pair.agrees()) {
             let (real, ours) = (pair.real_ratio, pair.virtual_ratio);
             past.push(format!(
-                "{}: one over six is {real:.3} in real time and {ours:.3} in virtual time",
+                "{}: the ratio of one connection to six is {real:.3} in real time and {ours:.3} in virtual time",
                 pair.cell
             ));
         }
@@ -285,7 +287,7 @@ mod tests {
         let past = at(-0.03);
         assert_eq!(
             past.past_bars,
-            ["loss-free single downloads: mean error 1.50 %, at most 1 %"]
+            ["loss-free single downloads: mean error 1.50 %, limit 1 %"]
         );
         let errors = past.loss_free.unwrap();
         assert_eq!(
@@ -321,17 +323,17 @@ mod tests {
             short_of_runs: Some(why.to_owned()),
             ..result(download_cell::loss_free()[0], &[1.0], real_ms)
         };
-        let summary = DownloadSummary::of(&[at(&[], "it never ended")]);
+        let summary = DownloadSummary::of(&[at(&[], "it did not end")]);
         assert_eq!((summary.unmeasured, summary.loss_free), (1, None));
         assert_eq!(
             summary.past_bars,
-            ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: 0 of 3 runs count: it never ended"]
+            ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: only 0 of 3 runs are valid: it did not end"]
         );
         let summary = DownloadSummary::of(&[at(&[1.0, 1.0], "it was late")]);
         assert_eq!(summary.unmeasured, 0);
         assert_eq!(
             summary.past_bars,
-            ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: 2 of 3 runs count: it was late"]
+            ["250 kbps, 10 ms, 0 %, single 1 x 1000 B: only 2 of 3 runs are valid: it was late"]
         );
     }
 }

@@ -33,7 +33,10 @@ pub(crate) async fn serve(mut io: BoxIo) -> io::Result<()> {
 }
 
 fn invalid_request(request: &[u8]) -> io::Error {
-    let what = format!("want a length, got {:?}", String::from_utf8_lossy(request));
+    let what = format!(
+        "expected a length, found {:?}",
+        String::from_utf8_lossy(request)
+    );
     io::Error::new(io::ErrorKind::InvalidData, what)
 }
 

@@ -62,7 +62,7 @@ impl DownloadCell {
     #[must_use]
     pub fn path(&self) -> PathConfig {
         let loss = Probability::from_ppb(self.loss_permille * 1_000_000);
-        let loss = LossModel::bernoulli(loss.expect("at most a thousand of a thousand"));
+        let loss = LossModel::bernoulli(loss.expect("at most 1000 per mille"));
         PathConfig {
             loss_up: loss,
             loss_down: loss,

@@ -8,8 +8,8 @@ use spdy_tun::error::RealTimeError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrateError {
-    /// There is no network in real time.
-    #[error("no network in real time")]
+    /// There is cannot set up a network in real time.
+    #[error("cannot set up a network in real time")]
     RealTime(#[from] RealTimeError),
     /// Something failed in virtual time.
     #[error("{what} failed in virtual time")]
@@ -23,7 +23,7 @@ pub enum CalibrateError {
     #[error("a socket behind the link failed")]
     Socket(#[from] io::Error),
     /// The kernel runs another congestion control than it was told.
-    #[error("the kernel runs {got:?} where {want:?} was asked for")]
+    #[error("the kernel uses congestion control {got:?}, expected {want:?}")]
     Congestion {
         /// What was asked for.
         want: String,

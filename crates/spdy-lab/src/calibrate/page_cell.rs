@@ -72,7 +72,7 @@ impl PageCell {
     fn took(load: &Load) -> Result<Duration, String> {
         match load.failures.first() {
             None => Ok(Duration::from_secs_f64(load.load_ms / 1e3)),
-            Some(failure) => Err(format!("it is not whole: {failure}")),
+            Some(failure) => Err(format!("it is incomplete: {failure}")),
         }
     }
 }
@@ -143,7 +143,7 @@ impl Workload for PageCell {
         let loaded = live::load(network, &self.page, &which)?;
         Ok(Attempt {
             took: if loaded.was_given_up {
-                Err("it never ended".to_owned())
+                Err("it did not end".to_owned())
             } else {
                 Self::took(&loaded.load)
             },
@@ -184,7 +184,7 @@ impl PageLoadSummary {
                 .filter(|error| error.abs() > MAX_PAGE_ERROR)?;
             let (error, bar) = (error * 100.0, MAX_PAGE_ERROR * 100.0);
             Some(format!(
-                "{}: off by {error:+.2} %, at most {bar} %",
+                "{}: error {error:+.2} %, limit {bar} %",
                 result.subject
             ))
         };
@@ -192,7 +192,7 @@ impl PageLoadSummary {
         let lossy = errors(true);
         past_bars.extend(lossy.filter(|it| it.mean > MAX_LOSSY_ERROR).map(|it| {
             let (mean, bar) = (it.mean * 100.0, MAX_LOSSY_ERROR * 100.0);
-            format!("loads with loss or jitter: mean error {mean:.2} %, at most {bar} %")
+            format!("loads with loss or jitter: mean error {mean:.2} %, limit {bar} %")
         }));
         past_bars.extend(results.iter().filter_map(CellResult::missing_runs));
         Self {
@@ -226,7 +226,7 @@ mod tests {
             computed_ms: Vec::new(),
             runs_asked: 1,
             repeated: 2,
-            short_of_runs: real_ms.is_empty().then(|| "it never ended".to_owned()),
+            short_of_runs: real_ms.is_empty().then(|| "it did not end".to_owned()),
         }
     }
 
@@ -246,8 +246,8 @@ mod tests {
         assert_eq!(
             summary.past_bars,
             [
-                "portal over dsl by http: off by +3.10 %, at most 3 %",
-                "portal over dsl by h2: 0 of 1 runs count: it never ended"
+                "portal over dsl by http: error +3.10 %, limit 3 %",
+                "portal over dsl by h2: only 0 of 1 runs are valid: it did not end"
             ]
         );
         assert_eq!((summary.unmeasured, summary.repeated), (1, 4));
@@ -256,7 +256,7 @@ mod tests {
     #[test]
     fn random_loads_are_limited_by_their_mean_error() {
         let lossy = |spec: &str| {
-            let network = RaceNetwork::parse(spec).expect("it is understood");
+            let network = RaceNetwork::parse(spec).expect("the network is valid");
             let network = Arc::new(network);
             let cell = cells().remove(0);
             PageCell { network, ..cell }
@@ -273,7 +273,7 @@ mod tests {
         assert_eq!((summary.loss_free, lossy), (None, Some(2)));
         assert_eq!(
             at(-0.17).past_bars,
-            ["loads with loss or jitter: mean error 8.50 %, at most 8 %"]
+            ["loads with loss or jitter: mean error 8.50 %, limit 8 %"]
         );
     }
 
@@ -293,7 +293,7 @@ mod tests {
         let took = Duration::from_secs_f64(load.load_ms / 1e3);
         assert_eq!(PageCell::took(&load), Ok(took));
         load.failures.push("503 for /".to_owned());
-        let why = "it is not whole: 503 for /".to_owned();
+        let why = "it is incomplete: 503 for /".to_owned();
         assert_eq!(PageCell::took(&load), Err(why));
     }
 }

@@ -105,7 +105,7 @@ fn fetch(
         Ok(match tokio::time::timeout(patience, fetched).await {
             Ok(Ok(took)) => Ok(took),
             Ok(Err(fault)) => Err(format!("it failed: {fault}")),
-            Err(_) => Err("it never ended".to_owned()),
+            Err(_) => Err("it did not end".to_owned()),
         })
     })
 }
@@ -121,7 +121,10 @@ struct KernelNetwork;
 
 impl Network for KernelNetwork {
     fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
-        let error = io::Error::new(io::ErrorKind::NotFound, format!("{host}: no names here"));
+        let error = io::Error::new(
+            io::ErrorKind::NotFound,
+            format!("{host}: calibration resolves no names"),
+        );
         Box::pin(std::future::ready(Err(error)))
     }
 

@@ -114,7 +114,7 @@ impl CalibrationRunner {
     ///
     /// # Errors
     ///
-    /// There is no network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
+    /// There is cannot set up a network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
     /// those that fail in real time among them, and subjects of which none does neither.
     pub fn run<S: Workload>(
         &self,
@@ -159,7 +159,7 @@ impl CalibrationRunner {
             }
             let all = results
                 .into_iter()
-                .map(|it| it.expect("every cell was told"));
+                .map(|it| it.expect("progress was reported for every cell"));
             Ok(all.collect())
         })
     }
@@ -232,7 +232,7 @@ mod tests {
         mut took: impl FnMut(u64, u32) -> Result<Duration, String>,
     ) -> CellResult<DownloadCell> {
         let plans = WORK.plan(&download_cell::small()[..1]);
-        let plans = plans.expect("it has an end in virtual time");
+        let plans = plans.expect("it ends in virtual time");
         let (told, _events) = mpsc::channel();
         let mut attempts = 0;
         let run = |it: RunAttempt| {
@@ -252,7 +252,7 @@ mod tests {
         let result = cell(|seed, attempt| {
             seeds.push(seed);
             match attempt {
-                1 => Err("it is not whole".to_owned()),
+                1 => Err("it is incomplete".to_owned()),
                 _ => Ok(Duration::from_millis(u64::from(attempt))),
             }
         });
@@ -268,7 +268,7 @@ mod tests {
         let result = cell(|seed, _| match seed {
             8 => {
                 failed += 1;
-                Err(format!("it is not whole, {failed} times"))
+                Err(format!("it is incomplete, {failed} times"))
             }
             _ => Ok(Duration::from_millis(seed)),
         });
@@ -279,7 +279,7 @@ mod tests {
         );
         assert_eq!(
             result.short_of_runs.as_deref(),
-            Some("it is not whole, 11 times")
+            Some("it is incomplete, 11 times")
         );
     }
 }

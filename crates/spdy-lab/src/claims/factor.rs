@@ -16,7 +16,7 @@ pub(crate) struct ClaimFactor {
 impl ClaimFactor {
     /// Look-ups cost no time, and none is lost.
     pub(crate) const NAMES_KNOWN: Self = Self {
-        name: "names known",
+        name: "names resolved",
         change: |setting| setting.both(|options| options.name_lookups = NameLookups::Known),
     };
 

@@ -46,7 +46,7 @@ fn header_saving(
         100.0 * (1.0 - sum(|size| size.1) / sum(|size| size.0))
     };
     let estimate = Bootstrap::default().of(&sizes, saved);
-    let estimate = estimate.ok_or("no heads in the corpus")?;
+    let estimate = estimate.ok_or("the corpus has no heads")?;
     let level = String::new();
     Ok(MeasuredResult {
         points: vec![Point { level, estimate }],

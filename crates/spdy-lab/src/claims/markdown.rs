@@ -86,7 +86,7 @@ fn explanation(finding: &ClaimResult) -> String {
         _ => measured.describe(unit),
     });
     format!(
-        "**{}**, {ends}; one thing changed at a time: {}.",
+        "**{}**, {ends}; one factor changed at a time: {}.",
         finding.name,
         shifts.collect::<Vec<_>>().join("; ")
     )

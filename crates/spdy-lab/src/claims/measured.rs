@@ -101,7 +101,7 @@ impl MeasuredResult {
         };
         match (&self.points[..], &self.rise) {
             ([point], _) => one(&point.estimate),
-            (_, Some(rise)) => format!("last less first {}", one(rise)),
+            (_, Some(rise)) => format!("last minus first {}", one(rise)),
             (points, None) => one(&points[points.len() - 1].estimate),
         }
     }

@@ -59,7 +59,8 @@ impl ClaimRunner<'_> {
     ///
     /// There is none.
     pub(crate) fn corpus(&self) -> Result<&Corpus, String> {
-        self.corpus.ok_or_else(|| "no corpus given".to_owned())
+        self.corpus
+            .ok_or_else(|| "no corpus: use --corpus".to_owned())
     }
 
     /// One figure over all pages under one setting.

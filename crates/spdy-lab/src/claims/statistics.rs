@@ -76,7 +76,7 @@ impl PairedLoads {
             let drawn: Vec<FigurePair> = places.iter().map(|&place| row[place]).collect();
             statistic(&drawn)
         };
-        let nothing = || format!("none of {} loads came whole", self.loads);
+        let nothing = || format!("none of {} loads is complete", self.loads);
         let mut points = Vec::new();
         for (level, row) in levels.into_iter().zip(&self.rows) {
             let estimate = Bootstrap::default().of(&places, |drawn| at(row, drawn));
@@ -109,7 +109,7 @@ impl PairedLoads {
             let rows = rows.iter().map(|&row| &self.rows[row]);
             rows.filter_map(|row| row.first().copied()).collect()
         };
-        let nothing = || format!("none of {} loads came whole", self.loads);
+        let nothing = || format!("none of {} loads is complete", self.loads);
         let (first, last) = (group(low.1), group(high.1));
         let point = |level: &str, pairs: &[FigurePair]| {
             let estimate = Bootstrap::default().of(pairs, &statistic);
@@ -140,7 +140,7 @@ impl PairedLoads {
             .collect();
         let estimate = Bootstrap::default().of(&firsts, statistic);
         let estimate =
-            estimate.ok_or_else(|| format!("none of {} loads came whole", self.loads))?;
+            estimate.ok_or_else(|| format!("none of {} loads is complete", self.loads))?;
         let level = String::new();
         Ok(self.to_measured(vec![Point { level, estimate }], None))
     }

@@ -115,7 +115,7 @@ impl Verdict {
                     .iter()
                     .partition(|point| point.level == *level);
                 let [claimed] = claimed[..] else {
-                    panic!("want {level} once among the levels measured: {measured:?}");
+                    panic!("expected {level} once among the measured levels: {measured:?}");
                 };
                 let others = || others.iter().map(|point| point.estimate);
                 if others().all(|other| claimed.estimate.high < other.low) {

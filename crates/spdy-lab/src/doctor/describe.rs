@@ -87,7 +87,7 @@ impl Examination {
                     hosts.len()
                 ),
             },
-            Remedy::Push => format!("push what {own} has of the page"),
+            Remedy::Push => format!("push the page's resources on {own}"),
             Remedy::Hint { urls, .. } => match urls.as_slice() {
                 [url] => format!("hint at {}", short(url)),
                 urls => format!(
@@ -95,8 +95,8 @@ impl Examination {
                     urls.len()
                 ),
             },
-            Remedy::Later { url, .. } => format!("let nothing wait for {}", short(url)),
-            Remedy::Without { host, resources } => format!("do without {host} ({resources})"),
+            Remedy::Later { url, .. } => format!("remove all waits for {}", short(url)),
+            Remedy::Without { host, resources } => format!("remove {host} ({resources})"),
             Remedy::Protocol { protocol } => format!("by {protocol}"),
             Remedy::Network { change } => match change {
                 Degradation::DoubleRtt => "twice the round-trip time",

@@ -35,7 +35,7 @@ impl fmt::Display for Clock {
 
 /// A name of no [`Clock`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no clock is called {0:?}; there are virtual and real")]
+#[error("unknown clock {0:?}: expected virtual or real")]
 pub struct UnknownClock(pub String);
 
 impl FromStr for Clock {
@@ -103,7 +103,7 @@ mod tests {
         let unknown = "wall".parse::<Clock>().expect_err("no clock");
         assert_eq!(
             unknown.to_string(),
-            "no clock is called \"wall\"; there are virtual and real"
+            "unknown clock \"wall\": expected virtual or real"
         );
     }
 }

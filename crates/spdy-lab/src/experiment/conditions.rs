@@ -71,13 +71,13 @@ impl Conditions {
             ..
         } = &self.options;
         if *accelerator != Accelerator::Off || !backhaul.is_zero() {
-            let what = "clock=real: an accelerator and what lies behind the access link belong to virtual time";
+            let what = "clock=real: an accelerator and the network behind the access link need clock=virtual";
             return Err(what.to_owned());
         }
         match self.tcp() {
             Era::Today => Ok(self),
             era => Err(format!(
-                "clock=real: TCP is the kernel's, and not that of {era}: want tcp=today"
+                "clock=real uses the kernel's TCP, not that of {era}: expected tcp=today"
             )),
         }
     }
@@ -125,14 +125,14 @@ pub fn choices_of(levels: &[(Factor, &str)]) -> Result<(Options, HostLayout), St
     }
     let is_accelerated = options.accelerator != Accelerator::Off;
     if is_accelerated && options.cache != Cache::Cold {
-        let what = "accelerator and cache: what a browser keeps of rewritten answers is not modelled; give one of them";
+        let what = "accelerator and cache: browser caching of rewritten responses is not modelled; give one of them";
         return Err(what.to_owned());
     }
     let shards = level(levels, Factor::Shard).and_then(factor::shards);
     let fold = level(levels, Factor::Fold) == Some("yes");
     let hosts = HostLayout::of(fold, shards.unwrap_or(NonZeroU32::MIN))?;
     if is_accelerated && hosts == HostLayout::Folded {
-        let what = "accelerator and fold: both have what is of other hosts below /.spdy/1/ of the page's own; give one of them";
+        let what = "accelerator and fold: both map other hosts below /.spdy/1/ of the page's host; give one of them";
         return Err(what.to_owned());
     }
     Ok((options, hosts))
@@ -161,7 +161,7 @@ fn profile(levels: &[(Factor, &str)]) -> Result<Profile, String> {
         return read(&parts);
     };
     if level(levels, Factor::Rtt).is_some() {
-        return Err("delay makes the round trip: give it, or rtt".to_owned());
+        return Err("delay sets the round-trip time: give either delay or rtt".to_owned());
     }
     // Read once as if the delay were the round trip, to learn both and how often a packet passes.
     parts.push(format!("rtt={delay}"));

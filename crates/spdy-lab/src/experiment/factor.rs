@@ -288,7 +288,7 @@ impl Factor {
         match self.kind() {
             FactorKind::Base => level.parse::<Profile>().map(|_| ()).map_err(refused),
             FactorKind::Delay => probe("rtt", level).map(|_| ()).map_err(|_| {
-                format!("delay={level} is not understood: want a time with its unit, as 50ms")
+                format!("invalid level delay={level}: expected a time with its unit, such as 50ms")
             }),
             FactorKind::Setting(name) => probe(name, level).map(|_| ()).map_err(refused),
             FactorKind::Choice => self.apply(level, &mut Options::default()),
@@ -301,7 +301,7 @@ impl Factor {
     ///
     /// What was wanted.
     pub(crate) fn apply(self, level: &str, options: &mut Options) -> Result<(), String> {
-        let want = |what: &str| format!("{self}={level} is not understood: want {what}");
+        let want = |what: &str| format!("invalid level {self}={level}: expected {what}");
         match self {
             Self::Preset => {
                 let names = Options::PRESETS.join(" or ");
@@ -313,8 +313,8 @@ impl Factor {
                 options.tcp_era = Some(era.ok_or_else(|| want("2009, 2013 or today"))?);
             }
             Self::InitialWindow => {
-                let segments =
-                    count(level, 1_000).ok_or_else(|| want("segments from 1 to 1000"))?;
+                let segments = count(level, 1_000)
+                    .ok_or_else(|| want("a number of segments from 1 to 1000"))?;
                 options.initial_window = Some(segments);
             }
             Self::Tls => {
@@ -347,7 +347,7 @@ impl Factor {
                 options.spdy_compression = match (level, level.parse()) {
                     ("masked", _) => Compression::CrimeSafe,
                     (_, Ok(depth @ 0..=9)) => Compression::Zlib(depth),
-                    _ => return Err(want("masked, or a level of zlib from 0 to 9")),
+                    _ => return Err(want("masked, or a zlib level from 0 to 9")),
                 }
             }
             Self::HeaderWindow => {
@@ -375,7 +375,8 @@ impl Factor {
             }
             Self::Frame => {
                 let bytes = count(level, MAX_FRAME_BYTES).filter(|bytes| *bytes >= MIN_FRAME_BYTES);
-                let range = format!("bytes from {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}");
+                let range =
+                    format!("a number of bytes from {MIN_FRAME_BYTES} to {MAX_FRAME_BYTES}");
                 options.data_frame_bytes = bytes.ok_or_else(|| want(&range))?;
             }
             Self::Accelerator => {
@@ -385,7 +386,7 @@ impl Factor {
             }
             Self::Backhaul => {
                 let time = probe("rtt", level);
-                let profile = time.map_err(|_| want("a time with its unit, as 20ms"))?;
+                let profile = time.map_err(|_| want("a time with its unit, such as 20ms"))?;
                 options.backhaul = profile.path.rtt;
             }
             Self::Prefetch => options.prefetch = yes_or_no(level).ok_or_else(|| want(SWITCH))?,
@@ -399,7 +400,7 @@ impl Factor {
             // Of the page or of the cell, and no options of a load: `Conditions` has them.
             Self::Shard => shards(level)
                 .map(|_| ())
-                .ok_or_else(|| want(&format!("hosts from 1 to {MAX_SHARDS}")))?,
+                .ok_or_else(|| want(&format!("a number of hosts from 1 to {MAX_SHARDS}")))?,
             Self::Fold => yes_or_no(level).map(|_| ()).ok_or_else(|| want(SWITCH))?,
             Self::Clock => {
                 let clock = level.parse::<Clock>().map(|_| ());
@@ -445,18 +446,20 @@ impl FromStr for LoadChoice {
     fn from_str(text: &str) -> Result<Self, String> {
         let (name, level) = text
             .split_once('=')
-            .ok_or("want FACTOR=LEVEL, such as tls=1.2")?;
+            .ok_or("expected FACTOR=LEVEL, such as tls=1.2")?;
         let is_choice =
             |factor: &Factor| factor.kind() == FactorKind::Choice && *factor != Factor::Clock;
         match Factor::named(name) {
             Some(factor) if is_choice(&factor) => Self::new(factor, level),
-            Some(Factor::Clock) => Err("clock is for experiments: see spdy lab run".to_owned()),
-            Some(_) => Err(format!("{name} is of the network: set it by --network")),
+            Some(Factor::Clock) => {
+                Err("clock is a factor of experiments: use spdy lab run".to_owned())
+            }
+            Some(_) => Err(format!("{name} is a setting of the network: use --network")),
             None => {
                 let names = Factor::ALL.into_iter().filter(is_choice);
                 let names: Vec<_> = names.map(Factor::name).collect();
                 Err(format!(
-                    "unknown factor {name}: want one of {}",
+                    "unknown factor {name}: expected one of {}",
                     names.join(", ")
                 ))
             }
@@ -525,10 +528,10 @@ mod tests {
             (Factor::Cache, "warm:1h")
         );
         for (wrong, want) in [
-            ("tls", "want FACTOR=LEVEL"),
-            ("tsl=1.2", "unknown factor tsl: want one of preset, tcp"),
-            ("tls=1.1", "want 1.2 or 1.3"),
-            ("rtt=9ms", "rtt is of the network"),
+            ("tls", "expected FACTOR=LEVEL"),
+            ("tsl=1.2", "unknown factor tsl: expected one of preset, tcp"),
+            ("tls=1.1", "expected 1.2 or 1.3"),
+            ("rtt=9ms", "rtt is a setting of the network"),
             ("clock=real", "spdy lab run"),
             ("header_window=16", "from 11 to 15"),
         ] {

@@ -45,14 +45,14 @@ impl Factor {
         let (is_idle, why) = match self {
             Self::Reorder => (
                 conditions.network.profile.path.jitter.is_zero(),
-                "without jitter nothing overtakes",
+                "without jitter no packet is reordered",
             ),
             Self::Tls if spoken.is_over_quic() => (is_alone, "QUIC has TLS 1.3"),
             Self::MlKem if options.tls == TlsVersion::Tls12 && !spoken.is_over_quic() => {
-                (is_direct, "TLS 1.2 does not know ML-KEM")
+                (is_direct, "TLS 1.2 has no ML-KEM")
             }
             Self::Tls | Self::Resumption | Self::MlKem => {
-                (is_direct && !protocol.is_secure(), "nothing is in TLS")
+                (is_direct && !protocol.is_secure(), "no connection uses TLS")
             }
             Self::Connections => (
                 spoken.is_multiplexed() && options.deployment == Deployment::All,
@@ -62,16 +62,18 @@ impl Factor {
                 is_direct && !spoken.is_multiplexed(),
                 "HTTP/1.1 has no streams",
             ),
-            Self::Compression | Self::HeaderWindow => (!is_spdy, "it is how SPDY compresses heads"),
+            Self::Compression | Self::HeaderWindow => {
+                (!is_spdy, "only SPDY has this header compression")
+            }
             Self::IpPooling => (
                 !spoken.is_multiplexed() || !protocol.is_secure(),
-                "only sessions in TLS are shared",
+                "only sessions over TLS are shared",
             ),
-            Self::Push => (!is_spdy, "pushes are taken over SPDY alone"),
-            Self::Deploy => (!spoken.is_multiplexed(), "all hosts speak HTTP/1.1 anyway"),
+            Self::Push => (!is_spdy, "only SPDY clients accept pushes"),
+            Self::Deploy => (!spoken.is_multiplexed(), "all hosts use HTTP/1.1 anyway"),
             Self::Frame => (
                 is_direct && !is_spdy && spoken != Protocol::Http2,
-                "DATA frames are of SPDY and h2",
+                "only SPDY and h2 have DATA frames",
             ),
             Self::Prefetch | Self::Urls => (is_direct, "there is no accelerator"),
             Self::Network
@@ -252,14 +254,15 @@ mod tests {
         let told = everywhere.iter().map(|idle| (idle.cells, idle.why));
         assert_eq!(
             told.collect::<Vec<_>>(),
-            [(4, "nothing is in TLS"), (2, "QUIC has TLS 1.3")]
+            [(4, "no connection uses TLS"), (2, "QUIC has TLS 1.3")]
         );
     }
 
     #[test]
     fn an_effect_may_depend_on_another_level() {
         let plan = plan(
-            "protocols = ['spdy']\n[factors]\nnetwork = 'dsl'\naccelerator = ['off', 'cold']\nprefetch = ['yes', 'no']\nconnections = [2, 6]\ndeploy = ['all', 'first-party']\n",
+            "protocols = ['spdy']\n[factors]\nnetwork = 'dsl'\naccelerator = ['off', 'cold']\nprefetch = ['yes', 'no']\nconnections = \
+             [2, 6]\ndeploy = ['all', 'first-party']\n",
         );
         let idle = ineffective_factors(&plan);
         let told: Vec<_> = idle.iter().map(|it| (it.factor.name(), it.cells)).collect();

@@ -45,7 +45,7 @@ impl Visitor<'_> for LevelVisitor {
     type Value = Level;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a level: text as \"0.5%\", a whole number, true or false")
+        f.write_str("a level: text such as \"0.5%\", a whole number, true or false")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Level, E> {
@@ -82,7 +82,7 @@ impl<'de> Visitor<'de> for LevelsVisitor {
     type Value = Levels;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a level (text as \"0.5%\", a whole number, true or false), or a list of them as [\"0\", \"0.5%\"]")
+        f.write_str("a level (text such as \"0.5%\", a whole number, true or false), or a list of levels such as [\"0\", \"0.5%\"]")
     }
 
     fn visit_str<E: Error>(self, text: &str) -> Result<Levels, E> {
@@ -125,12 +125,12 @@ impl Reader<'_> {
         values: Vec<(Range<usize>, String)>,
     ) -> Result<Vec<(Range<usize>, String)>, PlanError> {
         if values.is_empty() {
-            return self.fault(list, format!("{what} is empty: want at least one"));
+            return self.fault(list, format!("{what} is empty: expected at least one"));
         }
         let mut seen = HashSet::new();
         for (span, value) in &values {
             if value.is_empty() || value.chars().any(char::is_control) {
-                let want = "want text without control characters";
+                let want = "expected text without control characters";
                 return self.fault(span, format!("{what} has {value:?}: {want}"));
             }
             if !seen.insert(value) {
@@ -180,7 +180,7 @@ impl Reader<'_> {
             let Some(factor) = Factor::named(name.get_ref()) else {
                 let known = Factor::ALL.map(Factor::name).join(", ");
                 let what = format!(
-                    "no factor is called {:?}; there are {known}",
+                    "unknown factor {:?}: expected one of {known}",
                     name.get_ref()
                 );
                 return self.fault(&name.span(), what);
@@ -205,7 +205,7 @@ impl Reader<'_> {
 fn with_example(error: &toml::de::Error) -> String {
     let what = error.message();
     format!(
-        "{what}; an experiment is at least: name = \"loss\", pages = [\"portal\"], and under [factors] network = \"dsl\""
+        "{what}; the shortest experiment is: name = \"loss\", pages = [\"portal\"], and under [factors] network = \"dsl\""
     )
 }
 
@@ -242,7 +242,7 @@ fn plan(text: &str) -> Result<Plan, PlanError> {
     let is_plain = |char: char| char.is_ascii_alphanumeric() || matches!(char, '-' | '_' | '.');
     if name.is_empty() || name.starts_with('.') || !name.chars().all(is_plain) {
         let what = format!(
-            "the name {name:?} cannot be one: want letters, digits, -, _ and . (not at its start)"
+            "invalid name {name:?}: expected letters, digits, -, _ and . (not at its start)"
         );
         return reader.fault(&document.name.span(), what);
     }
@@ -250,7 +250,7 @@ fn plan(text: &str) -> Result<Plan, PlanError> {
         Some(seed) if *seed.get_ref() > MAX_SEED => {
             return reader.fault(
                 &seed.span(),
-                format!("the seed is {}: want 0 to {MAX_SEED}", seed.get_ref()),
+                format!("seed is {}, expected 0 to {MAX_SEED}", seed.get_ref()),
             );
         }
         seed => seed.map_or(1, Spanned::into_inner),
@@ -259,7 +259,7 @@ fn plan(text: &str) -> Result<Plan, PlanError> {
         Some(runs) if !(1..=MAX_RUNS).contains(runs.get_ref()) => {
             return reader.fault(
                 &runs.span(),
-                format!("runs is {}: want 1 to {MAX_RUNS}", runs.get_ref()),
+                format!("runs is {}, expected 1 to {MAX_RUNS}", runs.get_ref()),
             );
         }
         runs => runs.map_or(1, Spanned::into_inner),
@@ -276,7 +276,7 @@ fn plan(text: &str) -> Result<Plan, PlanError> {
     if loads.is_none_or(|loads| loads > MAX_LOADS) {
         return reader.fault(
             &(0..0),
-            format!("more than {MAX_LOADS} loads: want fewer levels or runs"),
+            format!("more than {MAX_LOADS} loads: use fewer levels or runs"),
         );
     }
     Ok(Plan {
@@ -379,7 +379,7 @@ mod tests {
             (
                 "name = \"a\"\npages = [\"p\"]\n[factors]\nloss = [\"0\", 0.5]\n",
                 "line 4, column 14",
-                "a level: text as \"0.5%\", a whole number",
+                "a level: text such as \"0.5%\", a whole number",
             ),
             (
                 "name = \"a\"\npages = [\"p\"]\n[factors]\nstreams = -1\n",
@@ -409,7 +409,7 @@ mod tests {
             ("network = \"dsl\"\npasses = 2\n", "add pipe=shared"),
             (
                 "network = \"dsl\"\ndelay = \"1ms\"\nrtt = \"4ms\"\n",
-                "give it, or rtt",
+                "give either delay or rtt",
             ),
             (
                 "network = \"dsl\"\npipe = [\"two\", \"shared\"]\n",
@@ -448,7 +448,8 @@ mod tests {
 
     #[test]
     fn the_canonical_text_reads_back_and_comments_do_not_change_it() {
-        let text = "# what and why\nname = 'q'\nseed = 3\nruns = 2\npages = ['a \"page\" \\ here.har']\n[factors]\npush = true\nnetwork = ['dsl', \"3g\"]\nconnections = [2, '6']\n";
+        let text = "# what and why\nname = 'q'\nseed = 3\nruns = 2\npages = ['a \"page\" \\ here.har']\n[factors]\npush = true\nnetwork \
+                    = ['dsl', \"3g\"]\nconnections = [2, '6']\n";
         let plan = Plan::parse(text).unwrap();
         let again = Plan::parse(&plan.canonical()).unwrap();
         assert_eq!(plan, again);

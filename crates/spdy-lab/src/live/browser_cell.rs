@@ -82,7 +82,7 @@ impl BrowserCell {
         let common = common(&self.visits);
         let why = |visit: &BrowserLoad| {
             let other = Some(&*visit.fingerprint) != common;
-            let other = || other.then(|| "it fetched something else than most".to_owned());
+            let other = || other.then(|| "its requests differ from those of most runs".to_owned());
             visit.exclusion_reason().or_else(other)
         };
         self.visits.iter().filter_map(why).collect()
@@ -226,7 +226,7 @@ mod tests {
             [
                 "not recorded: GET /x (404) (and 1 more)",
                 "not recorded: GET /x (404)",
-                "it fetched something else than most"
+                "its requests differ from those of most runs"
             ]
         );
     }

@@ -92,7 +92,7 @@ impl BrowserLoad {
             return Some(fault.to_string());
         }
         if self.load_ms.is_none() {
-            return Some("the load event did not come".to_owned());
+            return Some("the load event did not occur".to_owned());
         }
         let first = self.asked_in_vain.first()?;
         let more = match self.asked_in_vain.len() {
@@ -108,7 +108,7 @@ impl BrowserLoad {
 #[non_exhaustive]
 pub enum BrowserLoadError {
     /// The link, or a host.
-    #[error("no network in real time")]
+    #[error("cannot set up a network in real time")]
     RealTime(#[from] RealTimeError),
     /// The browser.
     #[error("the browser did not load the page")]

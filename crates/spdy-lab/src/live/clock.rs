@@ -67,7 +67,7 @@ async fn wait_exactly(time: Duration) -> io::Result<()> {
     timerfd_settime(&timer, TimerfdTimerFlags::empty(), &once)?;
     #[expect(
         deprecated,
-        reason = "it trusts that the descriptor stays the same one, as an OwnedFd does; what it gave way to is unsafe"
+        reason = "it relies on an unchanged descriptor, which an OwnedFd guarantees; its replacement is unsafe"
     )]
     let timer = AsyncFd::new(timer)?;
     timer.readable().await?.retain_ready();

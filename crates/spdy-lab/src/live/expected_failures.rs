@@ -119,6 +119,6 @@ mod tests {
             |uri: &'static str| expected.has_uri(&http::Method::GET, &Uri::from_static(uri));
         assert!(fails("https://www.portal.test/refused?a"));
         assert!(!fails("https://www.portal.test/refused"));
-        assert!(!fails("/refused?a"), "of which host?");
+        assert!(!fails("/refused?a"), "the URL has a host");
     }
 }

@@ -147,7 +147,7 @@ fn client_side(page: &Page, which: &LoadSpec, names: Resolver) -> io::Result<Cli
             client.close().await;
         };
         let ended = tokio::time::timeout(which.timeout, whole).await;
-        let ended = ended.map_err(|_| format!("it was given up after {:?}", which.timeout));
+        let ended = ended.map_err(|_| format!("it was cancelled after {:?}", which.timeout));
         let traffic = Traffic {
             connections: connections.load(Ordering::Relaxed),
             ..Traffic::default()

@@ -82,7 +82,7 @@ impl Replay {
             RaceProtocol::Http | RaceProtocol::Https => vec![Protocol::Http1],
             RaceProtocol::H2 => vec![Protocol::Http2, Protocol::Http1],
             RaceProtocol::H3 => vec![Protocol::Http3],
-            other => panic!("browsers of today do not speak {other}"),
+            other => panic!("current browsers do not support {other}"),
         };
         let authority = LocalCa::generate(KeyKind::EcdsaP256)?;
         let unknown = Arc::default();
@@ -243,7 +243,7 @@ fn log(
         let is_here = status == 404 && (missing.contains(target) || target == FAVICON);
         let is_known = is_here || expected_failures.has_uri(method, uri);
         if matches!(status, 404 | 405 | 421) && !is_known {
-            tracing::warn!(%method, %uri, status, "asked for, and not recorded");
+            tracing::warn!(%method, %uri, status, "request that was not recorded");
             let mut unknown = unknown.lock();
             if unknown.len() < MAX_UNKNOWN {
                 unknown.insert(format!("{method} {uri} ({status})"));
@@ -267,7 +267,8 @@ mod tests {
             (RaceProtocol::H2, "https://www.portal.test/"),
             (RaceProtocol::H3, "https://www.portal.test/"),
         ] {
-            let stage = Replay::new(&replica, protocol).expect("names that certificates can carry");
+            let stage =
+                Replay::new(&replica, protocol).expect("the names are valid in certificates");
             assert_eq!(stage.start().as_str(), start);
             assert_eq!(stage.far_side.servers.len(), 2 * hosts.len());
             let by_quic: BTreeSet<_> = stage.quic_origins().iter().cloned().collect();
@@ -290,7 +291,7 @@ mod tests {
         let head = String::from_utf8_lossy(&exchange.response_head);
         let (line, fields) = head.split_once("\r\n").expect("it has lines");
         let added = "Content-Security-Policy: upgrade-insecure-requests\r\n";
-        let rest = fields.strip_prefix(added).expect("it comes first");
+        let rest = fields.strip_prefix(added).expect("the field comes first");
         assert_eq!(format!("{line}\r\n{rest}").as_bytes(), before.response_head);
         assert_eq!(exchange.body, before.body);
         exchange = before.clone();

@@ -208,7 +208,7 @@ mod tests {
             (ResponseCode::NXDomain, 0)
         );
         assert_eq!(names.unknown(), ["other.example.com"]);
-        assert_eq!(names.answer(b"no question"), None);
+        assert_eq!(names.answer(b"query without a question"), None);
     }
 
     #[test]

@@ -46,8 +46,8 @@ impl RunFiles {
     /// Those of `out`.
     pub fn write_pcapng(&self, out: impl Write) -> io::Result<()> {
         let mut file = PcapngWriter::new(out, concat!("spdy ", env!("CARGO_PKG_VERSION")))?;
-        let client = file.interface("client", "every packet as the client's device saw it")?;
-        let taken = file.interface("taken", "packets to the client that the link took")?;
+        let client = file.interface("client", "every packet at the client's device")?;
+        let taken = file.interface("taken", "packets to the client that the link dropped")?;
         if !self.key_log.is_empty() {
             file.tls_secrets(&self.key_log)?;
         }
@@ -81,12 +81,10 @@ struct PacketRecord<'a> {
 fn seen(packet: &CapturedPacket) -> Option<PacketRecord<'_>> {
     let why = match packet.outcome {
         PacketOutcome::Dropped(DropReason::QueueFull) => {
-            Some("the link took it: its queue was full")
+            Some("dropped by the link: its queue was full")
         }
-        PacketOutcome::Dropped(DropReason::Lost) => Some("the link took it: lost by chance"),
-        PacketOutcome::Dropped(DropReason::Refused) => {
-            Some("the receiver's device did not take it")
-        }
+        PacketOutcome::Dropped(DropReason::Lost) => Some("dropped by the link: random loss"),
+        PacketOutcome::Dropped(DropReason::Refused) => Some("dropped by the receiver's device"),
         PacketOutcome::InFlight | PacketOutcome::Delivered(_) => None,
     };
     let at = match (packet.way, packet.outcome) {
@@ -151,7 +149,7 @@ mod tests {
         }
         let want = [(b'k', 0), (0x42, 8), (0x43, 9), (0x40, 68), (0x41, 118)];
         assert_eq!(told, want);
-        let comment = b"the link took it: its queue was full";
+        let comment = b"dropped by the link: its queue was full";
         let count = file
             .windows(comment.len())
             .filter(|it| it == comment)

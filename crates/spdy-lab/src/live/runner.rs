@@ -145,7 +145,7 @@ impl RealTimeRunner {
             let took = loaded.load.load_ms;
             rejected.push(format!("{took:.3} ms: {}", reasons.join("; ")));
         }
-        unreachable!("the last of {MAX_RETRIES} repetitions is kept")
+        unreachable!("the last of {MAX_RETRIES} repetitions is stored")
     }
 }
 
@@ -153,8 +153,8 @@ impl RealTimeRunner {
 fn invalid_reasons(loaded: &LiveLoad, faults: &[Fault], can_be_whole: bool) -> Vec<String> {
     let mut reasons: Vec<String> = faults.iter().map(Fault::to_string).collect();
     match loaded.load.failures.first() {
-        _ if loaded.was_given_up => reasons.push("it never ended".to_owned()),
-        Some(failure) if can_be_whole => reasons.push(format!("it is not whole: {failure}")),
+        _ if loaded.was_given_up => reasons.push("it did not end".to_owned()),
+        Some(failure) if can_be_whole => reasons.push(format!("it is incomplete: {failure}")),
         _ => {}
     }
     reasons
@@ -231,17 +231,17 @@ mod tests {
             got_ms: 30.0,
             limit_ms: 20.0,
         };
-        let why = "a packet came 30.00 ms late, at most 20 ms count";
+        let why = "a packet was 30.00 ms late, limit 20 ms";
         assert_eq!(
             invalid_reasons(&loaded, std::slice::from_ref(&late), true),
             [why]
         );
         loaded.load.failures.push("503 for /".to_owned());
-        let not_whole = "it is not whole: 503 for /";
+        let not_whole = "it is incomplete: 503 for /";
         assert_eq!(invalid_reasons(&loaded, &[late], true), [why, not_whole]);
         assert_eq!(invalid_reasons(&loaded, &[], false), Vec::<String>::new());
         loaded.was_given_up = true;
-        assert_eq!(invalid_reasons(&loaded, &[], false), ["it never ended"]);
+        assert_eq!(invalid_reasons(&loaded, &[], false), ["it did not end"]);
     }
 
     #[test]

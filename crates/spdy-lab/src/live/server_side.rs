@@ -127,7 +127,7 @@ impl ServerSide {
                 Ok((stream, _)) => stream,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => continue,
                 Err(error) => {
-                    tracing::warn!(%error, "no connection is accepted any more");
+                    tracing::warn!(%error, "the server no longer accepts connections");
                     return;
                 }
             };

@@ -85,11 +85,11 @@ impl<'a> BodyCheck<'a> {
             .peekable();
         if whole.peek().is_none() {
             return Err(format!(
-                "{arrived} bytes of body are not the {want} of the replica"
+                "body has {arrived} bytes, expected the replica's {want}"
             ));
         }
         if !whole.any(|(recorded, _)| recorded.is_none_or(|recorded| recorded == status)) {
-            return Err(format!("status {status} is not the replica's"));
+            return Err(format!("status {status} differs from the replica's"));
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ mod tests {
         }
         assert_eq!(
             expected(&one, &["abc"], 404),
-            Err("status 404 is not the replica's".to_owned())
+            Err("status 404 differs from the replica's".to_owned())
         );
         let two = [(200, "abc"), (404, "ab")];
         assert_eq!(expected(&two, &["ab"], 404), Ok(()));

@@ -57,7 +57,7 @@ impl HostLayout {
             (true, 1) => Ok(Self::Folded),
             (false, _) => Ok(Self::Sharded(shards)),
             (true, shards) => Err(format!(
-                "a page is folded onto one host, or sharded over {shards}: want one of the two"
+                "fold and shard={shards} exclude each other: give one of them"
             )),
         }
     }
@@ -156,7 +156,7 @@ fn shard_name(own: &Url, shard: u32) -> String {
 fn name_shard(url: &mut Url, shard: u32) {
     let name = shard_name(url, shard);
     url.set_host(Some(&name))
-        .unwrap_or_else(|why| panic!("{url} cannot be on {name}: {why}"));
+        .unwrap_or_else(|why| panic!("cannot move {url} to {name}: {why}"));
 }
 
 #[cfg(test)]

@@ -120,7 +120,9 @@ impl<'a> LoadDriver<'a> {
             (Instant::ZERO + since.saturating_sub(begun)).as_millis_f64()
         };
         if let (Err(why), false) = (ended, record.is_over) {
-            record.failures.push(format!("the load did not end: {why}"));
+            record
+                .failures
+                .push(format!("the page load did not end: {why}"));
         }
         let stats = self.client.stats();
         record.rows.sort_by_key(|(node, row)| (row.wanted, *node));

@@ -79,7 +79,7 @@ fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
 fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
     if !matches!(url.scheme(), "http" | "https") {
         return Err(format!(
-            "scheme {:?} is not asked for over a network",
+            "scheme {:?} needs no request over a network",
             url.scheme()
         ));
     }

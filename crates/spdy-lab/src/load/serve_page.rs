@@ -75,11 +75,11 @@ fn serve_address(
     network: &SimNetwork,
     runtime: &SharedRuntime,
 ) -> impl Future<Output = ()> + use<> {
-    let tls = config.tls.as_ref().expect("QUIC is always secure");
+    let tls = config.tls.as_ref().expect("QUIC always has TLS");
     let socket = network.bind(address);
     let endpoint =
         socket.and_then(|socket| QuicEndpoint::new(socket, tls, &config.options, runtime));
-    let endpoint = endpoint.expect("an address of its own, and TLS of fixed choices");
+    let endpoint = endpoint.expect("the address is unused and the TLS options are valid");
     let (config, runtime) = (config.clone(), runtime.clone());
     async move {
         while let Some(incoming) = endpoint.accept().await {

@@ -31,7 +31,8 @@ fn identity() -> &'static Identity {
             include_bytes!("../../data/tls/chain.pem"),
             include_bytes!("../../data/tls/key.pem"),
         );
-        Identity::from_pem(chain, key, "the lab's own").expect("the identity in data/tls is whole")
+        Identity::from_pem(chain, key, "the lab's own")
+            .expect("the identity in data/tls is complete")
     })
 }
 
@@ -76,7 +77,7 @@ pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> ClientTls {
         ..Trust::default()
     };
     let options = tls_options(options.tls, max, options);
-    ClientTls::new(&trust, &options).expect("a TLS client of fixed choices")
+    ClientTls::new(&trust, &options).expect("the TLS client options are valid")
 }
 
 /// The side of servers that speak `spoken`, best first, of one load.
@@ -86,5 +87,5 @@ pub(crate) fn server(spoken: &[Protocol], options: &Options) -> ServerTls {
         false => options.tls,
     };
     let options = tls_options(version, version, options);
-    ServerTls::new(identity(), spoken, &options).expect("a TLS server of fixed choices")
+    ServerTls::new(identity(), spoken, &options).expect("the TLS server options are valid")
 }

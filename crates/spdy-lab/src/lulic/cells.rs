@@ -136,7 +136,7 @@ pub fn cells() -> Vec<LulicCell> {
         .lines()
         .skip(1);
     lines
-        .map(|line| cell(line).unwrap_or_else(|| panic!("no cell: {line:?}")))
+        .map(|line| cell(line).unwrap_or_else(|| panic!("invalid cell: {line:?}")))
         .collect()
 }
 
@@ -197,7 +197,7 @@ impl LulicComparison {
         cells.retain(|cell| cell.protocol == measured_as);
         let networks = cells.iter().map(|cell| {
             let network = cell.network();
-            network.unwrap_or_else(|error| panic!("his link in {cell:?}: {error}"))
+            network.unwrap_or_else(|error| panic!("Lulic's link in {cell:?}: {error}"))
         });
         let race = Race {
             protocols: vec![protocol],

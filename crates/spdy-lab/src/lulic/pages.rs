@@ -122,8 +122,8 @@ impl StandIn {
         }
         Replica {
             name: self.name.to_owned(),
-            source: "a stand-in for a page of Lulic 2013 that is gone: his bytes and his round trips over HTTP, all \
-                     else made for this project, MIT OR Apache-2.0"
+            source: "a stand-in for a lost page of Lulic 2013: same bytes and round trips over HTTP, all else made for this project, \
+                     MIT OR Apache-2.0"
                 .to_owned(),
             start: 0,
             exchanges,
@@ -158,7 +158,7 @@ impl StandIn {
 /// `text` and a comment that brings it to `len` bytes.
 pub(crate) fn filled(mut text: String, open: &str, close: &str, len: usize) -> Vec<u8> {
     let room = len.checked_sub(text.len() + open.len() + close.len());
-    let room = room.unwrap_or_else(|| panic!("{len} bytes are too few"));
+    let room = room.unwrap_or_else(|| panic!("{len} bytes are too few for the resource"));
     text.push_str(open);
     let words = noise(open, room);
     text.extend(words.iter().map(|byte| char::from(b'a' + byte % 26)));

@@ -38,7 +38,7 @@ impl fmt::Display for Accelerator {
 
 /// A name of no [`Accelerator`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no accelerator is called {0:?}; there are off, cold, warm")]
+#[error("unknown accelerator state {0:?}: expected off, cold or warm")]
 pub struct UnknownAccelerator(pub String);
 
 impl FromStr for Accelerator {
@@ -62,7 +62,7 @@ mod tests {
         let unknown = "hot".parse::<Accelerator>().unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "no accelerator is called \"hot\"; there are off, cold, warm"
+            "unknown accelerator state \"hot\": expected off, cold or warm"
         );
     }
 }

@@ -32,7 +32,10 @@ impl fmt::Display for Cache {
             Self::Warm { after } => {
                 let seconds = after.as_secs();
                 let fits = |(_, unit): &&(&str, u64)| seconds % unit == 0;
-                let (name, unit) = UNITS.iter().find(fits).expect("a second fits");
+                let (name, unit) = UNITS
+                    .iter()
+                    .find(fits)
+                    .expect("every duration is a multiple of 1 s");
                 write!(f, "warm:{}{name}", seconds / unit)
             }
         }
@@ -42,7 +45,8 @@ impl fmt::Display for Cache {
 /// A text that is no [`Cache`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "a cache cannot be {0:?}: want cold, warm, or warm with the time since the first view, as warm:30s, warm:1h or warm:7d, at most 3650d"
+    "invalid cache state {0:?}: expected cold, warm, or warm with the time since the first view, such as warm:30s, warm:1h or warm:7d, \
+     at most 3650d"
 )]
 pub struct UnknownCache(pub String);
 

@@ -49,7 +49,7 @@ impl fmt::Display for Deployment {
 
 /// A name of no [`Deployment`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no deployment is called {0:?}; there are all, first-party")]
+#[error("unknown deployment {0:?}: expected all or first-party")]
 pub struct UnknownDeployment(pub String);
 
 impl FromStr for Deployment {

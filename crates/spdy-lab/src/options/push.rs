@@ -42,7 +42,7 @@ impl Push {
 
 /// A name of no [`Push`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no way to push is called {0:?}; there are {names}", names = Push::ALL.map(Push::name).join(", "))]
+#[error("unknown push mode {0:?}: expected one of {names}", names = Push::ALL.map(Push::name).join(", "))]
 pub struct UnknownPush(pub String);
 
 impl FromStr for Push {
@@ -67,7 +67,7 @@ mod tests {
         let unknown = "some".parse::<Push>().unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "no way to push is called \"some\"; there are no, yes, all"
+            "unknown push mode \"some\": expected one of no, yes, all"
         );
     }
 }

@@ -86,7 +86,7 @@ impl fmt::Display for RaceProtocol {
 
 /// A name that is none of the protocols of a race.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no protocol of a race is called {0:?}; there are {names}", names = RaceProtocol::ALL.map(RaceProtocol::name).join(", "))]
+#[error("unknown protocol {0:?}: expected one of {names}", names = RaceProtocol::ALL.map(RaceProtocol::name).join(", "))]
 pub struct UnknownRaceProtocol(pub String);
 
 impl FromStr for RaceProtocol {
@@ -112,7 +112,7 @@ mod tests {
         let unknown = "spdi".parse::<RaceProtocol>().unwrap_err();
         assert_eq!(
             unknown.to_string(),
-            "no protocol of a race is called \"spdi\"; there are http, https, spdy, spdy-plain, spdy3, spdy2, h2, h3"
+            "unknown protocol \"spdi\": expected one of http, https, spdy, spdy-plain, spdy3, spdy2, h2, h3"
         );
     }
 }

@@ -35,7 +35,7 @@ impl fmt::Display for Scheduler {
 
 /// A name of no [`Scheduler`].
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("no scheduler is called {0:?}; there are none, chromium")]
+#[error("unknown scheduler {0:?}: expected none or chromium")]
 pub struct UnknownScheduler(pub String);
 
 impl FromStr for Scheduler {

@@ -154,7 +154,7 @@ impl<'a> PageLoad<'a> {
     ///
     /// If it began before.
     pub fn start(&mut self, now: Instant) {
-        assert!(!self.has_begun, "this load has begun already");
+        assert!(!self.has_begun, "the load has already started");
         self.has_begun = true;
         for child in 0..self.outline.nodes.len() {
             if self.outline.nodes[child].trigger == Trigger::Start
@@ -196,7 +196,7 @@ impl<'a> PageLoad<'a> {
         assert_eq!(
             self.states[node],
             NodeState::Discovered,
-            "node {node} is done, but was not awaited"
+            "node {node} is done, but was not requested"
         );
         self.states[node] = NodeState::Loaded;
         self.waiting.insert(node);
@@ -218,7 +218,7 @@ impl<'a> PageLoad<'a> {
         assert_eq!(
             self.states[node],
             NodeState::Discovered,
-            "node {node} failed, but was not awaited"
+            "node {node} failed, but was not requested"
         );
         self.abandon(node);
         self.progress(now);

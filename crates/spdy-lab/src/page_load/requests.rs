@@ -83,7 +83,7 @@ impl PageLoad<'_> {
     ///
     /// If the load has begun, or `plan` is not of its graph.
     pub fn schedule(&mut self, plan: UrgencyPlan) {
-        assert!(!self.has_begun, "this load has begun already");
+        assert!(!self.has_begun, "the load has already started");
         let of = [
             plan.urgency.len(),
             plan.is_multiplexed.len(),
@@ -92,7 +92,7 @@ impl PageLoad<'_> {
         assert_eq!(
             of,
             [self.outline.nodes.len(); 3],
-            "the plan of another graph"
+            "the plan belongs to another graph"
         );
         self.throttle = Some(Throttle::new(plan));
     }

@@ -127,7 +127,7 @@ impl Throttle {
         self.sequence += 1;
         let place = (Reverse(self.plan.urgency[node]), self.sequence, node);
         let frame = self.frames.get_mut(&document);
-        let frame = frame.unwrap_or_else(|| panic!("node {document} is no document"));
+        let frame = frame.unwrap_or_else(|| panic!("node {document} is not a document"));
         if goes_on {
             self.admit(node, document);
             self.start(node);
@@ -153,7 +153,7 @@ impl Throttle {
         match counted {
             Some(RequestClass::Delayable) => self.delayable -= 1,
             Some(RequestClass::Other) => self.others -= 1,
-            None => panic!("node {node} is done, and was not asked for"),
+            None => panic!("node {node} is done, but was not requested"),
         }
         self.run();
     }
@@ -209,7 +209,10 @@ impl Throttle {
     }
 
     fn admit(&mut self, node: usize, document: usize) {
-        let frame = self.frames.get_mut(&document).expect("it was wanted there");
+        let frame = self
+            .frames
+            .get_mut(&document)
+            .expect("the node was in the queue");
         frame.running += 1;
         frame.running_medium += usize::from(self.plan.urgency[node] == Urgency::Medium);
         let counted = None;

@@ -81,19 +81,21 @@ fn write_sections(
     if loads.iter().any(|load| !load.failures.is_empty()) {
         write!(
             out,
-            "<section class=\"failures\"><h2>Failures</h2><p>These exchanges failed; the loads they belong to are not to be trusted.</p>"
+            "<section class=\"failures\"><h2>Failures</h2><p>These exchanges failed; do not trust their loads.</p>"
         )?;
         tables::failures(out, loads.iter())?;
         write!(out, "</section>")?;
     }
     write!(
         out,
-        "<section><h2>Summary</h2><p>Load time of the median run (of an even number, the faster of the two in the middle). The fastest of each row is marked; ! stands where an exchange failed in any run.</p>"
+        "<section><h2>Summary</h2><p>Load time of the median run (of an even number, the faster of the two in the middle). The fastest \
+         of each row is marked; ! stands where an exchange failed in any run.</p>"
     )?;
     tables::summary(out, standings)?;
     write!(
         out,
-        "</section><section><h2>Load times</h2><p>Bars end at load, the notch is DOMContentLoaded, the line spans all runs. Each network has its own scale.</p>"
+        "</section><section><h2>Load times</h2><p>Bars end at load, the notch is DOMContentLoaded, the line spans all runs. Each \
+         network has its own scale.</p>"
     )?;
     for (number, page) in standings.pages.iter().enumerate() {
         write!(out, "<h3>{}</h3>", Text(page.replica))?;
@@ -102,7 +104,9 @@ fn write_sections(
     if !examinations.is_empty() {
         write!(
             out,
-            "</section><section><h2>What would help</h2><p>By the protocol that was fastest. Every change was tried by itself, by loading the page with it over the same network with the same seeds; savings do not add up. A dash is a difference whose 95 % interval includes 0: it may be chance.</p>"
+            "</section><section><h2>What would help</h2><p>With the fastest protocol. Every change was tested alone: the page was \
+             loaded with it over the same network with the same seeds; savings do not add up. A dash is a difference whose 95 % \
+             interval includes 0: it may be chance.</p>"
         )?;
         tables::remedies(out, examinations)?;
     }
@@ -118,7 +122,8 @@ fn write_sections(
     }
     write!(
         out,
-        "</section><section><h2>Waterfalls</h2><p>One row a resource, in the order in which the page asked; within a network all protocols share one scale of time.</p>"
+        "</section><section><h2>Waterfalls</h2><p>One row per resource, in request order; within a network all protocols share one \
+         scale of time.</p>"
     )?;
     waterfall::legend(out)?;
     for (number, page) in standings.pages.iter().enumerate() {
@@ -212,8 +217,8 @@ pub(super) mod tests {
         load.waterfall[0].url = format!("http://h/{hostile}");
         load.failures.push(hostile.to_owned());
         let page = render(&[load], &[], &[(hostile.to_owned(), hostile.to_owned())]);
-        assert!(!page.contains("<script"), "a script got in");
-        assert!(!page.contains("onload='"), "an attribute got in");
+        assert!(!page.contains("<script"), "a script was injected");
+        assert!(!page.contains("onload='"), "an attribute was injected");
         assert!(page.contains("&lt;script&gt;"));
     }
 
@@ -276,6 +281,6 @@ pub(super) mod tests {
         let all = ids.len();
         ids.sort_unstable();
         ids.dedup();
-        assert_eq!(ids.len(), all, "an id stands twice");
+        assert_eq!(ids.len(), all, "duplicate id");
     }
 }

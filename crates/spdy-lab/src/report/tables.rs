@@ -83,7 +83,7 @@ pub(super) fn remedies(out: &mut String, examinations: &[Examination]) -> fmt::R
             )?;
         }
         if helping.is_empty() {
-            let nothing = "<td></td><td></td><td></td><td></td><td></td><td class=\"word\">nothing that was tried saves 1\u{202f}%</td></tr>";
+            let nothing = "<td></td><td></td><td></td><td></td><td></td><td class=\"word\">no tested change saves 1\u{202f}%</td></tr>";
             write!(out, "{named}{nothing}")?;
         }
     }
@@ -266,7 +266,8 @@ pub(super) fn failures<'a>(
         for failure in &load.failures {
             write!(
                 out,
-                "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word\">{}</td><td>{}</td><td class=\"word\">{}</td></tr>",
+                "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word\">{}</td><td>{}</td><td \
+                 class=\"word\">{}</td></tr>",
                 Text(&load.replica),
                 Text(&load.network),
                 Text(&load.protocol),

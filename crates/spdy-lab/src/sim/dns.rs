@@ -71,16 +71,13 @@ pub(crate) async fn query_with_retries<A: Future + Unpin>(
     }
     Err(io::Error::new(
         io::ErrorKind::TimedOut,
-        format!("no answer for {host:?} to {ATTEMPTS} questions"),
+        format!("no response for {host:?} after {ATTEMPTS} queries"),
     ))
 }
 
 /// There is no such name.
 pub(crate) fn unknown(host: &str) -> io::Error {
-    io::Error::new(
-        io::ErrorKind::NotFound,
-        format!("no host is called {host:?}"),
-    )
+    io::Error::new(io::ErrorKind::NotFound, format!("unknown host {host:?}"))
 }
 
 #[cfg(test)]

@@ -56,7 +56,7 @@ impl Default for ExecutorLimits {
 pub enum StallError {
     /// Nothing is ready, no timer is left, and the root is not done.
     #[error(
-        "deadlock at {now}: {tasks} tasks wait, none is ready, no timer is left after {events} events"
+        "deadlock at {now}: {tasks} tasks wait, none is ready, no timer is set after {events} events"
     )]
     Deadlock {
         /// When everything stopped.
@@ -68,7 +68,7 @@ pub enum StallError {
     },
     /// The next timer lies past [`ExecutorLimits::virtual_time`].
     #[error(
-        "virtual time is up at {now}: {tasks} tasks wait, the next timer is at {next}, the limit is {limit:?}"
+        "time limit reached at {now}: {tasks} tasks wait, the next timer is at {next}, limit {limit:?}"
     )]
     TimeLimit {
         /// The last instant at which something happened.
@@ -81,7 +81,7 @@ pub enum StallError {
         tasks: usize,
     },
     /// More events than [`ExecutorLimits::events`].
-    #[error("{events} events by {now}, and {tasks} tasks still busy: more than the limit allows")]
+    #[error("event limit exceeded at {now}: {events} events, {tasks} tasks still busy")]
     EventLimit {
         /// The instant reached.
         now: Instant,
@@ -292,7 +292,7 @@ impl Executor {
                 tasks,
             });
         }
-        let (at, action) = state.timers.pop().expect("a timer that was just seen");
+        let (at, action) = state.timers.pop().expect("the timer queue is not empty");
         state.now = state.now.max(at);
         let now = state.now;
         drop(state); // what is called may ask for more timers

@@ -42,7 +42,7 @@ impl Token {
     }
 
     pub(super) fn unpack(token: u64) -> Self {
-        let number = usize::try_from(token >> 2).expect("a number that came from a usize");
+        let number = usize::try_from(token >> 2).expect("the value was converted from a usize");
         match token & 3 {
             0 => Self::Packet(number),
             1 => Self::Endpoint(EndpointId {

@@ -89,7 +89,7 @@ impl AsyncUdpSocket for SimUdp {
     ) -> Poll<io::Result<usize>> {
         self.network.sockets(|sockets| {
             let Some(socket) = sockets.bound.get_mut(&self.address) else {
-                panic!("{self:?} reads after its end");
+                panic!("{self:?} reads after it was closed");
             };
             let mut filled = 0;
             for (buf, meta) in bufs.iter_mut().zip(meta) {

@@ -20,19 +20,19 @@ pub enum StoreError {
         cause: DatabaseError,
     },
     /// There is none.
-    #[error("there is no store {store}")]
+    #[error("store {store} does not exist")]
     Missing {
         /// The store.
         store: Location,
     },
     /// It is there before us, and is to be made.
-    #[error("{store} is there already, and is not written over")]
+    #[error("{store} already exists and is not overwritten")]
     Exists {
         /// The store.
         store: Location,
     },
     /// Something else.
-    #[error("{store} is no store of experiments: {what}")]
+    #[error("{store} is not an experiment store: {what}")]
     Foreign {
         /// The store.
         store: Location,
@@ -40,7 +40,7 @@ pub enum StoreError {
         what: String,
     },
     /// A store of another version of this program.
-    #[error("{store} is a store of version {got}, want {VERSION}")]
+    #[error("{store} is a store of version {got}, expected {VERSION}")]
     Version {
         /// The store.
         store: Location,
@@ -56,7 +56,7 @@ pub enum StoreError {
         what: String,
     },
     /// A store of another plan, page, program or model.
-    #[error("{store} holds results of {of} {got}, want {want}: name another store")]
+    #[error("{store} has results of {of} {got}, expected {want}: use another store")]
     Mismatch {
         /// The store.
         store: Location,
@@ -68,7 +68,7 @@ pub enum StoreError {
         want: String,
     },
     /// A cell that was loaded twice came out as two things, which the same program never does.
-    #[error("{store} holds other results of the {difference}; were both made by the same build?")]
+    #[error("{store} has other results of the {difference}; use stores of the same build")]
     Differs {
         /// The store.
         store: Location,
@@ -76,7 +76,7 @@ pub enum StoreError {
         difference: Box<RowDifference>,
     },
     /// A store where Lulic's database was wanted.
-    #[error("{path} is a store of spdy already, want a database of Lulic's: spdy lab show reads it as it is", path = .path.display())]
+    #[error("{path} is an experiment store of spdy, expected a database of Lulic's: use spdy lab show to read it", path = .path.display())]
     OwnStore {
         /// The file.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum StoreError {
 
 /// Where two rows of the same load differ.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("cell {cell}: {column} is {got:?} of run {run}, and came out as {want:?}")]
+#[error("cell {cell}: {column} is {got:?} of run {run} in the store, and {want:?} in this run")]
 pub struct RowDifference {
     /// Key of the cell.
     pub cell: String,
@@ -115,7 +115,7 @@ pub enum ExportError {
     #[error(transparent)]
     Store(#[from] StoreError),
     /// The file cannot be written.
-    #[error("cannot write what is exported: {0}")]
+    #[error("cannot write the export: {0}")]
     Write(#[from] io::Error),
     /// Parquet cannot hold it, or cannot be written.
     #[cfg(feature = "parquet")]

@@ -111,9 +111,12 @@ fn read(source: &Connection, path: &Path) -> Result<Vec<LulicRow>, StoreError> {
         "SELECT {} FROM results ORDER BY id LIMIT ?",
         names.join(", ")
     );
-    let mut query = source
-        .prepare(&query)
-        .map_err(|cause| wrong(format!("want the columns {}: {cause}", names.join(", "))))?;
+    let mut query = source.prepare(&query).map_err(|cause| {
+        wrong(format!(
+            "expected the columns {}: {cause}",
+            names.join(", ")
+        ))
+    })?;
     let mut found = query
         .query([Value::from(MAX_ROWS as u64 + 1)])
         .map_err(fault)?;
@@ -125,7 +128,7 @@ fn read(source: &Connection, path: &Path) -> Result<Vec<LulicRow>, StoreError> {
         let value = |at: usize| Value::of_sql(row.get_ref(at).unwrap_or(ValueRef::Null));
         let number = |at: usize| match value(at) {
             Value::Text(text) => Err(wrong(format!(
-                "row {}, {}: {text:?}, want a number",
+                "row {}, {}: {text:?}, expected a number",
                 all.len() + 1,
                 names[at]
             ))),
@@ -148,7 +151,7 @@ fn read(source: &Connection, path: &Path) -> Result<Vec<LulicRow>, StoreError> {
         });
     }
     if all.is_empty() {
-        return Err(wrong("no rows, want at least one".to_owned()));
+        return Err(wrong("no rows, expected at least one".to_owned()));
     }
     Ok(all)
 }

@@ -110,7 +110,7 @@ impl Store {
         let there = self.rows_of(&key)?;
         if there.len() != rows.len() {
             return Err(self.foreign(format!(
-                "of the cell {key} it has {} rows, want {} or none",
+                "cell {key} has {} rows, expected {} or none",
                 there.len(),
                 rows.len()
             )));

@@ -128,9 +128,11 @@ impl Store {
         let needed = absent.iter().find(|column| column.default_sql.is_none());
         let unknown = there.iter().find(|name| !is_known(name));
         let what = match (needed, unknown) {
-            (Some(needed), _) => format!("want a column {}, and there is none", needed.name),
+            (Some(needed), _) => format!("column {} is missing", needed.name),
             // Rows that differ in it alone would look the same.
-            (_, Some(unknown)) => format!("the column {unknown} is not known to this build"),
+            (_, Some(unknown)) => {
+                format!("unknown column {unknown}: use the build that created the store")
+            }
             (None, None) => {
                 self.absent = absent.iter().map(|column| column.name).collect();
                 return Ok(());
@@ -148,7 +150,7 @@ impl Store {
         Err(StoreError::Columns {
             store: self.location.clone(),
             what: format!(
-                "an earlier build made it without the columns {}; it can be read and merged, not added to",
+                "an earlier build created it without the columns {}; it can be read and merged, but not extended",
                 self.absent.join(", ")
             ),
         })

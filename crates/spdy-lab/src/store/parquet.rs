@@ -104,12 +104,12 @@ fn write_group<W: Write + Send>(
     let mut group = writer.next_row_group()?;
     for (at, column) in COLUMNS.iter().enumerate() {
         let Some(mut place) = group.next_column()? else {
-            unreachable!("the schema is made of {} columns", COLUMNS.len());
+            unreachable!("the schema has {} columns", COLUMNS.len());
         };
         let values = rows.iter().map(|row| &row.values[at]);
         let odd = |value: &Value| {
             let name = column.name;
-            ParquetError::General(format!("{name} is {value:?}, want {}", column.declared))
+            ParquetError::General(format!("{name} is {value:?}, expected {}", column.declared))
         };
         match physical(column) {
             Physical::DOUBLE => {
@@ -251,7 +251,7 @@ mod tests {
         let told = write(&mut store, &mut Vec::new()).expect_err("no column for it");
         assert_eq!(
             told.to_string(),
-            "cannot write Parquet: Parquet error: onLoad is Real(0.5), want INT"
+            "cannot write Parquet: Parquet error: onLoad is Real(0.5), expected INT"
         );
     }
 }

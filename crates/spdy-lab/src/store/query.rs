@@ -23,7 +23,7 @@ impl Store {
         let query = "SELECT name, hash, program, runs, cells, toml FROM plan LIMIT 2";
         self.each(query, &[], |values| {
             let [name, hash, program, runs, cells, plan] = &values[..] else {
-                unreachable!("six columns, got {values:?}");
+                unreachable!("expected six columns, found {values:?}");
             };
             let count = |value: &Value| value.as_u64().unwrap_or_default();
             plans.push(Manifest {
@@ -50,14 +50,16 @@ impl Store {
         );
         self.each(&query, &[], |values| {
             let [name, fingerprint] = &values[..] else {
-                unreachable!("two columns, got {values:?}");
+                unreachable!("expected two columns, found {values:?}");
             };
             contents
                 .pages
                 .push((name.to_string(), fingerprint.to_string()));
         })?;
         if contents.pages.len() as u64 > most {
-            return Err(self.foreign(format!("it has more than {most} pages, a cell each")));
+            return Err(self.foreign(format!(
+                "it has more than {most} pages, expected at most one for each cell"
+            )));
         }
         contents.model = self.model()?;
         Ok(contents)
@@ -207,7 +209,7 @@ impl Store {
         })?;
         match given > most {
             true => Err(self.foreign(format!(
-                "it has more than {most} loads, want those of its plan"
+                "it has more than {most} loads, expected those of its plan"
             ))),
             false => Ok(()),
         }

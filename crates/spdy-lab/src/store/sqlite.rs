@@ -43,7 +43,7 @@ impl Sqlite {
         let trigger = "SELECT count(*) FROM sqlite_schema WHERE type = 'trigger'";
         let triggers: i64 = self.connection.query_row(trigger, [], |row| row.get(0))?;
         if triggers > 0 {
-            return Ok(Some(format!("it has {triggers} triggers, want none")));
+            return Ok(Some(format!("it has {triggers} triggers, expected none")));
         }
         for table in tables {
             // As SQLite has understood the schema, not as that calls itself.
@@ -51,7 +51,7 @@ impl Sqlite {
             let kind = self.connection.query_row(kind, [table], |row| row.get(0));
             let kind: Option<String> = kind.optional()?;
             if let Some(kind) = kind.filter(|kind| kind != "table") {
-                return Ok(Some(format!("its {table} is a {kind}, want a table")));
+                return Ok(Some(format!("its {table} is a {kind}, expected a table")));
             }
             let reckoned = "SELECT count(*) FROM pragma_table_xinfo(?1) WHERE hidden <> 0";
             let reckoned: i64 = self
@@ -59,7 +59,7 @@ impl Sqlite {
                 .query_row(reckoned, [table], |row| row.get(0))?;
             if reckoned > 0 {
                 return Ok(Some(format!(
-                    "its table {table} has {reckoned} columns that are reckoned, want none"
+                    "its table {table} has {reckoned} generated columns, expected none"
                 )));
             }
         }
@@ -84,7 +84,7 @@ impl Sqlite {
                 None => DatabaseState::Store(self.head("user_version")?),
             },
             other => DatabaseState::Foreign(format!(
-                "its application id is {other:#x}, want {APPLICATION:#x}"
+                "its application id is {other:#x}, expected {APPLICATION:#x}"
             )),
         })
     }
@@ -105,7 +105,9 @@ impl Database for Sqlite {
             Err(rusqlite::Error::SqliteFailure(failure, _))
                 if failure.code == ErrorCode::NotADatabase =>
             {
-                Ok(DatabaseState::Foreign("it is no SQLite file".to_owned()))
+                Ok(DatabaseState::Foreign(
+                    "it is not an SQLite file".to_owned(),
+                ))
             }
             found => Ok(found?),
         }

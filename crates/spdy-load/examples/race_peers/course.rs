@@ -29,9 +29,7 @@ impl FromStr for TransportKind {
         match name {
             "plain" => Ok(Self::Plain),
             "tls" => Ok(Self::Tls),
-            _ => Err(format!(
-                "no lane is called {name:?}; there are plain and tls"
-            )),
+            _ => Err(format!("unknown lane {name:?}: expected plain or tls")),
         }
     }
 }

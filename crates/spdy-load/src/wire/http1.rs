@@ -125,7 +125,7 @@ impl Http1Wire {
     /// An answer cannot be left out of the order: the connection goes with it.
     pub(crate) fn cancel(&mut self, slot: usize, events: &mut Vec<Event>) {
         self.waiting.retain(|waiting| *waiting != slot);
-        self.end("an answer before it timed out", events);
+        self.end("an earlier response timed out", events);
     }
 
     pub(crate) fn receive(&mut self, cx: &mut Context<'_>, events: &mut Vec<Event>) -> bool {
@@ -169,7 +169,7 @@ impl Http1Wire {
     fn read(&mut self, events: &mut Vec<Event>) {
         while !self.ended && !self.input.is_empty() {
             let step = match self.waiting.is_empty() {
-                true => Err("an answer to nothing"),
+                true => Err("response without a request"),
                 false => self.step(),
             };
             match step {
@@ -178,7 +178,7 @@ impl Http1Wire {
                 Ok(Step::Done) => {
                     self.answered(events);
                     if self.last {
-                        self.end("the server closes the connection", events);
+                        self.end("the server closed the connection after a response", events);
                     }
                 }
                 Err(why) => {
@@ -216,9 +216,9 @@ impl Http1Wire {
                     .ok()
                     .and_then(|size| u64::from_str_radix(size, 16).ok())
                     .filter(|size| *size < u64::MAX - 2)
-                    .ok_or("a chunk without a size")?;
+                    .ok_or("chunk without a size")?;
                 let all = self.body_bytes.checked_add(size);
-                self.body_bytes = all.ok_or("a body longer than can be counted")?;
+                self.body_bytes = all.ok_or("body length exceeds 64 bits")?;
                 self.state = match size {
                     0 => State::Trailers,
                     size => State::Chunk(size + 2),
@@ -256,7 +256,7 @@ impl Http1Wire {
         let Some(end) = self.input.iter().position(|byte| *byte == b'\n') else {
             return match self.input.len() {
                 0..=MAX_HEAD_BYTES => Ok(None),
-                _ => Err("a line without an end"),
+                _ => Err("line without an end"),
             };
         };
         let mut line = self.input.split_to(end + 1);
@@ -273,10 +273,10 @@ impl Http1Wire {
         let len = match response.parse(&self.input) {
             Ok(httparse::Status::Complete(len)) => len,
             Ok(httparse::Status::Partial) if self.input.len() > MAX_HEAD_BYTES => {
-                return Err("a head without an end");
+                return Err("response head without an end");
             }
             Ok(httparse::Status::Partial) => return Ok(Step::Wait),
-            Err(_) => return Err("an answer that is not HTTP/1.1"),
+            Err(_) => return Err("response is not HTTP/1.1"),
         };
         self.status = response.code.unwrap_or(0);
         let mut length = None;
@@ -287,7 +287,7 @@ impl Http1Wire {
             if header.name.eq_ignore_ascii_case("content-length") {
                 let digits = std::str::from_utf8(value).ok();
                 let value = digits.and_then(|digits| digits.parse::<u64>().ok());
-                length = Some(value.ok_or("a content-length that is no number")?);
+                length = Some(value.ok_or("Content-Length is not a number")?);
             } else if header.name.eq_ignore_ascii_case("transfer-encoding") {
                 chunked = value.to_ascii_lowercase().ends_with(b"chunked");
             } else if header.name.eq_ignore_ascii_case("connection") {
@@ -303,7 +303,7 @@ impl Http1Wire {
         });
         self.body_bytes = 0;
         if self.status == 101 {
-            return Err("a change of protocols that nobody asked for");
+            return Err("unrequested protocol switch (status 101)");
         }
         if self.status < 200 {
             return Ok(Step::On);
@@ -365,7 +365,7 @@ mod tests {
     /// then the connection ends: slots and what was heard of them.
     fn heard(answers: &[u8], len: usize) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
-        runtime.expect("a runtime can be made").block_on(async {
+        runtime.expect("cannot build the runtime").block_on(async {
             let plan = crate::plan::tests::plan("http://a.test/");
             let (near, mut far) = tokio::io::duplex(1 << 20);
             let mut wire = Http1Wire::new(Box::new(near), &plan, Rc::default());

@@ -256,11 +256,11 @@ impl SpdyWire {
         } = answer;
         let has_body = !self.heads_only && !matches!(status, 204 | 304);
         let malformed = if status < 200 {
-            Some("an answer without a status".to_owned())
+            Some("response without a status".to_owned())
         } else {
             length
                 .filter(|length| has_body && *length != body_bytes)
-                .map(|length| format!("a body of {body_bytes} bytes, want {length}"))
+                .map(|length| format!("body has {body_bytes} bytes, expected {length}"))
         };
         events.push(match malformed {
             None => Event::Answered {
@@ -282,20 +282,27 @@ impl SpdyWire {
         };
         let (fault, again) = match cause {
             ResetCause::ByPeer(status) => (
-                Fault::new(FaultKind::Reset, format_args!("reset with {status}")),
+                Fault::new(
+                    FaultKind::Reset,
+                    format_args!("the server reset the stream with {status}"),
+                ),
                 *status == RstStatus::REFUSED_STREAM,
             ),
             ResetCause::ByUs(status) => (
                 Fault::new(
                     FaultKind::Malformed,
-                    format_args!("had to be reset with {status}"),
+                    format_args!("the client reset the stream with {status}"),
                 ),
                 false,
             ),
-            ResetCause::Stalled { waited } => {
-                (Fault::lost(format_args!("no credit for {waited:?}")), false)
-            }
-            ResetCause::NotProcessed => (Fault::lost("the server went away"), true),
+            ResetCause::Stalled { waited } => (
+                Fault::lost(format_args!("no window credit for {waited:?}")),
+                false,
+            ),
+            ResetCause::NotProcessed => (
+                Fault::lost("the server sent GOAWAY before it handled the request"),
+                true,
+            ),
             ResetCause::SessionLost(error) => (Fault::lost(error), false),
         };
         events.push(Event::Lost {

@@ -6,7 +6,7 @@
 pub enum ProfileError {
     /// No word at all.
     #[error(
-        "no network given: want a name ({}), or one by hand, as down=2mbit,up=384kbit,rtt=100ms",
+        "no network: give a name ({}) or settings such as down=2mbit,up=384kbit,rtt=100ms",
         .names.join(", ")
     )]
     Empty {
@@ -14,7 +14,7 @@ pub enum ProfileError {
         names: Vec<&'static str>,
     },
     /// No network has that name.
-    #[error("no network is called {got:?}{}; there are {}", hint(.nearest), .names.join(", "))]
+    #[error("unknown network {got:?}{}: expected one of {}", hint(.nearest), .names.join(", "))]
     UnknownName {
         /// What was written.
         got: String,
@@ -24,7 +24,7 @@ pub enum ProfileError {
         names: Vec<&'static str>,
     },
     /// No setting has that name.
-    #[error("no setting is called {got:?}{}; there are {}", hint(.nearest), .keys.join(", "))]
+    #[error("unknown network setting {got:?}{}: expected one of {}", hint(.nearest), .keys.join(", "))]
     UnknownKey {
         /// What was written.
         got: String,
@@ -34,7 +34,7 @@ pub enum ProfileError {
         keys: &'static [&'static str],
     },
     /// A setting's value is not one.
-    #[error("{key}={got} is not understood: want {want}")]
+    #[error("invalid network setting {key}={got}: expected {want}")]
     BadValue {
         /// The setting.
         key: &'static str,
@@ -44,20 +44,20 @@ pub enum ProfileError {
         want: &'static str,
     },
     /// A part is neither the first's name nor a setting.
-    #[error("{got:?} is not a setting: want key=value")]
+    #[error("invalid network setting {got:?}: expected key=value")]
     NotASetting {
         /// What was written.
         got: String,
     },
     /// A setting came twice.
-    #[error("{key} is given twice")]
+    #[error("network setting {key} is given twice")]
     Twice {
         /// The setting.
         key: &'static str,
     },
     /// A setting that a network by hand needs is missing.
     #[error(
-        "{key} is missing: a network by hand needs rates and rtt, as in down=2mbit,up=384kbit,rtt=100ms"
+        "network setting {key} is missing: a network needs rates and rtt, such as down=2mbit,up=384kbit,rtt=100ms"
     )]
     Missing {
         /// The setting.
@@ -110,7 +110,7 @@ mod tests {
         assert_eq!(
             nearest("dls", &["dsl"]),
             None,
-            "two edits of three letters are a guess"
+            "two edits in three letters are too many for a suggestion"
         );
         assert_eq!(nearest("dsk", &all).as_deref(), Some("dsl"));
         assert_eq!(nearest("satelite", &all).as_deref(), Some("satellite"));

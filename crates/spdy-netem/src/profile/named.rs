@@ -24,8 +24,9 @@ struct NamedNetwork {
 }
 
 const WEBPAGETEST: &str = "WebPageTest's sample connectivity profiles";
-const WHITEPAPER: &str = "rates of \"SPDY: An experimental protocol for a faster web\" (2009), which tells no \
-     round trip for this table: 60 ms is ours, and its 1 % loss is not set";
+const WHITEPAPER: &str = "rates of \"SPDY: An experimental protocol for a faster web\" (2009), \
+     which states no round-trip time for this table: 60 ms is an assumption, and its 1 % loss \
+     is not set";
 
 const FIXED: [NamedNetwork; 10] = [
     NamedNetwork {
@@ -100,15 +101,16 @@ const FIXED: [NamedNetwork; 10] = [
     },
 ];
 
-const FIBRE: &str = "WebPageTest's sample connectivity profiles, there called FIOS";
-const SATELLITE: &str = "ours: four times 35,786 km at the speed of light are 477 ms, the rest is processing; \
-     rates as sold to homes about 2012";
+const FIBRE: &str = "WebPageTest's sample connectivity profiles, named FIOS there";
+const SATELLITE: &str = "assumed: four times 35,786 km at the speed of light take 477 ms, the \
+     rest is processing; rates as sold to homes about 2012";
 const BELSHE: &str = "the network of Belshe's \"visualising SPDY vs HTTP\": 2 Mbps down, 386 kbps up, 100 ms, \
      no loss";
 const MINEKI: &str = "Mineki et al.'s dummynet: 1024 kbps up, 150 ms, and 128 to 4096 kbps down (1024 unless \
      given, as mineki:512kbit)";
-const LULIC: &str = "Lulic (2013): one dummynet pipe of 50 slots that each packet of both directions passes twice, \
-     so the true round trip is four times the delay label; worked by the 100 Hz timer of a FreeBSD in a virtual machine";
+const LULIC: &str = "Lulic (2013): one dummynet pipe of 50 slots that each packet of both \
+     directions passes twice, so the true round-trip time is four times the delay label; \
+     driven by the 100 Hz timer of FreeBSD in a virtual machine";
 
 /// The names that take arguments.
 pub const TEMPLATES: [&str; 2] = ["mineki:DOWN", "lulic:BANDWIDTH:DELAY"];

@@ -136,7 +136,7 @@ fn from_settings(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
     }
     let base = Profile {
         name: None,
-        source: "given by hand",
+        source: "custom settings",
         path: PathConfig::new(1, 1, std::time::Duration::ZERO),
         era: Era::Today,
         initial_window: None,
@@ -162,7 +162,7 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
         })
     };
     if settings.has("rate") && (settings.has("up") || settings.has("down")) {
-        return conflict("rate is both down and up: give it, or them");
+        return conflict("rate sets both down and up: give either rate, or down and up");
     }
     if let Some(bps) = settings.take("rate", value::WANT_RATE, value::rate_bps)? {
         (path.down_bps, path.up_bps) = (bps, bps);
@@ -207,7 +207,7 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
     })?;
     path.topology = match (shared, path.topology, passes) {
         (Some(false), _, Some(_)) | (None, Topology::TwoPipes, Some(_)) => {
-            return conflict("passes counts those through a shared pipe: add pipe=shared");
+            return conflict("passes needs a shared pipe: add pipe=shared");
         }
         (Some(false), ..) | (None, Topology::TwoPipes, None) => Topology::TwoPipes,
         (_, topology, passes) => Topology::Shared {
@@ -215,13 +215,13 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
         },
     };
     if path.topology != Topology::TwoPipes && path.up_bps != path.down_bps {
-        return conflict("a shared pipe has one rate: give rate=");
+        return conflict("a shared pipe has one rate: give rate instead of down and up");
     }
     set(
         &mut era,
         settings.take("tcp", "2009, 2013 or today", era_of)?,
     );
-    let initial = settings.take("iw", "segments from 1 to 1000", |text| {
+    let initial = settings.take("iw", "a number of segments from 1 to 1000", |text| {
         value::count(text, 1..=MAX_INITIAL_WINDOW)
     })?;
     initial_window = initial.or(initial_window);
@@ -237,7 +237,9 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
 fn set_losses(path: &mut PathConfig, settings: &Settings<'_>) -> Result<(), ProfileError> {
     let each = settings.has("loss_up") || settings.has("loss_down");
     if settings.has("loss") && each {
-        let what = "loss is both loss_up and loss_down: give it, or them".to_owned();
+        let what =
+            "loss sets both loss_up and loss_down: give either loss, or loss_up and loss_down"
+                .to_owned();
         return Err(ProfileError::Conflict { what });
     }
     let both = settings.take("loss", value::WANT_LOSS, value::probability)?;
@@ -247,17 +249,17 @@ fn set_losses(path: &mut PathConfig, settings: &Settings<'_>) -> Result<(), Prof
     let down = settings
         .take("loss_down", value::WANT_LOSS, value::probability)?
         .or(both);
-    let burst = settings.take("burst", "packets from 1 to 1000", |text| {
+    let burst = settings.take("burst", "a number of packets from 1 to 1000", |text| {
         value::count(text, 1..=1_000)
     })?;
     let model = |loss: Probability| match burst {
         None | Some(1) => Ok(LossModel::bernoulli(loss)),
         Some(packets) => LossModel::bursts(loss, packets).ok_or_else(|| ProfileError::Conflict {
-            what: format!("a loss of {loss} cannot come in bursts of {packets} packets"),
+            what: format!("a loss of {loss} is impossible with bursts of {packets} packets"),
         }),
     };
     if burst.is_some() && up.is_none() && down.is_none() {
-        let what = "burst says how losses come together: add loss=".to_owned();
+        let what = "burst groups losses and needs a loss: add loss".to_owned();
         return Err(ProfileError::Conflict { what });
     }
     if let Some(loss) = up {

@@ -88,7 +88,7 @@ fn a_name_with_settings_is_changed_and_no_longer_that_name() {
 fn what_is_wrong_is_answered_with_what_is_right() {
     let unknown = refusal("cabel");
     assert!(
-        unknown.starts_with("no network is called \"cabel\""),
+        unknown.starts_with("unknown network \"cabel\""),
         "{unknown}"
     );
     assert!(
@@ -100,28 +100,30 @@ fn what_is_wrong_is_answered_with_what_is_right() {
     assert!(refusal("lulic").contains("lulic:BANDWIDTH:DELAY"));
     for nothing in ["", " "] {
         let told = refusal(nothing);
-        assert!(told.starts_with("no network given: want"), "{told}");
+        assert!(told.starts_with("no network: give a name"), "{told}");
         assert!(told.contains("dsl") && told.contains("rtt="), "{told}");
     }
     assert_eq!(
         refusal("dsl,loss=1"),
-        "loss=1 is not understood: want a percentage with its sign, as 1% or 0.5%, or a fraction of at \
-         most 0.1, as 0.01"
+        "invalid network setting loss=1: expected a percentage with its sign, such as 1% or 0.5%, or a fraction of at most 0.1, such as \
+         0.01"
     );
     assert!(refusal("down=2,up=1mbit,rtt=1ms").contains("a rate above 0 with its unit"));
     assert!(refusal("down=2mbit,up=1mbit").contains("rtt is missing"));
     assert!(refusal("down=2mbit,rtt=1ms").contains("up is missing"));
     assert!(refusal("dsl,rtt=1ms,rtt=2ms").contains("rtt is given twice"));
-    assert!(refusal("dsl,fast").contains("\"fast\" is not a setting"));
+    assert!(refusal("dsl,fast").contains("invalid network setting \"fast\""));
     assert!(refusal("dsl,pipe=shared").contains("one rate"));
     assert!(refusal("dsl,passes=2").contains("add pipe=shared"));
     assert!(refusal("rate=1mbit,rtt=1ms,pipe=shared,passes=17").contains("from 1 to 16"));
-    assert!(refusal("dsl,tick=1001ms").contains("at most a second"));
+    assert!(refusal("dsl,tick=1001ms").contains("at most 1 second"));
     assert!(refusal("dsl,iw=1001").contains("from 1 to 1000"));
     assert!(refusal("dsl,tcp=2010").contains("2009, 2013 or today"));
-    assert!(refusal("dsl,burst=4").contains("add loss="));
-    assert!(refusal("dsl,loss=100%,burst=4").contains("cannot come in bursts"));
-    assert!(refusal("dsl,loss=1%,loss_up=1%").contains("give it, or them"));
+    assert!(refusal("dsl,burst=4").contains("add loss"));
+    assert!(refusal("dsl,loss=100%,burst=4").contains("impossible with bursts"));
+    assert!(
+        refusal("dsl,loss=1%,loss_up=1%").contains("give either loss, or loss_up and loss_down")
+    );
 }
 
 proptest! {

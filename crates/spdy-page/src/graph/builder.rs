@@ -317,7 +317,7 @@ impl<'a> GraphBuilder<'a> {
         assert_eq!(
             nodes.len(),
             exchanges.len(),
-            "every exchange hangs on the start"
+            "the start is an ancestor of every exchange"
         );
         PageGraph { nodes }
     }

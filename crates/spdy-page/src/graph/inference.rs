@@ -264,7 +264,7 @@ impl Inference<'_> {
         let (parent, by_parser) = match cause {
             Cause::Bytes { parent, .. } | Cause::Somewhere { parent } => (parent, true),
             Cause::Done { parent } => (parent, false),
-            Cause::Start => unreachable!("the start of the load is placed first"),
+            Cause::Start => unreachable!("the start of the load has its place"),
         };
         let own = plan.placed[parent]
             .unwrap_or_else(|| panic!("parent {parent} of exchange {index} has no place"));

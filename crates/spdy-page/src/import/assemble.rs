@@ -69,7 +69,7 @@ pub(crate) fn assemble(
 ) -> Result<OpenedReplica, OpenError> {
     if told.is_empty() {
         return Err(OpenError::NoPageLoad {
-            why: "no exchange is left".to_owned(),
+            why: "no exchange remains after import".to_owned(),
         });
     }
     // Recorders list entries as they end, or by connection; a page load goes by their starts.
@@ -112,7 +112,7 @@ pub(crate) fn assemble(
             Some(url) => format!(
                 "the document {url}, which most requests name as their Referer, was not recorded"
             ),
-            None => "no exchange answered with a document".to_owned(),
+            None => "no response is a document".to_owned(),
         },
     })?;
     // A frame of a page that is not there is no page.
@@ -299,12 +299,12 @@ fn body(
             if announced.is_none_or(|announced| announced == length) {
                 return Ok((response_head, body, true));
             }
-            notes.remark("some bodies could not be coded to their recorded length again, and their Content-Length was adapted");
+            notes.remark("some bodies could not be encoded to their recorded length again: their Content-Length was changed");
             let response_head =
                 head::with_field(&response_head, "Content-Length", Some(&length.to_string()));
             return Ok((response_head, body, true));
         }
-        notes.remark("bodies under codings that we do not know are filler");
+        notes.remark("bodies with unknown content codings are filler");
     }
     if size == 0 {
         return Ok((response_head, Bytes::new(), true));

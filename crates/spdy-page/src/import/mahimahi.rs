@@ -69,7 +69,7 @@ pub(crate) fn import(
     });
     kinds_of_redirects(&mut exchanges);
     let why = || OpenError::NoPageLoad {
-        why: format!("of {count} files none is an exchange of mahimahi with a document"),
+        why: format!("none of {count} files is a mahimahi exchange with a document"),
     };
     let page = document(&exchanges, most_referenced(&exchanges).as_deref()).ok_or_else(why)?;
     if let Some(wanted) = options.page.filter(|&wanted| wanted != 1) {
@@ -82,7 +82,7 @@ pub(crate) fn import(
         .filter_map(|index| slots[index].take())
         .collect();
     exchanges[0].initiator = Initiator::Navigation;
-    notes.remark("heads were put together of names and values, and there are no times");
+    notes.remark("heads were rebuilt from names and values; there are no times");
     notes.count(&exchanges);
     let replica = Replica {
         name: name.to_owned(),
@@ -146,7 +146,7 @@ fn exchange(
     notes: &mut ImportNotes,
     limits: &Limits,
 ) -> Result<Result<Exchange, &'static str>, OpenError> {
-    const NO_EXCHANGE: &str = "files that are no exchange";
+    const NO_EXCHANGE: &str = "files that are not exchanges";
     let (mut ip, mut port, mut is_secure) = (None, None, false);
     let (mut request, mut response) = (None, None);
     let mut fields = ProtobufFields(file.clone());
@@ -180,7 +180,7 @@ fn exchange(
         return Ok(Err(NO_EXCHANGE));
     };
     let Some(url) = url(target, asked.value("host"), address, port, is_secure) else {
-        return Ok(Err("with an unreadable URL"));
+        return Ok(Err("with an invalid URL"));
     };
     let content_type = |head: &Bytes| {
         let head = Head::parse(head)?;
@@ -425,7 +425,7 @@ mod tests {
             &document.request_head[..],
             b"GET /z HTTP/1.1\r\nHost: a.test\r\nReferer: \r\n\r\n"
         );
-        assert_eq!(opened.notes.skipped["files that are no exchange"], 1);
+        assert_eq!(opened.notes.skipped["files that are not exchanges"], 1);
         files
             .iter_mut()
             .zip(0..)
@@ -458,12 +458,13 @@ mod tests {
             };
             import_all(files, &options).unwrap_err().to_string()
         };
-        let none = "no page load in it: of 1 files none is an exchange of mahimahi with a document";
+        let none =
+            "no page load in the recording: none of 1 files is a mahimahi exchange with a document";
         assert_eq!(why(vec![file("/a.png", "", &[], b"")], None), none);
         let html = [("Content-Type", "text/html")];
         assert_eq!(
             why(vec![file("/", "", &html, b"")], Some(2)),
-            "page 2, want 1 to 1"
+            "no page 2 in the recording, expected 1 to 1"
         );
     }
 

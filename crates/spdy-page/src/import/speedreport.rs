@@ -21,7 +21,7 @@ struct Report {
     url: Text,
     #[expect(
         clippy::vec_box,
-        reason = "an asset is large, and a growing Vec of them would hold three times as much"
+        reason = "assets are large, and a growing Vec of them would use three times the memory"
     )]
     assets: Vec<Box<Asset>>,
     /// Milliseconds since 1970: when the page was asked for, and when it was loaded.
@@ -99,7 +99,7 @@ pub(crate) fn import(
         });
     }
     let mut notes = ImportNotes::new("speedreport");
-    notes.remark("sizes are those of the decoded bodies, where no Content-Length says better");
+    notes.remark("sizes are those of the decoded bodies, unless there is a Content-Length");
     let mut told = Vec::new();
     for asset in &report.assets {
         match parse_asset(asset) {
@@ -142,9 +142,9 @@ fn between(from: Timestamp, to: Timestamp) -> Option<Duration> {
 
 fn parse_asset(asset: &Asset) -> Result<RecordedExchange, &'static str> {
     let (request, response) = (&asset.request, &asset.response);
-    let url = Url::parse(&request.url.0).map_err(|_| "with an unreadable URL")?;
+    let url = Url::parse(&request.url.0).map_err(|_| "with an invalid URL")?;
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Err("URLs that are not of the web");
+        return Err("URLs that are not http or https");
     }
     let status = response
         .status

@@ -56,7 +56,7 @@ pub(crate) fn import(
     let pages = pages(&exchanges);
     if pages.is_empty() {
         return Err(OpenError::NoPageLoad {
-            why: format!("of {} responses none is a document", exchanges.len()),
+            why: format!("none of {} responses is a document", exchanges.len()),
         });
     }
     let wanted = options.page.unwrap_or(1);
@@ -68,7 +68,7 @@ pub(crate) fn import(
     }
     if pages.len() > 1 {
         notes.remark(format!(
-            "the WARC holds {} pages, cut where documents begin: page {wanted} taken",
+            "the WARC has {} pages, split where documents begin: page {wanted} imported",
             pages.len()
         ));
     }
@@ -81,13 +81,13 @@ pub(crate) fn import(
         exchanges.extend(slots[index].take());
     }
     exchanges[0].initiator = Initiator::Navigation;
-    notes.remark("a crawl has no page load's times");
+    notes.remark("a crawl has no times of a page load");
     notes.count(&exchanges);
     let url = &exchanges[0].url;
     debug_assert_eq!(
         exchanges[0].kind,
         Kind::Document,
-        "exchange {document} begins the page"
+        "the page starts at exchange {document}"
     );
     let replica = Replica {
         name: if wanted == 1 {
@@ -140,14 +140,14 @@ fn exchanges(
                 match body_of.get(of) {
                     Some(original) => original,
                     None => {
-                        notes.skip("revisits of what is not in the file");
+                        notes.skip("revisits of records that are not in the file");
                         continue;
                     }
                 }
             }
             "request" | "warcinfo" => continue,
             _ => {
-                notes.skip("records that are no exchange");
+                notes.skip("records that are not exchanges");
                 continue;
             }
         };
@@ -220,13 +220,13 @@ fn exchange(
         .field("WARC-Target-URI")
         .and_then(|url| Url::parse(url).ok())
     else {
-        return Ok(Err("with an unreadable URL"));
+        return Ok(Err("with an invalid URL"));
     };
     if !matches!(url.scheme(), "http" | "https") || !url.has_host() {
-        return Ok(Err("records that are no exchange"));
+        return Ok(Err("records that are not exchanges"));
     }
     let Some((response_head, wire)) = split(&original.block, limits)? else {
-        return Ok(Err("without a whole head"));
+        return Ok(Err("without a complete head"));
     };
     // A revisit has a head of its own, unless its writer saw no use in one.
     let own_head = split(&record.block, limits)?.map(|(head, _)| head);
@@ -242,7 +242,7 @@ fn exchange(
         .map(|request| archive::complete(&request.block))
         .filter(|head| head.len() > 4);
     let request_head = request.unwrap_or_else(|| {
-        notes.remark("some requests were not recorded, and were made up");
+        notes.remark("some requests were not recorded: synthetic requests were added");
         head::synthesize(
             &format!("GET {} HTTP/1.1", head::target(&url)),
             [("Host", head::authority(&url))],
@@ -257,7 +257,7 @@ fn exchange(
         return Ok(Err("CONNECT tunnels"));
     }
     if record.field("WARC-Truncated").is_some() {
-        notes.remark("some bodies were cut short by the recorder");
+        notes.remark("some bodies were truncated by the recorder");
     }
     let (response_head, body) = body(&method, status, response_head, wire, notes);
     if body.len() > limits.body_bytes {
@@ -319,14 +319,14 @@ pub(crate) fn body(
     let mut body = match chunked.then(|| warc_record::unchunk(&wire)) {
         Some(Some(body)) => body,
         Some(None) => {
-            notes.remark("some bodies were stored without the chunks that their heads tell of");
+            notes.remark("some bodies were stored without the chunks that their heads declare");
             wire
         }
         None => wire,
     };
     let mut response_head = response_head.clone();
     if is_odd {
-        notes.remark("some Content-Length fields were no numbers, and were taken out");
+        notes.remark("some Content-Length fields were not numbers and were removed");
         response_head = head::with_field(&response_head, "Content-Length", None);
     }
     // With chunks, Content-Length means nothing (RFC 9112 §6.3).
@@ -337,7 +337,7 @@ pub(crate) fn body(
         let cut = body.slice(..length);
         // A coded body that only fits uncut was decoded by its recorder, and is seen to below.
         if codings.is_empty() || coding::decode(&cut, &codings, DECODED_BODY_BYTES).is_ok() {
-            notes.remark("some bodies were longer than their Content-Length, and were cut");
+            notes.remark("some bodies were longer than their Content-Length and were truncated");
             body = cut;
         }
     }
@@ -348,11 +348,13 @@ pub(crate) fn body(
         && let [coding] = &codings[..]
         && let Ok(coded) = coding::encode(&body, coding, announced)
     {
-        notes.remark("some bodies were stored decoded, and were coded again as their heads say");
+        notes.remark(
+            "some bodies were stored decoded and were encoded again as their heads declare",
+        );
         body = coded.into();
     }
     if announced.is_some_and(|length| length != body.len()) {
-        notes.remark("some Content-Length fields were not true, and were adapted");
+        notes.remark("some Content-Length fields did not match and were changed");
         response_head = head::with_field(
             &response_head,
             "Content-Length",

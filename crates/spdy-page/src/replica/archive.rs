@@ -342,7 +342,7 @@ fn date(recorded: Option<Timestamp>, offset: Option<Duration>) -> String {
 
 fn json<T: Serialize>(fields: &T) -> String {
     serde_json::to_string(fields)
-        .unwrap_or_else(|error| panic!("fields of our own are JSON: {error}"))
+        .unwrap_or_else(|error| panic!("the fields are valid JSON: {error}"))
 }
 
 /// An id from what the record is: FNV-1a of 128 bits in the clothes of a UUID of version 8 (RFC 9562 §5.8).
@@ -375,20 +375,23 @@ pub(crate) fn decode(records: &[WarcRecord], limits: &Limits) -> Result<Replica,
         what,
     };
     let Some((first, rest)) = records.split_first() else {
-        return Err(fault(0, "no record in the file".to_owned()));
+        return Err(fault(0, "the file has no records".to_owned()));
     };
     let version = info(first, "replica").unwrap_or_default();
     if version != FORMAT {
-        return Err(fault(0, format!("format {version:?}, want {FORMAT:?}")));
+        return Err(fault(
+            0,
+            format!("unknown format {version:?}, expected {FORMAT:?}"),
+        ));
     }
-    let page = info(first, "page").ok_or_else(|| fault(0, "no field page".to_owned()))?;
+    let page = info(first, "page").ok_or_else(|| fault(0, "field page is missing".to_owned()))?;
     let page: PageFields =
         serde_json::from_str(page).map_err(|error| fault(0, format!("page: {error}")))?;
     if rest.len() != page.exchanges.saturating_mul(3) {
         return Err(fault(
             0,
             format!(
-                "{} exchanges announced, want 3 records each, {} follow",
+                "{} exchanges declared, expected 3 records each, found {} records",
                 page.exchanges,
                 rest.len()
             ),
@@ -403,7 +406,7 @@ pub(crate) fn decode(records: &[WarcRecord], limits: &Limits) -> Result<Replica,
         return Err(fault(
             0,
             format!(
-                "start {}, want an index below {}",
+                "start is {}, expected an index below {}",
                 page.start,
                 exchanges.len()
             ),
@@ -446,7 +449,7 @@ fn decode_exchange(
     };
     if kinds != ["request", "response", "metadata"] {
         return Err(format!(
-            "records {}, want request, response, metadata",
+            "records are {}, expected request, response, metadata",
             kinds.join(", ")
         ));
     }
@@ -454,32 +457,33 @@ fn decode_exchange(
         serde_json::from_slice(&metadata.block).map_err(|error| format!("metadata: {error}"))?;
     if fields.exchange != index {
         return Err(format!(
-            "metadata of exchange {}, want {index}",
+            "metadata is of exchange {}, expected {index}",
             fields.exchange
         ));
     }
     let url = response
         .field("WARC-Target-URI")
-        .ok_or("no WARC-Target-URI")?;
-    let url = Url::parse(url).map_err(|error| format!("WARC-Target-URI {url:?}: {error}"))?;
+        .ok_or("WARC-Target-URI is missing")?;
+    let url =
+        Url::parse(url).map_err(|error| format!("invalid WARC-Target-URI {url:?}: {error}"))?;
     let method = http::Method::from_bytes(fields.method.as_bytes())
-        .map_err(|_| format!("method {:?}", fields.method))?;
+        .map_err(|_| format!("invalid method {:?}", fields.method))?;
     let address = response.field("WARC-IP-Address");
     let address = address.map(|address| {
         address
             .parse::<IpAddr>()
-            .map_err(|_| format!("WARC-IP-Address {address:?}"))
+            .map_err(|_| format!("invalid WARC-IP-Address {address:?}"))
     });
     let (response_head, wire) = split(&response.block, limits)?;
-    let parsed = Head::parse(&response_head).ok_or("response without a status line")?;
+    let parsed = Head::parse(&response_head).ok_or("response has no status line")?;
     let body = if unwraps(&method, &parsed) {
-        warc_record::unchunk(&wire).ok_or("body is not chunked, though its head says so")?
+        warc_record::unchunk(&wire).ok_or("body is not chunked, but its head declares it")?
     } else {
         wire
     };
     if body.len() > limits.body_bytes {
         return Err(format!(
-            "body of {} bytes, want at most {}",
+            "body has {} bytes, limit {}",
             body.len(),
             limits.body_bytes
         ));
@@ -496,12 +500,14 @@ fn decode_exchange(
     if let Initiator::Resource { index, .. } | Initiator::Redirect { index } = initiator
         && index >= count
     {
-        return Err(format!("initiator {index}, want an index below {count}"));
+        return Err(format!(
+            "initiator is {index}, expected an index below {count}"
+        ));
     }
     let (request_head, request_body) = split(&request.block, limits)?;
     if request_body.len() > limits.body_bytes {
         return Err(format!(
-            "request body of {} bytes, want at most {}",
+            "request body has {} bytes, limit {}",
             request_body.len(),
             limits.body_bytes
         ));
@@ -526,10 +532,10 @@ fn decode_exchange(
 
 /// A block as head and what follows it.
 fn split(block: &Bytes, limits: &Limits) -> Result<(Bytes, Bytes), String> {
-    let len = head::head_len(block).ok_or("literal head without its blank line")?;
+    let len = head::head_len(block).ok_or("literal head has no blank line")?;
     if len > limits.head_bytes {
         return Err(format!(
-            "literal head of {len} bytes, want at most {}",
+            "literal head has {len} bytes, limit {}",
             limits.head_bytes
         ));
     }

@@ -77,7 +77,7 @@ pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<WarcRecord>,
         if !rest.starts_with(b"WARC/") {
             let seen = String::from_utf8_lossy(&rest[..rest.len().min(12)]).into_owned();
             return Err(fault(format!(
-                "starts with {seen:?}, want WARC/1.0 or WARC/1.1"
+                "starts with {seen:?}, expected WARC/1.0 or WARC/1.1"
             )));
         }
         let scanned = rest.len().min(limits.head_bytes.saturating_add(1));
@@ -95,14 +95,14 @@ pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<WarcRecord>,
         };
         let header = rest.slice(..header_len);
         let length = Head::parse(&header).and_then(|head| head.content_length());
-        let length = length.ok_or_else(|| fault("no Content-Length".to_owned()))?;
+        let length = length.ok_or_else(|| fault("Content-Length is missing".to_owned()))?;
         let left = rest.len() - header_len;
         let length = usize::try_from(length)
             .ok()
             .filter(|&length| length <= left)
             .ok_or_else(|| {
                 fault(format!(
-                    "block of {length} bytes, but {left} are left in the file"
+                    "block has {length} bytes, but only {left} bytes are left in the file"
                 ))
             })?;
         let block = rest.slice(header_len..header_len + length);

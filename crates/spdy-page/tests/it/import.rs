@@ -85,7 +85,8 @@ fn a_har_keeps_headers_bodies_times_and_initiators() {
         page.request_head,
         "GET / HTTP/1.1\r\nHost: site.test\r\naccept: text/html,*/*;q=0.8\r\n\r\n"
     );
-    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncontent-encoding: gzip\r\nset-cookie: a=1\r\nset-cookie: b=2\r\n\r\n";
+    let head = "HTTP/1.1 200 OK\r\ncontent-type: text/html; charset=utf-8\r\ncontent-encoding: gzip\r\nset-cookie: a=1\r\nset-cookie: \
+                b=2\r\n\r\n";
     assert_eq!(page.response_head, head);
     assert!(page.body_is_real && text(page).contains("Grüße"));
     assert_eq!(page.body.len(), 260, "coded again to the recorded size");
@@ -185,7 +186,7 @@ fn a_page_is_picked_by_its_number() {
         second
             .notes
             .remarks
-            .contains(&"page 2 of 2 taken".to_owned())
+            .contains(&"page 2 of 2 imported".to_owned())
     );
     for wanted in [0, 3] {
         let fault = page(wanted).unwrap_err();
@@ -241,7 +242,7 @@ fn a_warc_is_put_right_where_its_writer_was_wrong() {
     assert!(findings.is_empty(), "{findings:?}");
     assert_eq!(
         notes.skipped_line(),
-        "2 of other pages, 1 records that are no exchange, 1 revisits of what is not in the file"
+        "2 of other pages, 1 records that are not exchanges, 1 revisits of records that are not in the file"
     );
     let graph = PageGraph::of(&replica);
     let image = graph
@@ -328,7 +329,7 @@ fn a_har_without_page_marks_is_cut_at_navigations() {
             notes
                 .remarks
                 .iter()
-                .any(|remark| remark.contains("cut at navigations into 2")),
+                .any(|remark| remark.contains("split at navigations into 2")),
             "{notes}"
         );
     }
@@ -343,36 +344,36 @@ fn import_errors_are_one_sentence() {
     };
     assert_eq!(
         why(b"PK\x03\x04"),
-        "starts with \"PK\\u{3}\\u{4}\", want a WARC, a HAR, a NetLog or a speedreport (each also gzipped)"
+        "unknown format (starts with \"PK\\u{3}\\u{4}\"), expected a WARC, a HAR, a NetLog or a speedreport, each also gzipped"
     );
     assert_eq!(
         why(b"{}"),
-        "JSON: neither the field log of a HAR nor the field assets of a speedreport"
+        "JSON: found neither the field log of a HAR nor the field assets of a speedreport"
     );
     assert_eq!(
         why(br#"{"log":{"entries":[]}}"#),
-        "no page load in it: the HAR has no entries"
+        "no page load in the recording: the HAR has no entries"
     );
     assert_eq!(
         why(br#"{"log":{"entries":[{"request":{"url":"data:,"}}]}}"#),
-        "no page load in it: of 1 entries none was on the wire"
+        "no page load in the recording: none of 1 entries was on the wire"
     );
     assert!(why(br#"{"log":{"entries":[{]}}"#).starts_with("HAR: key must be a string"));
     assert_eq!(
         why(b"WARC/1.0\r\nA: b\r\n\r\n"),
-        "WARC record 1: no Content-Length"
+        "WARC record 1: Content-Length is missing"
     );
     assert_eq!(
         why(b"WARC/1.0\r\nContent-Length: 9\r\n\r\nx"),
-        "WARC record 1: block of 9 bytes, but 1 are left in the file"
+        "WARC record 1: block has 9 bytes, but only 1 bytes are left in the file"
     );
     assert_eq!(
         why(b"WARC/1.0\r\nContent-Length: 0\r\n\r\n"),
-        "no page load in it: of 0 responses none is a document"
+        "no page load in the recording: none of 0 responses is a document"
     );
     assert_eq!(
         open("no such thing").unwrap_err().to_string(),
-        "no replica \"no such thing\": no file of that name, and the shipped ones are flags, portal"
+        "unknown replica \"no such thing\": no such file, and the shipped replicas are flags, portal"
     );
 }
 
@@ -466,7 +467,10 @@ fn a_gzip_bomb_and_a_gzip_cut_short_are_refused() {
     };
     let options = ImportOptions { page: None, limits };
     let fault = read(zeros.clone().into(), "x", &options).unwrap_err();
-    assert_eq!(fault.to_string(), "more than 1048575 bytes once inflated");
+    assert_eq!(
+        fault.to_string(),
+        "limit of 1048575 bytes of decompressed data exceeded"
+    );
     let cut = Bytes::from(zeros).slice(..500);
     assert!(matches!(
         read(cut, "x", &ImportOptions::default()),

@@ -84,7 +84,7 @@ fn a_log_of_chromium_has_every_byte_of_heads_and_bodies() {
     assert_eq!(post.address, Some([127, 0, 0, 1].into()));
     assert_eq!(replica.failures[0].error, "net::ERR_NAME_NOT_RESOLVED");
     assert_eq!(replica.failures[0].url, "http://x.nowhere.test/z.png");
-    assert_eq!(notes.skipped["that the browser made for itself"], 2);
+    assert_eq!(notes.skipped["of the browser's own"], 2);
     assert!(
         notes
             .remarks
@@ -107,7 +107,7 @@ fn a_connection_that_ends_with_no_bytes_keeps_those_it_had() {
     let some = serde_json::json!({"byte_count": 9});
     log.event("SOCKET_BYTES_RECEIVED", 0, socket, &some);
     let read = open(&log.text()).unwrap();
-    assert!(read.notes.to_string().contains("as Chromium read them"));
+    assert!(read.notes.to_string().contains("as Chromium decoded them"));
 }
 
 #[test]
@@ -197,7 +197,7 @@ fn mismatched_socket_bytes_fall_back_to_chromiums_events() {
     assert_eq!(text(&replica.document().response_head), HTML);
     assert_eq!(&replica.document().body[..], b"hi");
     assert!(
-        notes.to_string().contains("as Chromium read them"),
+        notes.to_string().contains("as Chromium decoded them"),
         "{notes}"
     );
 }
@@ -209,7 +209,7 @@ fn a_body_from_events_is_encoded_and_marked_if_cut() {
         (coded.len(), None),
         (
             coded.len() - 9,
-            Some("the body ended before its announced end"),
+            Some("the body ended before its declared length"),
         ),
     ] {
         let mut log = NetLog::default();
@@ -274,7 +274,7 @@ fn cut_bodies_and_failed_requests_are_reported() {
     log.end(cached, 0);
     let OpenedReplica { replica, notes } = open(&log.text()).unwrap();
     let refused = replica.document().observed.refused.as_deref();
-    assert_eq!(refused, Some("the body ended before its announced end"));
+    assert_eq!(refused, Some("the body ended before its declared length"));
     let errors: Vec<_> = replica
         .failures
         .iter()
@@ -369,19 +369,19 @@ fn a_log_without_a_page_is_an_error() {
     let why = |log: &str| open(log).unwrap_err().to_string();
     assert_eq!(
         why("{\"constants\":{},\"events\":[]}"),
-        "NetLog: no event types among its constants"
+        "NetLog: no event types in the log's constants"
     );
     assert!(why("{\"constants\":{},\"events\":[7]}").starts_with("NetLog: invalid type: integer"));
     let mut log = NetLog::default();
     assert_eq!(
         why(&log.text()),
-        "no page load in it: the log has no request for a page"
+        "no page load in the recording: the log has no request for a page"
     );
     let id = log.start("GET", "http://a.test/", true);
     log.end(id, -3);
     assert_eq!(
         why(&log.text()),
-        "no page load in it: http://a.test/: net::ERR_ABORTED"
+        "no page load in the recording: http://a.test/: net::ERR_ABORTED"
     );
 }
 
@@ -448,7 +448,7 @@ fn no_more_requests_are_watched_than_a_recording_keeps() {
     let recorded = netlog::record(LOG.as_bytes(), "x", "x", &observations, &Limits::default());
     let notes = recorded.unwrap().notes.to_string();
     assert!(
-        notes.contains("more requests were made than a recording keeps"),
+        notes.contains("more requests were made than a recording can store"),
         "{notes}"
     );
 }

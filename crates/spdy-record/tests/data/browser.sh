@@ -12,7 +12,7 @@ for argument; do
   log=*) cat "${argument#*=}" >"$netlog" ;;
   once=*)
     mkdir "${argument#*=}" 2>/dev/null || {
-      echo "there was a run before" >&2
+      echo "the browser already ran" >&2
       exit 1
     }
     ;;

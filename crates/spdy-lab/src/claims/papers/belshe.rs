@@ -18,9 +18,9 @@ use crate::claims::statistics::{change, ratio};
 use crate::options::{Deployment, Options, RaceProtocol};
 use crate::stats::Estimate;
 
-const DSL: &str = "the top 25 sites, 2 Mbit/s DSL, no loss; ours: pages of 2012-13 by --corpus, 375 kbit/s up, 60 ms, TCP of 2009, \
+const DSL: &str = "the top 25 sites, 2 Mbit/s DSL, no loss; here: pages of 2012-13 by --corpus, 375 kbit/s up, 60 ms, TCP of 2009, \
                    initial window 3, each host its session, no TLS";
-const HEADERS: &str = "which heads is not told; ours: those of 2012-13 by --corpus, a zlib stream a host and recording";
+const HEADERS: &str = "the paper does not state which heads; here: those of 2012-13 by --corpus, a zlib stream for each host and recording";
 
 fn dsl() -> Setting {
     plain("whitepaper-dsl")
@@ -132,7 +132,7 @@ fn zlib() -> Setting {
 
 const HEADER_FACTORS: &[ClaimFactor] = &[
     ClaimFactor {
-        name: "secrets masked, as CRIME demands",
+        name: "secrets masked because of CRIME",
         change: |setting| setting.other.options.spdy_compression = Compression::CrimeSafe,
     },
     ClaimFactor {
@@ -314,7 +314,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         "loss",
         "load time saved between 1 and 2 % of loss (41 to 47)",
         (44.0, 3.0),
-        "cable; ours: 1.5 % both ways, 60 ms, pages of 2012-13 by --corpus, SPDY on one host, TCP of 2009, initial window 3, \
+        "cable; here: 1.5 % in both directions, 60 ms, pages of 2012-13 by --corpus, SPDY on one host, TCP of 2009, initial window 3, \
          no TLS",
         cable,
         saved,
@@ -324,7 +324,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         "top-300",
         "load time saved, mean of the top 300 sites",
         (40.0, 5.0),
-        "2 Mbit/s down, 386 kbit/s up, 100 ms, no loss, no TLS; ours: pages of 2012-13 by --corpus, TCP of 2009, initial \
+        "2 Mbit/s down, 386 kbit/s up, 100 ms, no loss, no TLS; here: pages of 2012-13 by --corpus, TCP of 2009, initial \
          window 3, each host its session",
         top_300,
         saved,
@@ -349,9 +349,9 @@ pub(crate) const CLAIMS: &[Claim] = &[
     },
     percent(
         "first-party",
-        "load time saved against HTTPS with SPDY on the page's own hosts only (as others found)",
+        "load time saved against HTTPS with SPDY on the page's own hosts only (as found by other authors)",
         (4.5, 2.0),
-        "500 sites of 2012; ours: pages of 2012-13 by --corpus, 5 Mbit/s cable, 28 ms, no loss, TLS 1.2, TCP of 2013, six \
+        "500 sites of 2012; here: pages of 2012-13 by --corpus, 5 Mbit/s cable, 28 ms, no loss, TLS 1.2, TCP of 2013, six \
          connections a host",
         first_party,
         saved,
@@ -359,9 +359,9 @@ pub(crate) const CLAIMS: &[Claim] = &[
     ),
     percent(
         "first-party-http",
-        "load time saved against HTTP with SPDY on the page's own hosts only (as others found)",
+        "load time saved against HTTP with SPDY on the page's own hosts only (as found by other authors)",
         (-3.4, 2.0),
-        "as for first-party; the others of the page's hosts in TLS too",
+        "as for first-party; the page's other hosts use TLS too",
         first_party_http,
         saved,
         FIRST_PARTY_FACTORS,
@@ -377,6 +377,6 @@ pub(crate) const CLAIMS: &[Claim] = &[
             within: 5.0,
             neutral: None,
         },
-        test: Test::CannotRun("who spoke SPDY in 2012 is not recorded"),
+        test: Test::CannotRun("which hosts supported SPDY in 2012 is not recorded"),
     },
 ];

@@ -8,7 +8,8 @@ use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::{Figures, change};
 
-const CONDITIONS: &str = "Google's test of 2011, the top 45 pages, SPDY without TLS; the network is not told; ours: pages of 2012-13 by \
+const CONDITIONS: &str = "Google's test of 2011, the top 45 pages, SPDY without TLS; the paper does not state the network; here: pages \
+                          of 2012-13 by \
                           --corpus, 2 Mbit/s down, 386 kbit/s up, 100 ms, no loss, TCP of 2009, initial window 3, each host its session";
 
 const FACTORS: &[ClaimFactor] = &[

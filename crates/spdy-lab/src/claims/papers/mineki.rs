@@ -110,7 +110,7 @@ fn least_saved(
 ) -> Result<MeasuredResult, String> {
     let paired = savings(bench, pages, setting)?;
     let least = paired.rows.iter().flatten().map(saved_of).reduce(f64::min);
-    Ok(paired.exactly(least.ok_or("no load came whole")?))
+    Ok(paired.exactly(least.ok_or("no load is complete")?))
 }
 
 /// Load over HTTP with the images on 1 to 7 hosts, to that on one.
@@ -167,7 +167,7 @@ const FACTORS: &[ClaimFactor] = &[
         change: |setting| setting.profile.path.queue = QueueLimit::DEFAULT,
     },
     ClaimFactor {
-        name: "it pushes what it has",
+        name: "it pushes cached resources",
         change: |setting| setting.other.options.push = Push::ByGraph,
     },
     ClaimFactor {
@@ -175,7 +175,7 @@ const FACTORS: &[ClaimFactor] = &[
         change: |setting| setting.other.options.accelerator = Accelerator::Cold,
     },
     ClaimFactor {
-        name: "nothing between it and the origins",
+        name: "no latency between it and the origins",
         change: |setting| setting.both(|options| options.backhaul = Duration::ZERO),
     },
     ClaimFactor {
@@ -198,7 +198,7 @@ const SHARDING_FACTORS: &[ClaimFactor] = &[
 ];
 
 const CONDITIONS: &str = "42 images on 7 hosts, a sheet and a document, 320 kB; 1024 kbit/s up, 128 to 4096 down, 150 ms; 20 ms \
-                          between accelerator and origins, TLS 1.2, TCP of 2009, a resolver across the link are ours";
+                          between accelerator and origins, TLS 1.2, TCP of 2009, a resolver across the link are assumptions";
 
 /// The mean of `of` over the pages of the corpus.
 fn mean_page(
@@ -258,7 +258,7 @@ const fn average(
         paper: Paper::Mineki,
         name,
         what,
-        conditions: "the web of 2010, as it cites; ours: pages of 2012-13 by --corpus, of which none has fewer than 20 resources or more \
+        conditions: "the web of 2010, as cited; here: pages of 2012-13 by --corpus, of which none has fewer than 20 resources or more \
                      than 4 MB",
         unit,
         expected: ClaimedResult::Number {
@@ -300,7 +300,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
     Claim {
         paper: Paper::Mineki,
         name: "accelerator",
-        what: "load time that the accelerator saves against SPDY to each host, when it has the page: mean over rates",
+        what: "load time that the accelerator saves against SPDY to each host with the page in its cache: mean over rates",
         conditions: CONDITIONS,
         unit: Unit::Percent,
         expected: ClaimedResult::Number {
@@ -318,7 +318,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
     Claim {
         paper: Paper::Mineki,
         name: "every-rate",
-        what: "it saves at every rate: the least of what it saves at 128, 256, 512, 1024, 2048 and 4096 kbit/s",
+        what: "it saves at every rate: minimum of the savings at 128, 256, 512, 1024, 2048 and 4096 kbit/s",
         conditions: "as before; the paper draws it and gives no numbers",
         unit: Unit::Percent,
         expected: ClaimedResult::Beyond {
@@ -335,7 +335,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
     Claim {
         paper: Paper::Mineki,
         name: "first-view",
-        what: "it saves at every rate when it has nothing yet: the least of what it saves",
+        what: "it saves at every rate with an empty cache: minimum of the savings",
         conditions: "as before, the accelerator just started; the paper does not say whether its cache was filled",
         unit: Unit::Percent,
         expected: ClaimedResult::Beyond {
@@ -352,8 +352,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
     Claim {
         paper: Paper::Mineki,
         name: "two-domains",
-        what: "two hosts are best for sharding, as it cites (load over HTTP to that on one host, for 1, 2, 3, 4 and 7)",
-        conditions: "the same page over HTTP, 6 connections a host (ours), 1024 kbit/s down, 150 ms",
+        what: "two hosts are best for sharding, as cited (load over HTTP to that on one host, for 1, 2, 3, 4 and 7)",
+        conditions: "the same page over HTTP, 6 connections a host (assumed), 1024 kbit/s down, 150 ms",
         unit: Unit::Ratio,
         expected: ClaimedResult::Least { level: "2 hosts" },
         test: Test::Run {

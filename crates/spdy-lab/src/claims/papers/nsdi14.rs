@@ -12,8 +12,8 @@ use crate::claims::statistics::{ratio, saving};
 use crate::options::{Options, Push, RaceProtocol};
 use crate::sim::dns::NameLookups;
 
-const PLAIN: &str = "both without TLS, one host, names known, initial window 10 (the levels are from the paper's grid, which of \
-                     them are shown is ours)";
+const PLAIN: &str = "both without TLS, one host, names resolved, initial window 10 (the levels are from the paper's grid, the choice \
+                     among them is an assumption)";
 
 fn on(network: &str) -> Setting {
     let options = Options {
@@ -126,8 +126,8 @@ const PUSH_FACTORS: &[ClaimFactor] = &[
     ClaimFactor::initial_window::<3>("initial window 3"),
 ];
 
-const PAGES: &str = "1 Mbit/s, 200 ms, no loss, without TLS, names known, initial window 10; pages of 2012-13 by --corpus, each host its \
-                     session, where theirs were 200 others";
+const PAGES: &str = "1 Mbit/s, 200 ms, no loss, without TLS, names resolved, initial window 10; pages of 2012-13 by --corpus, each host \
+                     its session, instead of the paper's 200";
 
 const FACTORS: &[ClaimFactor] = &[
     ClaimFactor::initial_window::<3>("initial window 3"),
@@ -232,7 +232,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         paper: Paper::Nsdi14,
         name: "real-pages",
         what: "with dependencies and computation load time saved falls to 7 % at low bandwidth and long round trips",
-        conditions: "1 Mbit/s, 200 ms, no loss, both without TLS; pages of 2012-13 by --corpus, where theirs were 200 others",
+        conditions: "1 Mbit/s, 200 ms, no loss, both without TLS; pages of 2012-13 by --corpus, instead of the paper's 200",
         unit: Unit::Percent,
         expected: ClaimedResult::Number {
             value: 7.0,
@@ -303,12 +303,12 @@ pub(crate) const CLAIMS: &[Claim] = &[
         paper: Paper::Nsdi14,
         name: "push-data",
         what: "and push much less",
-        conditions: "as before; a bar of half is ours",
+        conditions: "as before; the limit of a half is an assumption",
         unit: Unit::Percent,
         expected: ClaimedResult::Beyond {
             side: BoundSide::Below,
             bound: -50.0,
         },
-        test: Test::CannotRun("what was pushed is not counted apart in a load"),
+        test: Test::CannotRun("a load does not count pushed bytes separately"),
     },
 ];

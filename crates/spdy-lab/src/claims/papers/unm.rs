@@ -13,9 +13,9 @@ use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::{change, saving};
 use crate::options::{Cache, Deployment, Options, RaceProtocol};
 
-const PAGE: &str = "both in TLS; their page by its HTML, six images of its own and one of Google's, 9.3 MB as they counted; how large each is \
-                    (all but one are small here), 10 Mbit/s and 50 ms are ours";
-const LIVE: &str = "the live site, another browser for each protocol; ours: pages of 2012-13 by --corpus, 5 Mbit/s cable, 28 ms, no \
+const PAGE: &str = "both in TLS; their page by its HTML, six images of its own and one of Google's, 9.3 MB as they counted; the size of \
+                    each (all but one are small), 10 Mbit/s and 50 ms are assumptions";
+const LIVE: &str = "the live site, another browser for each protocol; here: pages of 2012-13 by --corpus, 5 Mbit/s cable, 28 ms, no \
                     loss, SPDY in TLS 1.2, TCP of 2013";
 
 /// Their page as its HTML stands in the appendix: logos and portraits, and the large picture of its "Load Test". The
@@ -262,12 +262,14 @@ pub(crate) const CLAIMS: &[Claim] = &[
             within: 5.0,
             neutral: Some(0.0),
         },
-        test: Test::CannotRun("neither the page nor the link is told, and the size hangs on both"),
+        test: Test::CannotRun(
+            "the paper states neither the page nor the link, and the size depends on both",
+        ),
     },
     Claim {
         paper: Paper::Unm,
         name: "warm-cache",
-        what: "load time of amazon.com that SPDY saves with a cold cache and with a warm one: the cache takes the gain",
+        what: "load time of amazon.com that SPDY saves with a cold cache and with a warm one: the cache removes the gain",
         conditions: LIVE,
         unit: Unit::Percent,
         expected: ClaimedResult::Series {
@@ -310,6 +312,8 @@ pub(crate) const CLAIMS: &[Claim] = &[
             within: 5.0,
             neutral: Some(0.0),
         },
-        test: Test::CannotRun("the site of 2013 is gone, and two browsers are two variables"),
+        test: Test::CannotRun(
+            "the site of 2013 no longer exists, and two browsers are two variables",
+        ),
     },
 ];

@@ -13,12 +13,12 @@ use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::saving;
 use crate::options::{Options, Push, RaceProtocol};
 
-const TABLE: &str = "25 of the top 100 sites, 1 % loss; ours: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
+const TABLE: &str = "25 of the top 100 sites, 1 % loss; here: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
                      window of 3, six connections a host";
-const ADVANCED: &str = "as for dsl-single; what was pushed or hinted at is not told; ours: all that the page fetches, or what its text \
-                        does not name and load waits for";
-const ROW: &str = "4 Mbit/s down, 1 up; which pages of one host or many, and the rest, is not told; ours as above, SPDY on one \
-                   host";
+const ADVANCED: &str = "as for dsl-single; the paper does not state what was pushed or hinted; here: all resources of the page, or \
+                        those that its text does not name and that load waits for";
+const ROW: &str = "4 Mbit/s down, 1 up; the paper does not state the pages, their number of hosts and the rest; here as above, SPDY on \
+                   one host";
 
 /// Systems of 2009.
 pub(crate) fn options_2009() -> Options {
@@ -194,7 +194,9 @@ const fn prefetched(name: &'static str, what: &'static str, value: f64) -> Claim
         conditions: "25 of the top 100 sites, 1 % loss",
         unit: Unit::Percent,
         expected: number(value),
-        test: Test::CannotRun("what the client fetched before it was named is not told"),
+        test: Test::CannotRun(
+            "the paper does not state what the client fetched before it was named",
+        ),
     }
 }
 

@@ -91,7 +91,7 @@ fn panel(
             let ratio = trials.iter().find(is_here);
             let Some(ratio) = ratio.and_then(|trial| trial.ratio(protocol, data.reference()))
             else {
-                panel.rect(ShapeStyle::Absent, place, format!("{about}: not there"));
+                panel.rect(ShapeStyle::Absent, place, format!("{about}: missing"));
                 continue;
             };
             let about = format!("{about}: ×{ratio:.3}");

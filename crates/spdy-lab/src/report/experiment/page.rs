@@ -75,7 +75,8 @@ fn write_page(
     let cells: usize = data.trials.iter().map(|trial| trial.cells.len()).sum();
     let reference = data.reference();
     let about = format!(
-        "{} page loads, {} of {} cells. Times are medians of the runs of a cell, in milliseconds{}; × is the ratio to {}: below 1 is faster.",
+        "{} page loads, {} of {} cells. Times are medians of the runs of a cell, in milliseconds{}; × is the ratio to {}: below 1 is \
+         faster.",
         Count(loads as u64),
         Count(cells as u64),
         Count(contents.cells),
@@ -98,7 +99,7 @@ fn write_page(
         .iter()
         .cloned()
         .chain([
-            ("runs a cell".to_owned(), contents.runs.to_string()),
+            ("runs per cell".to_owned(), contents.runs.to_string()),
             ("program".to_owned(), program),
         ])
         .chain(model)
@@ -114,7 +115,8 @@ fn write_page(
         let (count, cells) = (Count(missing.len() as u64), Count(contents.cells));
         write!(
             out,
-            "<section><h2>Cells that are not there</h2><p>{count} of {cells} cells of the plan have not been loaded, and count nowhere above.</p>"
+            "<section><h2>Missing cells</h2><p>{count} of {cells} cells of the plan have not been loaded and are not in the results \
+             above.</p>"
         )?;
         tables::missing_cells(out, missing)?;
         write!(out, "</section>")?;

@@ -19,7 +19,7 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
     let repeated: u64 = runs.iter().map(|run| run.attempts.saturating_sub(1)).sum();
     write!(
         out,
-        "<p>{} of {} runs count; {repeated} attempts did not, and were repeated. What does not count is in no figure here.</p>",
+        "<p>{} of {} runs are valid; {repeated} invalid attempts were repeated. Invalid runs are in no figure of this report.</p>",
         runs.len() - invalid,
         runs.len()
     )?;
@@ -36,7 +36,7 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
         "1 in 100",
         "most",
         "waited ms",
-        "counts",
+        "valid",
     ];
     open(out, "Runs in real time", &head)?;
     for run in runs.iter().take(MAX_ROWS) {
@@ -46,7 +46,7 @@ pub(super) fn runs(out: &mut String, data: &ReportData) -> fmt::Result {
         let [mean, p99, most] = run.late_ms.map(format_ms);
         let counts = match (&run.invalid, &run.rejected) {
             (Some(why), _) => format!("no: {why}"),
-            (None, Some(before)) => format!("yes; before it: {before}"),
+            (None, Some(before)) => format!("yes; rejected attempts: {before}"),
             (None, None) => "yes".to_owned(),
         };
         write!(

@@ -99,7 +99,7 @@ fn panel(data: &ReportData, protocol: &str, scale: &Scale) -> Panel {
     );
     panel.title = format!("{protocol} against {reference}");
     panel.description = format!(
-        "A dot a trial; {protocol} is faster in {faster} of {}, below the midline.",
+        "One dot per trial; {protocol} is faster in {faster} of {}, below the midline.",
         dots.len()
     );
     for ms in &scale.marks {

@@ -51,10 +51,11 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
         )
     }];
     if data.protocols.len() > 1 {
-        let about =
-            format!("A dot a trial. Below the midline the protocol is faster than {reference}.");
+        let about = format!(
+            "One dot per trial. Below the midline the protocol is faster than {reference}."
+        );
         let figure = scatter::against_first(data);
-        sections.push(section("One against the other", about, vec![figure]));
+        sections.push(section("Pairwise comparison", about, vec![figure]));
     }
     for factor in &data.factors {
         let figures = each(&|page| lines::loads(data, page, factor));
@@ -78,11 +79,13 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
         sections.push(section(heading, about, figures));
     }
     let figures = vec![distribution::times(data), distribution::ratios(data)];
-    let about = "What part of the trials is loaded by when, and takes at most which part of what the first protocol takes.";
+    let about = "Share of the trials that are loaded by a time, and share of the trials whose ratio to the first protocol is at most a \
+                 value.";
     sections.push(section("Distribution", about, figures));
     sections.push(Section {
         heading: "Waterfalls".to_owned(),
-        about: "One row a resource, in the order in which the page asked; all protocols share one scale of time.".to_owned(),
+        about: "One row per resource, in request order; all protocols share one scale of time."
+            .to_owned(),
         body: Body::Waterfalls,
         table: None,
     });
@@ -94,11 +97,13 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
         table: Some(tables::wire),
         ..section(
             "On the wire",
-            "Medians over all trials; heads of requests (full) and responses (pale) as they crossed the wire, and what that saves against HTTP/1.1 text.",
+            "Medians over all trials; heads of requests (full) and responses (pale) as they crossed the wire, and what that saves \
+             against HTTP/1.1 text.",
             figures.collect(),
         )
     });
-    let about = "A field for each cell. Loads that are not whole, and runs that fall into two heaps, of which a median shows one, stand in the table too.";
+    let about = "One field per cell. The table also lists incomplete loads, and cells whose times have two modes, of which a median \
+                 shows only one.";
     sections.push(Section {
         table: Some(tables::suspect_cells),
         ..section("Cells to look at", about, vec![validity::fields(data)])
@@ -108,7 +113,8 @@ pub(super) fn of(data: &ReportData) -> Vec<Section> {
             table: Some(real_runs::runs),
             ..section(
                 "Runs in real time",
-                "What the link of each was, and whether it counts: a run that is late, starved or not whole is repeated, and one that never counted is kept with its reasons.",
+                "The properties of each link, and whether the run is valid: a late, starved or incomplete run is repeated; a run that \
+                 is never valid is stored with its reasons.",
                 Vec::new(),
             )
         });

@@ -64,8 +64,8 @@ pub(super) fn ratios(out: &mut String, data: &ReportData) -> fmt::Result {
         0 => Ok(()),
         count => write!(
             out,
-            "<p>{} cells differ from others in levels that have no effect on their protocol, and in their seeds. What two cells of such \
-             levels say of each other is counted once, here, in the dots and in the distributions.</p>",
+            "<p>{} cells differ from others in levels that have no effect on their protocol, and in their seeds. A comparison of two \
+             such cells is counted once here, in the scatter plots and in the distributions.</p>",
             Count(count as u64)
         ),
     }
@@ -147,7 +147,7 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
         };
         write!(
             out,
-            "<p>In no figure, since no run of it counts: {}{others}.</p>",
+            "<p>Excluded from all figures, because no run is valid: {}{others}.</p>",
             FullText(key)
         )?;
         if doubtful.is_empty() {
@@ -157,7 +157,7 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
     if doubtful.is_empty() {
         return write!(
             out,
-            "<p>None: every load got all of its page and counts, and the runs of each cell form one heap.</p>"
+            "<p>None: every load is complete and valid, and the times of each cell have one mode.</p>"
         );
     }
     let head = ["page", "cell", "protocol", "runs", "load ms", "why"];
@@ -165,18 +165,19 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
     let factors: Vec<_> = data.factors.iter().collect();
     for (trial, cell) in doubtful.iter().take(MAX_ROWS) {
         let why = match (&cell.failure, &cell.modes) {
-            (Some(failure), _) => format!("{} loads are not whole: {failure}", cell.failed),
+            (Some(failure), _) => format!("{} loads are incomplete: {failure}", cell.failed),
             (None, Some(modes)) => format!(
-                "two heaps: about {} ms, and {} ms in {:.0} %",
+                "two modes: about {} ms, and {} ms in {:.0} %",
                 Millis(modes.low),
                 Millis(modes.high),
                 modes.high_part * 100.0
             ),
-            (None, None) => format!("{} runs do not count", cell.invalid),
+            (None, None) => format!("{} runs are invalid", cell.invalid),
         };
         write!(
             out,
-            "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td class=\"word\">{}</td></tr>",
+            "<tr><th scope=\"row\">{}</th><td class=\"word\">{}</td><td class=\"word {}\">{}</td><td>{}</td><td>{}</td><td \
+             class=\"word\">{}</td></tr>",
             Text(&trial.page),
             Text(&trial.caption(&factors)),
             class_of(&cell.protocol),
@@ -198,7 +199,7 @@ pub(super) fn suspect_cells(out: &mut String, data: &ReportData) -> fmt::Result 
 
 /// Cells that the plan has and the store has not, by their keys.
 pub(super) fn missing_cells(out: &mut String, keys: &[String]) -> fmt::Result {
-    open(out, "Cells that are not there", &["cell"])?;
+    open(out, "Missing cells", &["cell"])?;
     for key in keys.iter().take(MAX_ROWS) {
         write!(out, "<tr><th scope=\"row\">{}</th></tr>", FullText(key))?;
     }

@@ -125,14 +125,17 @@ fn of_trial(
 
 /// The run in the middle of `rows`, loaded again.
 fn typical(runner: &Runner, key: &str, rows: &[Row]) -> Result<Load, String> {
-    let cell = runner.plan().cell(key).ok_or("the plan has no such cell")?;
+    let cell = runner
+        .plan()
+        .cell(key)
+        .ok_or("the plan does not have this cell")?;
     if rows.iter().any(Row::is_real) {
-        return Err("a load in real time is not had again from its seed".to_owned());
+        return Err("a load in real time cannot be repeated from its seed".to_owned());
     }
     let fingerprint = runner.fingerprint(&cell).as_str();
     if rows[0].value("page").as_str() != Some(fingerprint) {
         return Err(format!(
-            "the page {} is not the one that was loaded",
+            "the page {} differs from the one that was loaded",
             cell.page()
         ));
     }
@@ -153,7 +156,7 @@ fn typical(runner: &Runner, key: &str, rows: &[Row]) -> Result<Load, String> {
     ];
     if stored != now.map(Some) {
         return Err(format!(
-            "run {run} takes {} ms now, and {} ms stand in the store: another version of the program, or a store that was changed",
+            "run {run} takes {} ms now, but {} ms in the store: the program or the store has changed",
             load.load_ms,
             time(row)
         ));

@@ -13,18 +13,15 @@ const GAP: f64 = 6.0;
 
 /// A panel for each page.
 pub(super) fn fields(data: &ReportData) -> Figure {
-    let mut figure = Figure::new(&["validity"], "Which loads are whole", 2);
+    let mut figure = Figure::new(&["validity"], "Complete loads", 2);
     figure.legend = vec![
-        (ShapeStyle::Complete, "every load whole".to_owned()),
-        (ShapeStyle::Suspect, "runs fall into two heaps".to_owned()),
+        (ShapeStyle::Complete, "every load is complete".to_owned()),
+        (ShapeStyle::Suspect, "times have two modes".to_owned()),
         (
             ShapeStyle::Bad(1.0),
-            "part of the loads that are not whole, or do not count".to_owned(),
+            "share of loads that are incomplete or invalid".to_owned(),
         ),
-        (
-            ShapeStyle::Absent,
-            "not there, or none that counts".to_owned(),
-        ),
+        (ShapeStyle::Absent, "missing, or no valid run".to_owned()),
     ];
     for page in &data.pages {
         let is_of = |trial: &&Trial| trial.page == *page;
@@ -74,7 +71,7 @@ fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
                 }
             });
         }
-        let told = format!("{protocol}: {whole} of {there} cells are whole\n");
+        let told = format!("{protocol}: {whole} of {there} cells are complete\n");
         panel.description.push_str(&told);
     }
     panel
@@ -82,12 +79,12 @@ fn panel(data: &ReportData, page: &str, trials: &[&Trial]) -> Panel {
 
 fn about(cell: Option<&CellStats>) -> String {
     match cell {
-        None => "not there".to_owned(),
+        None => "missing".to_owned(),
         Some(cell) if cell.invalid_runs() > 0 => {
             let (bad, runs) = (cell.invalid_runs(), cell.runs);
-            format!("{bad} of {runs} loads are not whole, or do not count")
+            format!("{bad} of {runs} loads are incomplete or invalid")
         }
-        Some(cell) if cell.modes.is_some() => format!("{} loads in two heaps", cell.runs),
+        Some(cell) if cell.modes.is_some() => format!("{} loads with two modes", cell.runs),
         Some(cell) => format!("{} loads", cell.runs),
     }
 }

@@ -92,7 +92,7 @@ pub(super) fn amounts(data: &ReportData, page: &str) -> Option<Figure> {
         })
         .collect();
     if !bars.is_empty() {
-        figure.push(panel(page, "heads saved", &bars, 1.0));
+        figure.push(panel(page, "header bytes saved", &bars, 1.0));
     }
     (!figure.panels.is_empty()).then_some(figure)
 }

@@ -89,9 +89,7 @@ impl Database for Postgres {
         }
         Ok(match self.has(None)? {
             false => DatabaseState::Empty,
-            true => {
-                DatabaseState::Foreign("it has tables, and none is called spdy_store".to_owned())
-            }
+            true => DatabaseState::Foreign("it has tables, but no table spdy_store".to_owned()),
         })
     }
 
@@ -154,7 +152,7 @@ impl Database for Postgres {
 
 /// Why a value is not for a column.
 #[derive(Debug, thiserror::Error)]
-#[error("{value:?} does not go into a column of {wanted}")]
+#[error("cannot store {value:?} in a column of {wanted}")]
 struct NotOfType {
     value: Value,
     wanted: Type,

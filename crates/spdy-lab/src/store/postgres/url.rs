@@ -98,7 +98,7 @@ impl PostgresUrl {
                         "verify-full" => Encryption::VerifyFull,
                         other => {
                             return Err(format!(
-                                "sslmode is {other:?}: want disable, prefer, require or verify-full"
+                                "sslmode is {other:?}, expected disable, prefer, require or verify-full"
                             ));
                         }
                     }
@@ -108,7 +108,7 @@ impl PostgresUrl {
                 key if !PARAMETERS.contains(&key) => {
                     let known = PARAMETERS.join(", ");
                     return Err(format!(
-                        "it has an unknown parameter: want one of sslmode, sslrootcert, {known}"
+                        "it has an unknown parameter: expected one of sslmode, sslrootcert, {known}"
                     ));
                 }
                 _ => others.push(escaped(parameter)),
@@ -137,7 +137,7 @@ impl PostgresUrl {
         let config = &mut target.config;
         if config.get_hosts().is_empty() && config.get_hostaddrs().is_empty() {
             return Err(
-                "it names no host: want postgres://HOST/DATABASE, or ?host=FOLDER of a socket"
+                "it has no host: expected postgres://HOST/DATABASE, or ?host=FOLDER of a socket"
                     .to_owned(),
             );
         }
@@ -190,7 +190,7 @@ const PARAMETERS: [&str; 18] = [
 fn check_reserved(what: &str, name: &str) -> Result<(), String> {
     match name.contains(RESERVED_CHARS) {
         true => Err(format!(
-            "its {what} has an @ ? & or =: want %40, %3F, %26 or %3D in a name, and %2F for a / in a password"
+            "its {what} has an @ ? & or =: use %40, %3F, %26 or %3D in a name, and %2F for a / in a password"
         )),
         false => Ok(()),
     }
@@ -244,7 +244,7 @@ mod tests {
     use super::*;
 
     fn url(text: &str) -> PostgresUrl {
-        PostgresUrl::new(text).unwrap_or_else(|| panic!("{text} is a URL of PostgreSQL"))
+        PostgresUrl::new(text).unwrap_or_else(|| panic!("{text} is a PostgreSQL URL"))
     }
 
     #[test]
@@ -356,6 +356,6 @@ mod tests {
         let last = url("postgres://db.test/sweep?password=hu@?").target();
         assert!(last.is_ok_and(|target| target.config.get_password() == Some(b"hu@?")));
         let told = url("postgres:///sweep").target().err();
-        assert!(told.is_some_and(|why| why.contains("names no host")));
+        assert!(told.is_some_and(|why| why.contains("has no host")));
     }
 }

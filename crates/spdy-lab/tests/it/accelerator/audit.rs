@@ -273,7 +273,7 @@ fn an_audit_can_be_cancelled_and_requires_a_host_name() {
     let audit = case(of_address, None).audit(None, |_, _| ControlFlow::Continue(()));
     assert_eq!(
         audit.unwrap_err(),
-        "an accelerator answers for a name, not for 192.0.2.1"
+        "an accelerator needs a hostname, found 192.0.2.1"
     );
 }
 

@@ -396,7 +396,7 @@ fn a_page_at_an_ip_address_is_rejected() {
         1,
     );
     assert!(
-        load.failures[0].contains("not for 192.0.2.1"),
+        load.failures[0].contains("found 192.0.2.1"),
         "{:?}",
         load.failures
     );

@@ -368,7 +368,7 @@ fn stale_responses_are_revalidated_in_or_after_the_request() {
         assert_eq!(
             format_spans(stage.taken()),
             [
-                "0 Server GET first: /validated validated 200 good",
+                "0 Server GET first: /validated revalidated 200 good",
                 "1 Client GET in 0: http://origin.test/validated stale 304 good"
             ]
         );
@@ -480,7 +480,7 @@ fn a_failure_of_an_origin_and_a_client_that_leaves_stand_in_the_spans() {
         assert_eq!(
             format_spans(stage.taken()),
             [
-                "0 Server GET first: /fails passed 503 503",
+                "0 Server GET first: /fails uncacheable 503 503",
                 "1 Client GET in 0: http://origin.test/fails uri-miss 503 503"
             ]
         );

@@ -37,7 +37,11 @@ fn claims_that_need_a_corpus_fail_without_one() {
     for claim in claims::all().filter(|claim| !claim.needs_no_corpus()) {
         let finding = ClaimResult::of(claim, &bench(1));
         assert_eq!(finding.verdict, Verdict::CannotBeRun, "{claim:?}");
-        assert_eq!(finding.why.as_deref(), Some("no corpus given"), "{claim:?}");
+        assert_eq!(
+            finding.why.as_deref(),
+            Some("no corpus: use --corpus"),
+            "{claim:?}"
+        );
     }
 }
 

@@ -123,7 +123,7 @@ fn with_first_party_deployment_other_hosts_use_http1() {
         "deploy = ['all', 'first-party']",
     );
     assert_eq!(https[0].load_ms, https[1].load_ms, "nothing to deploy");
-    assert!(plan_error("deploy = 'some'").contains("want all or first-party"));
+    assert!(plan_error("deploy = 'some'").contains("expected all or first-party"));
 }
 
 #[test]
@@ -228,7 +228,7 @@ fn without_priorities_a_script_shares_bandwidth_with_images() {
     };
     let same = load(&page, RaceProtocol::Spdy, &options);
     assert!(same.waterfall.iter().all(|row| row.priority == 7));
-    assert!(plan_error("priorities = 'some'").contains("want yes or no"));
+    assert!(plan_error("priorities = 'some'").contains("expected yes or no"));
 }
 
 #[test]
@@ -251,7 +251,7 @@ fn hints_save_the_round_trip_of_a_font_in_a_style_sheet() {
         assert!((25.0..40.0).contains(&saved), "{protocol}: {saved} ms");
         assert_eq!(loads[0].requests, loads[1].requests, "{protocol}");
     }
-    assert!(plan_error("hints = 'some'").contains("want yes or no"));
+    assert!(plan_error("hints = 'some'").contains("expected yes or no"));
 }
 
 #[test]
@@ -326,11 +326,11 @@ fn the_shards_of_a_page_at_an_address_are_its_own_too() {
 
 #[test]
 fn a_page_that_is_folded_is_not_sharded() {
-    assert!(plan_error("shard = 0").contains("want hosts from 1 to 100"));
-    assert!(plan_error("shard = 101").contains("want hosts from 1 to 100"));
+    assert!(plan_error("shard = 0").contains("expected a number of hosts from 1 to 100"));
+    assert!(plan_error("shard = 101").contains("expected a number of hosts from 1 to 100"));
     let both = plan_error("fold = [true, false]\nshard = [1, 4]");
     assert!(both.starts_with("cell page=page,protocol=http,network=cable,fold=yes,shard=4: "));
-    assert!(both.contains("want one of the two"), "{both}");
+    assert!(both.contains("give one of them"), "{both}");
     let portal = builtin::portal();
     let folded = run(&portal, RaceProtocol::Spdy, "fold = true\nshard = 1");
     assert_eq!(folded[0].connections, 1);
@@ -421,7 +421,7 @@ fn a_repeat_view_revalidates_stale_and_fetches_the_rest() {
         assert_eq!(bytes, [4, 1, 2, 2], "{protocol}");
         assert!(loads[1].load_ms < loads[0].load_ms, "{protocol}");
     }
-    assert!(plan_error("cache = 'hot'").contains("want cold, warm"));
+    assert!(plan_error("cache = 'hot'").contains("expected cold, warm"));
 }
 
 #[test]
@@ -481,8 +481,10 @@ fn small_frames_add_overhead_and_large_ones_delay_urgent_data() {
         assert!(small <= usual, "{protocol}: {small} {usual}");
         assert!(usual + 50.0 < large, "{protocol}: {usual} {large}");
     }
-    assert!(plan_error("frame = 63").contains("want bytes from 64 to 1048576"));
-    assert!(plan_error("frame = 1048577").contains("want bytes from 64 to 1048576"));
+    assert!(plan_error("frame = 63").contains("expected a number of bytes from 64 to 1048576"));
+    assert!(
+        plan_error("frame = 1048577").contains("expected a number of bytes from 64 to 1048576")
+    );
 }
 
 #[test]
@@ -511,5 +513,5 @@ fn pushes_stop_at_the_budget_unless_push_is_all() {
         ],
     );
     assert_eq!(requests(&page, RaceProtocol::Spdy), [5, 4, 2]);
-    assert!(plan_error("push = 'some'").contains("want no, yes or all"));
+    assert!(plan_error("push = 'some'").contains("expected no, yes or all"));
 }

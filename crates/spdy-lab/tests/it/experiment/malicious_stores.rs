@@ -72,7 +72,7 @@ fn a_store_with_views_or_triggers_as_tables_is_refused() {
             "ALTER TABLE results DROP COLUMN failures;
              ALTER TABLE results ADD COLUMN failures AS (hex(zeroblob(100000000)))"
                 .to_owned(),
-            "1 columns that are reckoned",
+            "1 generated columns",
         ),
         (
             "CREATE TRIGGER more AFTER INSERT ON results BEGIN UPDATE results SET load_ms = 1; END"

@@ -54,7 +54,7 @@ fn contents(runner: &Runner) -> Manifest {
 #[test]
 fn cells_that_are_not_there_are_listed_by_their_keys() {
     let (runner, mut rows) = loaded(PLAN);
-    let heading = "Cells that are not there";
+    let heading = "Missing cells";
     let page = |rows: &[Row]| render(&contents(&runner), rows, &[]);
     assert!(!page(&rows).contains(heading), "nothing is missing");
     let gone = |row: &Row| {
@@ -203,7 +203,7 @@ fn a_load_that_takes_another_time_now_is_not_shown() {
     let again = again(&other, &rows, None);
     assert!(again[0].loads.is_empty());
     assert!(
-        again[0].notes[0].contains("ms now, and"),
+        again[0].notes[0].contains("ms now, but"),
         "{:?}",
         again[0].notes
     );
@@ -237,7 +237,8 @@ fn names_of_networks_stand_side_by_side() {
 #[test]
 fn duplicate_cells_are_counted_once() {
     let (runner, rows) = loaded(
-        "name = 'again'\npages = ['portal']\nprotocols = ['http', 'https', 'spdy']\n[factors]\nnetwork = ['dsl', 'cable']\ncompression = ['masked', 0]\n",
+        "name = 'again'\npages = ['portal']\nprotocols = ['http', 'https', 'spdy']\n[factors]\nnetwork = ['dsl', 'cable']\ncompression \
+         = ['masked', 0]\n",
     );
     let page = render(&contents(&runner), &rows, &[]);
     // Four of the twelve: HTTP's and HTTPS's without compression.

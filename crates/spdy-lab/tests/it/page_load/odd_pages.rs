@@ -176,7 +176,7 @@ fn an_invalid_request_fails_and_the_load_continues() {
     page.exchanges
         .push(exchange("ftp://a.test/x", Kind::Image, "200 OK", "x"));
     for load in Race::new(vec![page], vec![network()]).run(|_| ()) {
-        let want = "ftp://a.test/x: scheme \"ftp\" is not asked for over a network";
+        let want = "ftp://a.test/x: scheme \"ftp\" needs no request over a network";
         assert_eq!(load.failures, [want], "{}", load.protocol);
         assert!(load.load_ms > 0.0);
     }

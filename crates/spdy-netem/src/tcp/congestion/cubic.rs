@@ -229,7 +229,11 @@ mod tests {
         assert_eq!(cubic.last_max, 100);
         assert_eq!(cubic.reduced_threshold(70), 49);
         assert_eq!(cubic.last_max, 70 * (1024 + 717) / 2048);
-        assert_eq!(cubic.reduced_threshold(1), 2, "never below two");
+        assert_eq!(
+            cubic.reduced_threshold(1),
+            2,
+            "the window never falls below two segments"
+        );
     }
 
     /// Wmax 100, window 70: K = cbrt(30 / 0.4) = 4.217 s. The window is 10 below Wmax when the cubic
@@ -253,8 +257,8 @@ mod tests {
                 reached = Some(tick * 100);
             }
         }
-        let reached = reached.expect("it grows");
+        let reached = reached.expect("the window must grow");
         assert!((1_100..=1_300).contains(&reached), "{reached} ms");
-        assert!(cwnd > 150, "past K it climbs again: {cwnd}");
+        assert!(cwnd > 150, "after K the window must grow again: {cwnd}");
     }
 }

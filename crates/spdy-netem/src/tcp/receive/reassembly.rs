@@ -203,7 +203,7 @@ mod tests {
         assert_eq!(
             reassembly.take_blocks(1).as_slice(),
             [block(50, 80)],
-            "told once"
+            "reported once"
         );
     }
 }

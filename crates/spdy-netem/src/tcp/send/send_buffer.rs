@@ -45,7 +45,7 @@ impl SendBuffer {
                 continue;
             }
             let (now, later) = bytes.split_at(bytes.len().min(room));
-            let last = self.pieces.back_mut().expect("there is room in it");
+            let last = self.pieces.back_mut().expect("the buffer has free space");
             last.bytes.extend_from_slice(now);
             bytes = later;
         }

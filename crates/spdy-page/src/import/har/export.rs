@@ -54,7 +54,7 @@ pub fn export(replica: &Replica) -> Vec<u8> {
         "entries": entries,
     }});
     let mut text = serde_json::to_vec_pretty(&log)
-        .unwrap_or_else(|fault| panic!("values of our own are JSON: {fault}"));
+        .unwrap_or_else(|fault| panic!("the exported values are valid JSON: {fault}"));
     text.push(b'\n');
     text
 }

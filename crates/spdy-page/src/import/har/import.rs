@@ -71,7 +71,7 @@ pub(crate) fn import(
     for index in wanted {
         let mut notes = notes.clone();
         if groups.len() > 1 {
-            notes.remark(format!("page {} of {} taken", index + 1, groups.len()));
+            notes.remark(format!("page {} of {} imported", index + 1, groups.len()));
         }
         match import_group(&log, &groups[index], index, &sizes, name, notes, options) {
             Err(fault @ OpenError::NoPageLoad { .. }) => _ = first.get_or_insert(fault),
@@ -101,7 +101,7 @@ fn parse_bounded(text: &[u8], limit: usize, notes: &mut ImportNotes) -> Result<H
     }
     let (har, rest) = first_value(text)?;
     if !rest.trim_ascii().is_empty() {
-        notes.remark("the text after the JSON was not read");
+        notes.remark("the text after the JSON was ignored");
     }
     Ok(har)
 }
@@ -146,7 +146,7 @@ fn groups<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a>> {
         match index_of.get(entry.pageref.0.as_str()) {
             Some(&page) => groups[page].entries.push(index),
             None if groups.len() == 1 => groups[0].entries.push(index),
-            None => notes.skip("of no page"),
+            None => notes.skip("that belong to no page"),
         }
     }
     groups
@@ -219,7 +219,7 @@ fn cut_at_navigations<'a>(log: &'a Log, notes: &mut ImportNotes) -> Vec<Group<'a
     let count = pages.len().max(1);
     if count > 1 {
         notes.remark(format!(
-            "the HAR marks no pages: cut at navigations into {count}"
+            "the HAR marks no pages: split at navigations into {count}"
         ));
     }
     let mut groups: Vec<_> = (0..count)
@@ -278,7 +278,9 @@ fn run_on_sizes(log: &Log, notes: &mut ImportNotes) -> HashMap<usize, u64> {
     if log.creator.name.0 != "hdrgrab" {
         return sizes;
     }
-    notes.remark("hdrgrab's body sizes run on over a connection, and were taken apart");
+    notes.remark(
+        "hdrgrab's body sizes accumulate over a connection: the size of each body was computed",
+    );
     let mut carried = HashMap::<&str, u64>::new();
     for (index, entry) in log.entries.iter().enumerate() {
         if let (Some(connection), Some(size)) =
@@ -317,7 +319,7 @@ fn import_group(
     }
     if told.is_empty() {
         return Err(OpenError::NoPageLoad {
-            why: format!("of {} entries none was on the wire", group.entries.len()),
+            why: format!("none of {} entries was on the wire", group.entries.len()),
         });
     }
     let title = group
@@ -356,13 +358,13 @@ fn parse_entry(
     own_size: Option<u64>,
     notes: &mut ImportNotes,
 ) -> Result<RecordedExchange, &'static str> {
-    let url = Url::parse(&entry.request.url.0).map_err(|_| "with an unreadable URL")?;
+    let url = Url::parse(&entry.request.url.0).map_err(|_| "with an invalid URL")?;
     match url.scheme() {
         "http" | "https" if url.has_host() => {}
         "data" => return Err("data: URLs"),
         "blob" => return Err("blob: URLs"),
         "ws" | "wss" => return Err("WebSockets"),
-        _ => return Err("URLs that are not of the web"),
+        _ => return Err("URLs that are not http or https"),
     }
     let (request, response) = (&entry.request, &entry.response);
     let method = http::Method::from_bytes(request.method.0.to_ascii_uppercase().as_bytes())
@@ -488,7 +490,7 @@ fn text(entry: &Entry, notes: &mut ImportNotes) -> Option<Vec<u8>> {
         Some(in_charset(text, &content.mime_type.0))
     };
     let Some(bytes) = bytes else {
-        notes.remark("some bodies said base64 and were not");
+        notes.remark("some bodies were marked as base64 and were not");
         return None;
     };
     let size = content
@@ -497,7 +499,7 @@ fn text(entry: &Entry, notes: &mut ImportNotes) -> Option<Vec<u8>> {
         .filter(|&size| size > 0)
         .map_or(bytes.len(), |size| size as usize);
     if bytes.len() < size / 2 || bytes.len() / 2 > size {
-        notes.remark("some bodies do not fit their recorded sizes, and are filler");
+        notes.remark("some bodies do not match their recorded sizes and are filler");
         return None;
     }
     Some(bytes)

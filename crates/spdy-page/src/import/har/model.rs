@@ -46,7 +46,7 @@ pub(crate) struct Log {
     #[serde(default)]
     #[expect(
         clippy::vec_box,
-        reason = "an entry is large, and a growing Vec of them would hold three times as much"
+        reason = "entries are large, and a growing Vec of them would use three times the memory"
     )]
     pub(crate) entries: Vec<Box<Entry>>,
 }

@@ -72,10 +72,10 @@ fn open(
         what,
     };
     if parse::parse(text, &mut log).map_err(|fault| json(fault.to_string()))? {
-        notes.remark("the log is cut off: its browser was killed");
+        notes.remark("the log is incomplete: its browser was killed");
     }
     if !log.is_known {
-        return Err(json("no event types among its constants".to_owned()));
+        return Err(json("no event types in the log's constants".to_owned()));
     }
     let mut exact = messages::from_connections(&mut log);
     let page = LogPage::choose(&log, options, observations, &mut notes)?;
@@ -94,7 +94,7 @@ fn open(
 }
 
 /// Why there is no answer, or half of one, that nothing was wrong with.
-const UNDER_WAY: &str = "under way when the recording ended";
+const UNDER_WAY: &str = "in progress when the recording ended";
 
 /// One exchange, before it is known what asked for it.
 struct ImportedExchange {
@@ -152,7 +152,7 @@ impl Recording<'_> {
             let of_page = site(&leg.network_isolation_key)
                 .is_some_and(|site| self.page.sites.contains(&site));
             if seen.is_none() && !of_page {
-                self.notes.skip("that the browser made for itself");
+                self.notes.skip("of the browser's own");
                 continue;
             }
             let redirected = log.requests[&id].hops.len() > nth + 1;
@@ -184,12 +184,12 @@ impl Recording<'_> {
                 return Ok(());
             }
             _ => {
-                self.notes.skip("with URLs that are not of the web");
+                self.notes.skip("with URLs that are not http or https");
                 return Ok(());
             }
         };
         let Ok(method) = http::Method::from_bytes(leg.method.as_bytes()) else {
-            self.notes.skip("with an unreadable method");
+            self.notes.skip("with an invalid method");
             return Ok(());
         };
         let mut answered = false;
@@ -209,7 +209,7 @@ impl Recording<'_> {
         }
         match self.error(leg, seen) {
             Some(error) => self.fail(leg, error, seen),
-            None if redirected => self.notes.skip("that the browser redirected by itself"),
+            None if redirected => self.notes.skip("that the browser redirected internally"),
             None if leg.transactions.is_empty() => self.notes.skip("from the browser's cache"),
             None => self.fail(leg, UNDER_WAY.to_owned(), seen),
         }
@@ -277,7 +277,7 @@ impl Recording<'_> {
 
     #[expect(
         clippy::too_many_arguments,
-        reason = "what is known of an answer stands in five places"
+        reason = "the data of a response is in five places"
     )]
     fn import_messages(
         &mut self,
@@ -292,11 +292,11 @@ impl Recording<'_> {
         self.check_limits(&answer)?;
         if answer.has_trailers {
             self.notes
-                .remark("some bodies had trailer fields, which a replica does not keep");
+                .remark("some bodies had trailer fields, which a replica does not store");
         }
         if !answer.is_literal {
             self.notes.remark(
-                "some heads and bodies are as Chromium read them, and not out of the bytes of their connection",
+                "some heads and bodies are as Chromium decoded them, not from the bytes of their connection",
             );
         }
         let socket = messages::socket(self.log, transaction);
@@ -322,7 +322,7 @@ impl Recording<'_> {
             connection,
             request_body: answer.request_body,
             refused: refused.or_else(|| {
-                let why = "the body ended before its announced end";
+                let why = "the body ended before its declared length";
                 answer.is_cut.then(|| why.to_owned())
             }),
             ..Observation::default()
@@ -400,7 +400,7 @@ impl Recording<'_> {
                 .failures
                 .iter()
                 .find(|failure| failure.url == self.page.url);
-            let why = failed.map_or("nothing that came was a document", |failure| &failure.error);
+            let why = failed.map_or("no response is a document", |failure| &failure.error);
             OpenError::NoPageLoad {
                 why: format!("{}: {why}", self.page.url),
             }
@@ -412,7 +412,7 @@ impl Recording<'_> {
             set_compute_times(&mut exchanges, &watched.observations.compute);
             if watched.observations.left_out > 0 {
                 self.notes
-                    .remark("more requests were made than a recording keeps");
+                    .remark("more requests were made than a recording can store");
             }
         }
         let moment = |at: fn(&Observations) -> Option<f64>| {

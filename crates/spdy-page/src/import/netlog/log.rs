@@ -326,7 +326,7 @@ impl Log {
             });
         }
         let Some(transaction) = leg.transactions.last_mut() else {
-            unreachable!("one was just pushed")
+            unreachable!("an element was just pushed")
         };
         transaction.line = owned(params.line.text());
         transaction.request_fields = list(params);

@@ -51,8 +51,8 @@ impl LogPage {
         let next = mains.get(index + 1);
         if let Some(next) = next {
             notes.remark(match observations {
-                Some(_) => format!("the page led to another by itself: {}", next[0].url),
-                None => format!("page {wanted} of {} taken", mains.len()),
+                Some(_) => format!("the page navigated to another page: {}", next[0].url),
+                None => format!("page {wanted} of {} imported", mains.len()),
             });
         }
         let legs = mains[index];

@@ -6,8 +6,9 @@ use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
 use crate::claims::measured::Unit;
 use crate::claims::setting::{PageSet, Pages, Setting};
 
-const WINS: &str = "as for its ratio; within a twentieth of the cells is ours";
-const TREND: &str = "geometric means of the cells of the least and of the most, as for its ratio";
+const WINS: &str = "as for its ratio; the tolerance of a twentieth of the cells is an assumption";
+const TREND: &str =
+    "geometric means of the cells of the lowest and of the highest level, as for its ratio";
 
 /// A claim of a ratio over the grid.
 pub(super) const fn ratio(

@@ -13,14 +13,14 @@ use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::measured::Unit;
 use crate::claims::setting::PageSet;
 
-const GRID: &str = "7 bandwidths, 6 delays; 7 runs are one here, without chance; 46 streams, 640 B an image and 305 ms for the \
+const GRID: &str = "7 bandwidths, 6 delays; one run instead of 7, since nothing is random; 46 streams, 640 B an image and 305 ms for the \
                     browser are fitted to the paper's data";
-const STAND_IN: &str = "7 bandwidths, 6 delays; the paper's copy of the page is gone: ours has HTTP's bytes and round trips, and its \
-                        structure is made up";
+const STAND_IN: &str = "7 bandwidths, 6 delays; the paper's copy of the page is lost: the stand-in has the bytes and round trips over \
+                        HTTP, and its structure is invented";
 const SLOPE: &str =
     "10,240 kbit/s, delays 50 to 250 ms: load over the true round trip, four delays";
 const FITTED_SLOPE: &str =
-    "as before; that 46 streams are open at once is fitted to load times, these among them";
+    "as before; the 46 concurrent streams are fitted to load times, including these";
 
 pub(crate) const CLAIMS: &[Claim] = &[
     ratio(
@@ -322,7 +322,7 @@ pub(crate) const CLAIMS: &[Claim] = &[
         paper: Paper::Lulic,
         name: "knee",
         what: "load time flattens: HTTP at 10,240 kbit/s to that at 2,048",
-        conditions: "delay 500 ms; the stand-in for Yahoo's login; that a tenth faster counts as flat is ours",
+        conditions: "delay 500 ms; the stand-in for Yahoo's login; counting a tenth faster as flat is an assumption",
         unit: Unit::Ratio,
         expected: ClaimedResult::Beyond {
             side: BoundSide::Above,
@@ -346,6 +346,6 @@ pub(crate) const CLAIMS: &[Claim] = &[
             within: 10.0,
             neutral: None,
         },
-        test: Test::CannotRun("the sites of 2013 are gone"),
+        test: Test::CannotRun("the sites of 2013 no longer exist"),
     },
 ];

@@ -144,7 +144,7 @@ fn round_trips(
         row.first()
             .map(|pair| (f64::from(label) * 4.0, of(pair).load_ms))
     });
-    let line = Line::fit(&points.collect::<Vec<_>>()).ok_or("too few loads came whole")?;
+    let line = Line::fit(&points.collect::<Vec<_>>()).ok_or("too few loads are complete")?;
     Ok(paired.exactly(line.slope))
 }
 
@@ -173,7 +173,7 @@ pub(super) fn knee(
     let cells = [2048, 10_240].map(|bandwidth| cell(setting, bandwidth, 500));
     let paired = bench.load_pairs(pages, &cells)?;
     let [Some(narrow), Some(wide)] = [0, 1].map(|row: usize| paired.rows[row].first()) else {
-        return Err("a load did not come whole".to_owned());
+        return Err("a load is incomplete".to_owned());
     };
     Ok(paired.exactly(wide.base.load_ms / narrow.base.load_ms))
 }
