@@ -3,7 +3,7 @@
 //	client [--repeat N] [--post FILE] [--seconds N] [--pushes N] URL...
 //
 // http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at. Exit code 0 if every
-// URL was answered to its end, and with --pushes when so many pushes were. The library shows nobody the headers of a SYN_REPLY, so each status is 0.
+// URL was answered to its end, and with --pushes when so many pushes were. The library does not expose the headers of a SYN_REPLY, so each status is 0.
 package main
 
 import (
@@ -81,7 +81,7 @@ func main() {
 	go session.Serve(func(pushed *spdystream.Stream) {
 		head := pushed.Headers()
 		pushed.SendReply(http.Header{}, true) // what is not replied to gets no DATA
-		go pushed.ReceiveHeader()             // HEADERS that nobody takes hold up the DATA behind them
+		go pushed.ReceiveHeader()             // unread HEADERS block the DATA behind them
 		go func() {
 			one := response{URL: head.Get(":path")}
 			one.digest(pushed)
@@ -138,7 +138,7 @@ func connect(to *url.URL) (*spdystream.Connection, error) {
 		})
 		if err == nil {
 			if agreed := secure.ConnectionState().NegotiatedProtocol; agreed != message.Protocol {
-				err = fmt.Errorf("agreed on %q, want %s", agreed, message.Protocol)
+				err = fmt.Errorf("negotiated %q, expected %s", agreed, message.Protocol)
 			}
 		}
 		transport = secure

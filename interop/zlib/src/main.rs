@@ -23,7 +23,7 @@ const ZLIB: &str = "zlib-ng";
 #[cfg(feature = "zlib-rs")]
 const ZLIB: &str = "zlib-rs";
 
-/// The fastest round is told.
+/// The fastest round is reported.
 const ROUNDS: usize = 3;
 /// Passes of a round: the system counts a thread's time by its ticks.
 const PASSES: u32 = 5;

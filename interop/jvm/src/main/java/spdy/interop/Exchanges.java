@@ -113,7 +113,7 @@ public final class Exchanges {
         return body == null ? "GET" : "POST";
     }
 
-    /** A response that nobody asked for. */
+    /** A response without a request. */
     public Exchange pushed(String path) {
         Exchange exchange = new Exchange(URI.create(path), new CountDownLatch(1));
         pushed.add(exchange);
@@ -144,7 +144,7 @@ public final class Exchanges {
                 String.join(",", List.copyOf(pushed).stream().map(Exchange::json).toList()),
                 String.join(",", List.copyOf(errors).stream().map(Exchanges::quoted).toList()));
         boolean whole = errors.isEmpty() && asked.stream().allMatch(exchange -> exchange.sha256 != null);
-        // The threads of the library may wait for ever, and a shutdown in order would send what nobody reads.
+        // The library's threads may wait forever, and an orderly shutdown would send data that no peer reads.
         System.out.flush();
         Runtime.getRuntime().halt(whole ? 0 : 1);
     }
