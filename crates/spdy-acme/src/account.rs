@@ -91,7 +91,7 @@ impl Accounts {
             Err(error) => Err(error),
         };
         if let Err(error) = forgotten {
-            tracing::warn!(%error, "the account stays as it is");
+            tracing::warn!(%error, "cannot update the account");
         }
     }
 }

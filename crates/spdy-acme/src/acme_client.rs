@@ -146,7 +146,7 @@ impl Authority for AcmeClient {
             let (account, _) = opened.ok()?;
             let advised = account.renewal_info(&identifier).await;
             let (info, again) = advised
-                .inspect_err(|error| tracing::debug!(%error, "no advice on renewal"))
+                .inspect_err(|error| tracing::debug!(%error, "no renewal information"))
                 .ok()?;
             let window = info.suggested_window;
             Some(RenewalInfo {
@@ -200,7 +200,8 @@ impl Inner {
         self.until(&mut order, is_over).await?;
         let chain = order.certificate().await;
         let chain = chain.map_err(|error| self.authority_error("a certificate", error))?;
-        let chain = chain.ok_or_else(|| AcmeError::Order("valid, and has no chain".to_owned()))?;
+        let chain = chain
+            .ok_or_else(|| AcmeError::Order("valid, but has no certificate chain".to_owned()))?;
         let chain = certificates_from_pem(chain.as_bytes(), self.settings.directory.as_str())?;
         Ok(Identity { chain, key })
     }
@@ -221,7 +222,7 @@ impl Inner {
             match account.new_order(&wanted().replaces(replaced)).await {
                 // Some do not know of replacing, or not of this one. One that was rate limited would be so again.
                 Err(error) if !is_problem(&error, "rateLimited") => {
-                    tracing::debug!(%error, "the order replaces nothing");
+                    tracing::debug!(%error, "cannot mark the order as a replacement");
                 }
                 ordered => return ordered.map_err(said),
             }
@@ -348,8 +349,7 @@ fn request(names: &[String]) -> Result<(PrivateKeyDer<'static>, Vec<u8>), AcmeEr
     let mut params = CertificateParams::new(names)?;
     params.distinguished_name = DistinguishedName::new(); // all names are alternative ones
     let request = params.serialize_request(&key)?;
-    let key = PrivateKeyDer::try_from(key.serialize_der())
-        .expect("a key we made is a key that can be read");
+    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a generated key is valid");
     Ok((key, request.der().to_vec()))
 }
 

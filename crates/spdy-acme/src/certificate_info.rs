@@ -68,7 +68,7 @@ impl CertificateInfo {
     pub fn parse_leaf(identity: &Identity) -> Result<Self, AcmeError> {
         let leaf = identity.chain.first();
         let leaf = leaf.ok_or_else(|| AcmeError::Certificate {
-            why: "an empty chain".to_owned(),
+            why: "the chain is empty".to_owned(),
         })?;
         Self::of(leaf)
     }
@@ -83,19 +83,19 @@ impl CertificateInfo {
         let Range { start, end } = self.validity;
         let why = if !names.iter().all(|name| self.covers(name)) {
             let (wanted, came) = (names.join(", "), self.names.join(", "));
-            format!("want one for {wanted}, but it is for {came}")
+            format!("expected a certificate for {wanted}, found one for {came}")
         } else if start > now + CLOCK_SKEW || end < now + MIN_REMAINING {
             let (now, minutes) = (httpdate::fmt_http_date(now), MIN_REMAINING.as_secs() / 60);
             let came = format_validity(&self.validity);
             format!(
-                "want one that is valid at {now} and {minutes} min longer, but it is from {came}"
+                "expected a certificate that is valid at {now} and {minutes} min longer, found validity from {came}"
             )
         } else if start + MAX_LIFETIME < end {
             let (days, came) = (
                 MAX_LIFETIME.as_secs() / 86_400,
                 format_validity(&self.validity),
             );
-            format!("want one that is valid for {days} days at most, but it is from {came}")
+            format!("expected a validity of at most {days} days, found from {came}")
         } else {
             return Ok(());
         };
@@ -173,11 +173,11 @@ mod tests {
             (now + CLOCK_SKEW + second..late, "valid at "),
             (
                 now..late + second,
-                "valid for 3653 days at most, but it is from ",
+                "expected a validity of at most 3653 days, found from ",
             ),
             (
                 now..UNIX_EPOCH + 8000 * MAX_LIFETIME / 10,
-                "3653 days at most",
+                "at most 3653 days",
             ),
         ] {
             let said = fit(validity.clone());

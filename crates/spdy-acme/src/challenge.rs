@@ -162,8 +162,7 @@ fn challenge_certificate(name: &str, digest: &[u8]) -> Result<Identity, AcmeErro
     params.custom_extensions = vec![CustomExtension::new_acme_identifier(digest)];
     let key = KeyPair::generate_for(&rcgen::PKCS_ECDSA_P256_SHA256)?;
     let certificate = params.self_signed(&key)?;
-    let key = PrivateKeyDer::try_from(key.serialize_der())
-        .expect("a key we made is a key that can be read");
+    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a generated key is valid");
     Ok(Identity {
         chain: vec![certificate.der().clone()],
         key,
@@ -196,7 +195,7 @@ mod tests {
         let error = way.start("a.test", "token", "token.thumb").unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a.test: \"_acme-challenge.a.test\" lies in no zone of ours"
+            "a.test: \"_acme-challenge.a.test\" is not in a configured zone"
         );
     }
 }

@@ -22,13 +22,13 @@ pub enum AcmeError {
         source: instant_acme::Error,
     },
     /// The authority knows our account no longer.
-    #[error("{directory} knows our account no longer: the next try makes another")]
+    #[error("{directory} does not know the account: the next attempt creates another")]
     Account {
         /// Its directory.
         directory: String,
     },
     /// It requires another kind of proof than the configured one.
-    #[error("{name}: want the challenge {want}, the authority offers {offered}")]
+    #[error("{name}: expected the challenge {want}, found {offered}")]
     ChallengeNotOffered {
         /// The name.
         name: String,
@@ -38,7 +38,7 @@ pub enum AcmeError {
         offered: String,
     },
     /// It looked, and did not see what it wanted.
-    #[error("{name}: the authority looked for the proof ({challenge}) and says: {why}")]
+    #[error("{name}: the authority rejected the proof ({challenge}): {why}")]
     ChallengeFailed {
         /// The name.
         name: String,
@@ -48,28 +48,28 @@ pub enum AcmeError {
         why: String,
     },
     /// It wants to see another name proven than those that were ordered.
-    #[error("the authority wants a proof for {0}, which was not ordered")]
+    #[error("the authority requires a proof for {0}, which is not in the order")]
     UnexpectedName(String),
     /// The order ended another way.
-    #[error("the authority calls the order {0}")]
+    #[error("the order has the status {0}")]
     Order(String),
     /// It took too long.
-    #[error("no certificate within {} s", .0.as_secs())]
+    #[error("no certificate issued within {} s", .0.as_secs())]
     Timeout(Duration),
     /// What came is no certificate that could be shown.
-    #[error("a certificate that cannot be used: {why}")]
+    #[error("unusable certificate: {why}")]
     Certificate {
         /// What is wrong with it.
         why: String,
     },
     /// The task of the order panicked.
-    #[error("a fault of this program, which may be reported: {0}")]
+    #[error("internal error, please report it: {0}")]
     Panicked(String),
     /// What came cannot be shown, or no proof can be made.
     #[error(transparent)]
     Tls(#[from] TlsSetupError),
     /// A key or a request for a certificate cannot be made.
-    #[error("cannot make a key and a request: {0}")]
+    #[error("cannot generate a key and a certificate request: {0}")]
     KeyGeneration(#[from] rcgen::Error),
     /// The name's zone does not take the text of a proof.
     #[error("{name}: {source}")]

@@ -185,7 +185,7 @@ impl Renewer {
 impl RenewalTask {
     fn now(&self) -> SystemTime {
         let now = self.common.calendar.now(&self.common.runtime);
-        now.unwrap_or_else(|| panic!("{:?} does not know the hour", self.common.calendar))
+        now.unwrap_or_else(|| panic!("{:?} has no wall-clock time", self.common.calendar))
     }
 
     fn first(&self) -> &str {
@@ -222,7 +222,7 @@ impl RenewalTask {
         };
         // Other names than it was made for, or another time: it is shown for what it is good for, until another comes.
         if let Err(error) = facts.check(&self.names, now) {
-            tracing::debug!(%error, "not good enough");
+            tracing::debug!(%error, "the stored certificate is unusable");
             return;
         }
         self.schedule.found(now, &facts.validity);
@@ -374,7 +374,7 @@ impl RenewalTask {
             }
             Ok(None) => self.schedule.record_no_renewal_info(now),
             Err(error) => {
-                tracing::warn!(%error, "no advice on renewal");
+                tracing::warn!(%error, "no renewal information");
                 self.schedule.record_no_renewal_info(now);
             }
         }
@@ -391,5 +391,5 @@ async fn catch_panic<T>(work: impl Future<Output = T>) -> Result<T, AcmeError> {
 fn panic_message(panic: &(dyn Any + Send)) -> String {
     let text = panic.downcast_ref::<&str>().copied();
     let text = text.or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.unwrap_or("without a word").to_owned()
+    text.unwrap_or("without a reason").to_owned()
 }

@@ -122,7 +122,7 @@ impl HttpClient for Transport {
             };
             if parts.uri.scheme_str() != Some(&this.scheme) {
                 let (want, came) = (&this.scheme, &parts.uri);
-                let why = format!("want a URL of {want}, as the directory's is, got {came}");
+                let why = format!("expected a URL of {want} like the directory, found {came}");
                 return Err(Error::Other(why.into()));
             }
             let runtime = this.runtime.clone();
@@ -132,7 +132,7 @@ impl HttpClient for Transport {
                 Either::Left((answer, _)) => answer,
                 Either::Right(_) => {
                     let seconds = EXCHANGE_TIMEOUT.as_secs();
-                    let why = format!("the answer is not whole after {seconds} s");
+                    let why = format!("the response is incomplete after {seconds} s");
                     Err(Error::Other(why.into()))
                 }
             }

@@ -64,7 +64,7 @@ fn answered(more: &[(&str, &str)]) -> response::Parts {
         .fold(Response::builder(), |response, (name, value)| {
             response.header(*name, *value)
         });
-    response.body(()).expect("an answer").into_parts().0
+    response.body(()).expect("a response").into_parts().0
 }
 
 fn key(at: usize) -> Key {
@@ -99,8 +99,8 @@ fn hits(c: &mut Criterion) {
     group.throughput(Throughput::Elements(1));
     for (name, request, response) in cases {
         let mut store = Store::new(StoreConfig::default());
-        let stored =
-            may_store(&policy, &request, &response, Times::at(now())).expect("it may be kept");
+        let stored = may_store(&policy, &request, &response, Times::at(now()))
+            .expect("the response is storable");
         let body = Body::copy_of(&[7; 1024]);
         let keys: Vec<Key> = (0..KEYS).map(key).collect();
         for key in &keys {
@@ -113,7 +113,9 @@ fn hits(c: &mut Criterion) {
             b.iter(|| {
                 // Far apart, as requests are.
                 next = (next + 7919) % KEYS;
-                let variants = store.get(black_box(&keys[next])).expect("it is in");
+                let variants = store
+                    .get(black_box(&keys[next]))
+                    .expect("the object is stored");
                 let Lookup::Fresh { index, .. } = lookup(&policy, &request, &variants, now())
                 else {
                     panic!("no hit");
@@ -149,7 +151,8 @@ fn misses(c: &mut Criterion) {
         max_bytes: 10 << 20,
         ..StoreConfig::default()
     });
-    let stored = may_store(&policy, &request, &response, Times::at(now())).expect("it may be kept");
+    let stored = may_store(&policy, &request, &response, Times::at(now()))
+        .expect("the response is storable");
     let keys: Vec<Key> = (0..KEYS).map(key).collect();
     let mut next = 0;
     group.bench_function("kept, and another goes", |b| {

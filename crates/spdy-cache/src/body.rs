@@ -150,7 +150,7 @@ pub struct BodyBuilder {
 
 /// A body had more bytes than may be stored.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a body of more than {limit} bytes")]
+#[error("body has more than {limit} bytes")]
 pub struct TooLong {
     /// Bytes that were allowed.
     pub limit: u64,

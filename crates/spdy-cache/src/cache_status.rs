@@ -125,7 +125,8 @@ impl CacheStatus {
     #[must_use]
     pub fn value(&self) -> HeaderValue {
         let mut text = String::with_capacity(USUAL_BYTES);
-        self.write(&mut text).expect("a string takes all");
+        self.write(&mut text)
+            .expect("writing to a String never fails");
         HeaderValue::from_str(&text).expect("tokens and strings are ASCII")
     }
 

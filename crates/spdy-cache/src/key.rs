@@ -39,7 +39,7 @@ pub struct Key(Bytes);
 
 /// A part of a key held a zero byte, which no host, target or configured name has.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a zero byte in the {0} of a cache key")]
+#[error("the {0} of a cache key contains a zero byte")]
 pub struct ZeroByte(&'static str);
 
 impl Key {

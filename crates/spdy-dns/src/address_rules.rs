@@ -104,7 +104,7 @@ impl std::fmt::Display for DeniedAddress {
         }
         match self.by {
             Denial::Range(Range { net, name, source }) => write!(f, ": {name}, {net} ({source})"),
-            Denial::Listed(net) => write!(f, ": {net} is on the list"),
+            Denial::Listed(net) => write!(f, ": {net} is in the list of denied addresses"),
         }
     }
 }
@@ -121,10 +121,10 @@ pub enum OriginDenial {
     #[error(transparent)]
     Address(#[from] DeniedAddress),
     /// The port is not one of those that are listed.
-    #[error("port {0} is not one that origins may have")]
+    #[error("port {0} is not allowed for origins")]
     Port(u16),
     /// It is ourselves.
-    #[error("{0} is where we listen ourselves: it would loop back")]
+    #[error("{0} is a listener of this program: the request would loop")]
     Own(SocketAddr),
 }
 

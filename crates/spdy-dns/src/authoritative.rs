@@ -223,7 +223,7 @@ fn fill(message: &mut Message, zones: &Zones, query: &Query) {
             return;
         };
         let RData::CNAME(target) = &aliased.data else {
-            unreachable!("a CNAME record is one: {aliased:?}")
+            unreachable!("not a CNAME record: {aliased:?}")
         };
         name = target.0.clone();
         message.add_answer(aliased);
@@ -291,7 +291,7 @@ fn write(message: &Message) -> Vec<u8> {
     match message.to_vec() {
         Ok(bytes) => bytes,
         Err(error) => {
-            unreachable!("what was configured and asked can be written: {error}, {message:?}")
+            unreachable!("a DNS response can be encoded: {error}, {message:?}")
         }
     }
 }

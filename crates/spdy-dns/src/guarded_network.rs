@@ -44,16 +44,16 @@ impl RefusalCounts {
         counts.clone()
     }
 
-    fn refuse(&self, what: impl Into<OriginDenial>, whom: &dyn std::fmt::Display) -> io::Error {
+    fn refuse(&self, what: impl Into<OriginDenial>, origin: &dyn std::fmt::Display) -> io::Error {
         let denied = what.into();
         let mut counts = self.0.lock();
         *counts.entry(denied.reason()).or_default() += 1;
         tracing::warn!(
-            %whom,
+            %origin,
             reason = denied.reason(),
             why = %denied,
             allowed_by = denied.allowed_by(),
-            "an origin was refused"
+            "connection to an origin denied"
         );
         io::Error::new(io::ErrorKind::PermissionDenied, denied)
     }
@@ -75,7 +75,10 @@ impl GuardedNetwork {
     ) -> Self {
         if !rules.allow.is_empty() {
             let allow = &rules.allow;
-            tracing::warn!(?allow, "origins may stand where none should in the world");
+            tracing::warn!(
+                ?allow,
+                "origins are allowed at addresses that are not public"
+            );
         }
         Self {
             rules: Arc::new(rules),

@@ -37,10 +37,10 @@ impl Network for LoopGuard {
         if self.own.contains(to) {
             let denied = OriginDenial::Own(to);
             tracing::warn!(
-                whom = %to,
+                origin = %to,
                 reason = denied.reason(),
                 why = %denied,
-                "an origin was refused"
+                "connection to an origin denied"
             );
             let refusal = io::Error::new(io::ErrorKind::PermissionDenied, denied);
             return Box::pin(std::future::ready(Err(refusal)));

@@ -24,31 +24,31 @@ pub const SPECIAL_NAMES: &[(&str, &str)] = &[
 #[non_exhaustive]
 pub enum HostError {
     /// Nothing.
-    #[error("the host is empty")]
+    #[error("host is empty")]
     Empty,
     /// Longer than a name can be.
-    #[error("a host of {0} octets, want {MAX_NAME} at most")]
+    #[error("host has {0} bytes, expected at most {MAX_NAME}")]
     TooLong(usize),
     /// A user or a password before it.
-    #[error("{0:?} has a user in it")]
+    #[error("host {0:?} contains a user name")]
     Userinfo(String),
     /// An address.
-    #[error("{0:?} is an address, want a name")]
+    #[error("host {0:?} is an address, expected a hostname")]
     Literal(String),
     /// Something that resolvers read as an address.
-    #[error("{0:?} ends in a number, and would be read as an address")]
+    #[error("host {0:?} ends in a number, so it would be parsed as an address")]
     Number(String),
     /// The root's dot is written: the same host, and another key to every table.
-    #[error("{0:?} ends in a dot")]
+    #[error("host {0:?} ends with a dot")]
     TrailingDot(String),
     /// A label that is empty or too long.
-    #[error("{0:?} has a label of {1} octets, want 1 to {MAX_LABEL}")]
+    #[error("host {0:?} has a label of {1} bytes, expected 1 to {MAX_LABEL}")]
     Label(String, usize),
     /// Something other than letters, digits, `-`, `_` and dots. Names of other scripts come as A-labels.
-    #[error("{0:?} has {1:?} in it, want letters, digits, '-', '_' and '.'")]
+    #[error("host {0:?} contains {1:?}, expected letters, digits, '-', '_' and '.'")]
     Octet(String, char),
     /// One label: what it means depends on the machine.
-    #[error("{0:?} has no dot, so what it means depends on the machine")]
+    #[error("host {0:?} has no dot, so its meaning depends on the machine")]
     NoDot(String),
     /// Under a name that means something else on every machine, or nothing.
     #[error("{host:?} is under {name}, which is not public ({source_of_rule})")]
@@ -74,7 +74,7 @@ impl HostError {
             Self::Number(_) => "host_number",
             Self::TrailingDot(_) => "host_trailing_dot",
             Self::Label(..) => "host_label",
-            Self::Octet(..) => "host_octet",
+            Self::Octet(..) => "host_character",
             Self::NoDot(_) => "host_no_dot",
             Self::Special { .. } => "host_special",
         }

@@ -97,13 +97,13 @@ impl DnsStats {
     #[must_use]
     pub fn by_outcome(&self) -> [(&'static str, u64); 7] {
         [
-            ("answered", self.answered),
-            ("no-such-name", self.no_such_name),
+            ("noerror", self.answered),
+            ("nxdomain", self.no_such_name),
             ("refused", self.refused),
-            ("fault", self.faults),
-            ("unanswered", self.unanswered),
-            ("slipped", self.slipped),
-            ("dropped", self.dropped),
+            ("error", self.faults),
+            ("ignored", self.unanswered),
+            ("rate-slipped", self.slipped),
+            ("rate-dropped", self.dropped),
         ]
     }
 }
@@ -334,7 +334,7 @@ impl Service {
             let (answer, to) = match received {
                 Ok(received) => received,
                 Err(error) => {
-                    tracing::debug!(%error, "a datagram could not be received");
+                    tracing::debug!(%error, "cannot receive a datagram");
                     let rest = self.runtime.now() + RECEIVE_RETRY_DELAY;
                     self.runtime.sleep_until(rest).await;
                     continue;
@@ -342,7 +342,7 @@ impl Service {
             };
             let Some(answer) = answer else { continue };
             if let Err(error) = datagrams.reply(to, &answer).await {
-                tracing::debug!(%error, to = %to.address, "an answer could not be sent");
+                tracing::debug!(%error, to = %to.address, "cannot send a response");
             }
         }
     }
@@ -387,7 +387,7 @@ impl Service {
                 break false;
             };
             if len > MAX_REQUEST {
-                tracing::debug!(%from, len, "no question is so long");
+                tracing::debug!(%from, len, "ignored a datagram that is too long for a query");
                 return Conduct::Abusive;
             }
             let mut request = vec![0; len];
@@ -404,7 +404,7 @@ impl Service {
                 break true; // no question: nothing that follows would be one
             };
             let Ok(len) = u16::try_from(bytes.len()) else {
-                unreachable!("an answer of {} bytes was limited to 65535", bytes.len())
+                unreachable!("response has {} bytes, limit 65535", bytes.len())
             };
             let framed = [&len.to_be_bytes()[..], &bytes].concat();
             if self.with_timeout(io.write_all(&framed)).await.is_err() {

@@ -84,7 +84,7 @@ fn default_negative_ttl() -> u32 {
 #[non_exhaustive]
 pub enum ZoneError {
     /// A name is invalid.
-    #[error("zone {zone}: {name:?} is no name: {why}")]
+    #[error("zone {zone}: invalid name {name:?}: {why}")]
     Name {
         /// The apex.
         zone: String,
@@ -94,13 +94,13 @@ pub enum ZoneError {
         why: String,
     },
     /// Two zones have the same apex.
-    #[error("zone {0} is there twice")]
+    #[error("zone {0} is configured twice")]
     DuplicateZone(String),
     /// The zone has no name server.
     #[error("zone {0} has no name server")]
     NoNameServer(String),
     /// A name server in the zone has no address.
-    #[error("zone {zone}: name server {name} lies in the zone and has no address there")]
+    #[error("zone {zone}: name server {name} is in the zone but has no address there")]
     NameServer {
         /// The apex.
         zone: String,
@@ -109,7 +109,7 @@ pub enum ZoneError {
     },
     /// An alias looks like a name of another zone without its final dot.
     #[error(
-        "zone {zone}: {name} is an alias of {target}, which is not there; a name of another zone ends with a dot"
+        "zone {zone}: {name} is an alias of {target}, which does not exist; end a name of another zone with a dot"
     )]
     AliasOfNothing {
         /// The apex.
@@ -120,7 +120,7 @@ pub enum ZoneError {
         target: String,
     },
     /// A name is not in the zone.
-    #[error("zone {zone}: {name} does not lie in it")]
+    #[error("zone {zone}: {name} is not in the zone")]
     Outside {
         /// The apex.
         zone: String,
@@ -128,7 +128,7 @@ pub enum ZoneError {
         name: String,
     },
     /// A name has two entries.
-    #[error("zone {zone}: {name} is there twice")]
+    #[error("zone {zone}: {name} is configured twice")]
     DuplicateName {
         /// The apex.
         zone: String,
@@ -139,7 +139,7 @@ pub enum ZoneError {
     #[error("zone {0}: an apex cannot be an alias; give it addresses")]
     ApexAlias(String),
     /// A CNAME beside another record.
-    #[error("zone {zone}: {name} is an alias, so it can have nothing else")]
+    #[error("zone {zone}: {name} is an alias and cannot have other records")]
     AliasWithRecords {
         /// The apex.
         zone: String,
@@ -155,7 +155,7 @@ pub enum ZoneError {
         name: String,
     },
     /// A TTL above the largest value.
-    #[error("zone {zone}: a TTL of {ttl} s, want {MAX_TTL} at most")]
+    #[error("zone {zone}: TTL is {ttl} s, expected at most {MAX_TTL}")]
     Ttl {
         /// The apex.
         zone: String,
@@ -164,7 +164,7 @@ pub enum ZoneError {
     },
     /// An ALPN identifier that cannot be encoded.
     #[error(
-        "zone {zone}: {alpn:?} is no ALPN identifier, want 1 to 255 octets without ',', '\\' and controls"
+        "zone {zone}: invalid ALPN identifier {alpn:?}, expected 1 to 255 bytes without ',', '\\' and control characters"
     )]
     Alpn {
         /// The apex.
@@ -173,7 +173,7 @@ pub enum ZoneError {
         alpn: String,
     },
     /// A text that is too long.
-    #[error("a text of {0} octets, want {MAX_TEXT} at most")]
+    #[error("TXT record has {0} bytes, expected at most {MAX_TEXT}")]
     Text(usize),
 }
 

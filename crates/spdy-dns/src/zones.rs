@@ -228,16 +228,16 @@ impl Zones {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum TextError {
     /// Not ours.
-    #[error("{0:?} lies in no zone of ours")]
+    #[error("{0:?} is not in a configured zone")]
     Outside(String),
     /// The name is an alias of another.
-    #[error("{0:?} is an alias: the text belongs where it leads")]
+    #[error("{0:?} is an alias: set the TXT record at its target")]
     Alias(String),
     /// Too long.
-    #[error("a text of {0} octets, want {MAX_TEXT} at most")]
+    #[error("TXT record has {0} bytes, expected at most {MAX_TEXT}")]
     Long(usize),
     /// Too many.
-    #[error("{MAX_TEXTS} texts are set already")]
+    #[error("limit of {MAX_TEXTS} TXT records reached")]
     Full,
 }
 
@@ -335,7 +335,7 @@ fn mailbox(zone: &str, apex: &Name, contact: Option<&str>) -> Result<Name, ZoneE
             let mailbox = whole(zone, domain)?.prepend_label(user.as_bytes());
             mailbox.map_err(|error| no_mailbox(error.to_string()))
         }
-        Some(_) => Err(no_mailbox("want user@domain".to_owned())),
+        Some(_) => Err(no_mailbox("expected user@domain".to_owned())),
         None => whole(zone, contact),
     }
 }

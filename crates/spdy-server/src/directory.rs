@@ -57,7 +57,7 @@ pub enum DirectoryError {
         source: io::Error,
     },
     /// More than is held in memory.
-    #[error("{} holds more than {limit} {what}", path.display())]
+    #[error("{} has more than {limit} {what}", path.display())]
     LimitExceeded {
         /// The folder that was asked for.
         path: PathBuf,

@@ -358,7 +358,7 @@ mod tests {
             ("https://a.test/x?y", "/x?y"),
             ("https://a.test//b.test/x", "https://a.test//b.test/x"),
         ] {
-            assert_eq!(push(uri).as_hint().expect("one is to be").url, want);
+            assert_eq!(push(uri).as_hint().expect("a hint").url, want);
         }
     }
 

@@ -186,7 +186,7 @@ fn respond_with(
     match &found.recorded_part {
         Some(RecordedPart::Ranges(parts)) => respond_with_parts(site, found, parts, range),
         Some(RecordedPart::Unreadable) if range.is_none() => {
-            missing_part(site, "its Content-Range cannot be read")
+            missing_part(site, "invalid Content-Range")
         }
         Some(RecordedPart::Unreadable) => whole(found),
         Some(RecordedPart::Complete) | None => {
@@ -233,7 +233,7 @@ fn respond_with_parts(
 /// 404: the target is here, these bytes of it are not.
 fn missing_part(site: &Site, why: &str) -> Response<Bytes> {
     site.count_missing_part();
-    tracing::debug!(why, "these bytes are not in the replica");
+    tracing::debug!(why, "the replica does not contain the requested bytes");
     error_response_with(StatusCode::NOT_FOUND, why)
 }
 
@@ -314,5 +314,5 @@ fn build(status: StatusCode, headers: HeaderMap, body: Bytes) -> Response<Bytes>
 }
 
 fn text(value: String) -> HeaderValue {
-    HeaderValue::try_from(value).expect("what we write is visible ASCII")
+    HeaderValue::try_from(value).expect("the value is visible ASCII")
 }

@@ -117,7 +117,7 @@ pub async fn serve_quic(
     conduct(spdy_net::serve::serve_quic(incoming, handler, options, &runtime, stop).await)
 }
 
-/// Serves `io` until it ends. Never panics on what the peer sends; why a connection ended out of order
+/// Serves `io` until it ends. Never panics on what the peer sends; why connection ended with an error
 /// is told to the debug log alone, since clients come and go as they please. Returns how the client behaved:
 /// what [`Listener::run`](spdy_net::listen::Listener::run) wants to know.
 pub async fn serve_connection(
@@ -165,7 +165,7 @@ fn conduct(served: Result<(), ConnectionError>) -> Conduct {
     match served {
         Ok(()) => Conduct::Fair,
         Err(error) => {
-            tracing::debug!(%error, "a connection ended out of order");
+            tracing::debug!(%error, "connection ended with an error");
             match error.is_abuse() {
                 true => Conduct::Abusive,
                 false => Conduct::Fair,

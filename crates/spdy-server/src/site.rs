@@ -95,7 +95,7 @@ impl Site {
                 None => site.hosts.push((host.clone(), exchange.address)),
             }
             let Some(answer) = StoredResponse::from_exchange(exchange) else {
-                tracing::warn!(url = %exchange.url, "the recorded head is no response; not served");
+                tracing::warn!(url = %exchange.url, "ignored an invalid recorded response head");
                 continue;
             };
             let secure = exchange.url.scheme() == "https";

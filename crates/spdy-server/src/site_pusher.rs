@@ -326,7 +326,7 @@ impl SessionPusher {
                 Ok(sending) => sending,
                 Err(error) => {
                     // As many streams are open as the client allows, or it wants none: so with the others.
-                    tracing::debug!(%error, uri = %planned.uri, "not pushed");
+                    tracing::debug!(%error, uri = %planned.uri, "cannot push a resource");
                     rest.push(planned);
                     break;
                 }

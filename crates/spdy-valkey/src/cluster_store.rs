@@ -60,16 +60,16 @@ impl std::fmt::Debug for Store {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Failure {
     /// No answer, or only one that reports that there is no cluster.
-    #[error("no answer: {0}")]
+    #[error("no response: {0}")]
     NoAnswer(RedisError),
     /// Not in time.
-    #[error("no answer in {0:?}")]
+    #[error("no response within {0:?}")]
     Timeout(Duration),
     /// A node did not want to.
-    #[error("refused: {0}")]
+    #[error("command rejected: {0}")]
     Refused(RedisError),
     /// A node accepts entries of the log, and does not store them.
-    #[error("the log of purges is empty whenever it is read")]
+    #[error("the purge log is empty on every read")]
     LogNotKept,
 }
 

@@ -68,16 +68,16 @@ impl Default for Config {
 #[non_exhaustive]
 pub enum ConfigError {
     /// Keys would not come to the slots that they are meant for.
-    #[error("a prefix of at most {MAX_PREFIX_BYTES} bytes without braces is wanted, got {got:?}")]
+    #[error("prefix is {got:?}, expected at most {MAX_PREFIX_BYTES} bytes without braces")]
     Prefix {
         /// The prefix.
         got: String,
     },
     /// The client wants other addresses, or other certificates.
-    #[error("no cluster: {0}")]
+    #[error("invalid cluster configuration: {0}")]
     Cluster(String),
     /// The system gives no chance to make a name of.
-    #[error("no chance: {0}")]
+    #[error("cannot get random numbers: {0}")]
     Chance(#[from] getrandom::Error),
 }
 

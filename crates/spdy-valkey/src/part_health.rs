@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn three_failures_disable_a_part_until_two_probes_succeed() {
         let mut parts = PartHealth::new();
-        assert!(!parts.answers(0), "nobody knows yet");
+        assert!(!parts.answers(0), "the state is unknown at the start");
         probed(&mut parts, |_| true);
         assert_eq!((parts.available(), parts.take_change()), (PARTS, None));
         for _ in 0..FAILURES - 1 {

@@ -107,11 +107,11 @@ mod tests {
     fn a_delete_requested_during_a_delete_stays_pending() {
         let (mut forgotten, place) = (PendingDeletes::default(), place(0, 0));
         assert!(forgotten.add(&place));
-        let turn = forgotten.seq(&place).expect("it is in");
+        let turn = forgotten.seq(&place).expect("the object is stored");
         assert!(forgotten.add(&place));
         forgotten.remove(&place, turn);
         assert!(forgotten.has(&place));
-        let turn = forgotten.seq(&place).expect("it is in");
+        let turn = forgotten.seq(&place).expect("the object is stored");
         forgotten.remove(&place, turn);
         assert!(!forgotten.has(&place));
     }

@@ -29,7 +29,7 @@ pub(crate) async fn run(inner: Arc<TierState>) {
                 pause = (pause * 2).min(poll);
                 let was_answered = probe(&inner).await;
                 if renewal.probed(Instant::now().into_std(), was_answered) {
-                    tracing::info!("nobody answers: looking for the shared tier with another client");
+                    tracing::info!("no node responds: connecting to the shared tier with a new client");
                     inner.store.renew();
                 }
             }

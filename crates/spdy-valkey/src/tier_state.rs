@@ -166,18 +166,17 @@ impl TierState {
         };
         match news {
             Some(HealthChange::Lost) => {
-                let why =
-                    failure.map_or_else(|| "it does not answer".to_owned(), Failure::to_string);
-                tracing::warn!(%why, answering, "the shared tier is gone, or a part of it: going on without");
+                let why = failure.map_or_else(|| "no response".to_owned(), Failure::to_string);
+                tracing::warn!(%why, answering, "the shared tier is unavailable, entirely or in part: continuing without it");
                 let faults = node_check::node_errors(self.config.clone());
                 tokio::spawn(async move {
                     for (node, why) in faults.await {
-                        tracing::warn!(node, why, "a node of the shared tier cannot be asked");
+                        tracing::warn!(node, why, "a node of the shared tier is unreachable");
                     }
                 });
             }
             // At the same level as its counterpart: a reader of one expects the other.
-            Some(HealthChange::Recovered) => tracing::warn!("the shared tier is back"),
+            Some(HealthChange::Recovered) => tracing::warn!("the shared tier is available again"),
             None => {}
         }
     }
@@ -190,7 +189,7 @@ impl TierState {
         let (mut said, now) = (self.refusal_logged_at.lock(), Instant::now());
         if said.is_none_or(|said| now.duration_since(said) >= REFUSAL_LOG_INTERVAL) {
             *said = Some(now);
-            tracing::warn!(%why, "the shared tier takes no more, or a part of it");
+            tracing::warn!(%why, "the shared tier rejects writes, entirely or in part");
         }
     }
 
@@ -232,12 +231,12 @@ impl TierState {
             }
             Ok(ReadResult::Miss) => (&counters.misses, None),
             Ok(ReadResult::Corrupt(why)) => {
-                tracing::warn!(%why, index = place.index, "an object of the shared tier is broken");
+                tracing::warn!(%why, index = place.index, "corrupt object in the shared tier");
                 self.queue_delete(&place);
                 (&counters.broken, None)
             }
             Err(failure) => {
-                tracing::debug!(%failure, "the shared tier was asked in vain");
+                tracing::debug!(%failure, "request to the shared tier failed");
                 (&counters.unanswered, None)
             }
         };
@@ -279,7 +278,7 @@ impl TierState {
                     object,
                 )),
                 false => Err(format!(
-                    "{} bytes, want {}",
+                    "found {} bytes, expected {}",
                     file.len(),
                     object.layout.file_len()
                 )),
@@ -481,7 +480,7 @@ impl TierState {
                 }
                 LogRead::Replaced(news) => {
                     tracing::warn!(
-                        "the shared tier has lost its purges: telling again what was told of late"
+                        "the shared tier lost its purge log: publishing recent purges again"
                     );
                     self.outbox.lock().resend(Instant::now());
                     self.wake.notify_one();

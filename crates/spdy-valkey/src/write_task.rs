@@ -61,7 +61,7 @@ impl TierState {
         let Some(file) = Encoder::whole(key, stored, &keep.body) else {
             return false;
         };
-        let layout = Layout::decode(&file).expect("it was just made");
+        let layout = Layout::decode(&file).expect("the file was encoded above");
         // No longer than the file.
         let head_len = MARK_BYTES + layout.body_start() as usize;
         if head_len > MAX_HEAD_BYTES {

@@ -351,7 +351,7 @@ async fn failed_challenge_error_has_the_authority_message() {
         _ => None,
     }));
     let told = shop.order().await.error.to_string();
-    let want = "a.test: the authority looked for the proof (http-01) and says: ";
+    let want = "a.test: the authority rejected the proof (http-01): ";
     assert!(
         told.starts_with(want) && told.contains("so it is"),
         "{told}"
@@ -364,7 +364,7 @@ async fn unoffered_challenge_is_an_error() {
         (path == "/name").then(|| (200, authorization("pending", &challenge("dns-01", ""))))
     }));
     let told = shop.order().await.error.to_string();
-    assert!(told.contains("want the challenge http-01"), "{told}");
+    assert!(told.contains("expected the challenge http-01"), "{told}");
     assert!(told.contains("offers dns-01"), "{told}");
 }
 
@@ -384,7 +384,7 @@ async fn url_with_other_scheme_is_refused() {
         (path == "/newOrder").then(|| (201, elsewhere()))
     }));
     let told = shop.order().await.error.to_string();
-    let want = "want a URL of http, as the directory's is, got https://acme.test/name";
+    let want = "expected a URL of http like the directory, found https://acme.test/name";
     assert!(told.contains(want), "{told}");
     assert_eq!(shop.fake.asked("/name"), 0);
 }

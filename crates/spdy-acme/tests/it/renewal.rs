@@ -89,7 +89,7 @@ impl Authority for Asked {
         };
         let panics = state.panics;
         Box::pin(async move {
-            assert!(!panics, "a fault of somebody's");
+            assert!(!panics, "a simulated panic");
             answer
         })
     }
@@ -102,7 +102,7 @@ impl Authority for Asked {
             again: 6 * HOUR,
         });
         Box::pin(async move {
-            assert!(!panics, "a fault of somebody's");
+            assert!(!panics, "a simulated panic");
             advice
         })
     }
@@ -227,7 +227,7 @@ async fn certificate_is_issued_and_renewed_for_a_year() {
     drop(keeper);
     let orders = shop.signer.orders();
     clock.advance(100 * DAY).await;
-    assert_eq!(shop.signer.orders(), orders, "nobody keeps them any more");
+    assert_eq!(shop.signer.orders(), orders, "orders are not repeated");
 }
 
 #[tokio::test]
@@ -354,7 +354,7 @@ async fn certificate_for_other_names_is_not_used() {
     clock.advance(Duration::ZERO).await;
     assert!(shop.is_bare("a.test").await && shop.is_bare("b.test").await);
     let told = shop.told.lock().unwrap().join("\n");
-    assert!(told.contains("it is for b.test"), "{told}");
+    assert!(told.contains("found one for b.test"), "{told}");
 }
 
 #[tokio::test]
@@ -366,12 +366,12 @@ async fn certificate_with_invalid_validity_is_reported_and_unused() {
         (
             (CLOCK_SKEW + second, Duration::ZERO),
             LIFETIME,
-            Some("min longer, but it is from"),
+            Some("min longer, found validity from"),
         ),
         (
             (Duration::ZERO, LIFETIME),
             LIFETIME - second,
-            Some("want one that is valid at"),
+            Some("expected a certificate that is valid at"),
         ),
         ((Duration::ZERO, DAY), DAY + MIN_REMAINING, None),
         (
@@ -383,7 +383,7 @@ async fn certificate_with_invalid_validity_is_reported_and_unused() {
         (
             (Duration::ZERO, Duration::ZERO),
             far,
-            Some("valid for 3653 days at most"),
+            Some("expected a validity of at most 3653 days"),
         ),
     ] {
         let (clock, dir) = (Clock::default(), tempfile::tempdir().unwrap());
@@ -411,7 +411,7 @@ async fn panic_in_order_or_renewal_info_is_a_failure() {
     clock.advance(Duration::ZERO).await;
     assert_eq!((shop.signer.orders(), shop.told("Failed")), (1, 1));
     let told = shop.told.lock().unwrap().join("\n");
-    assert!(told.contains("a fault of somebody's"), "{told}");
+    assert!(told.contains("a simulated panic"), "{told}");
     let failed = shop.certificates.orders.failed.load(Ordering::Relaxed);
     assert_eq!(failed, 1);
 

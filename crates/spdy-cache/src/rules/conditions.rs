@@ -145,7 +145,7 @@ mod tests {
             let failed = StatusCode::NOT_FOUND;
             let failed =
                 conditional_response(&head(request), failed, &tagged, SystemTime::UNIX_EPOCH);
-            assert!(failed.is_none(), "an error is told: {request:?}");
+            assert!(failed.is_none(), "an error is reported: {request:?}");
         }
         let bare = head(&[]);
         for (name, want) in [("if-none-match", Some(304)), ("if-match", None)] {

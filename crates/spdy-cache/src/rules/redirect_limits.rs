@@ -205,7 +205,7 @@ mod tests {
         for (name, value) in lines {
             response = response.header(*name, *value);
         }
-        response.body(()).expect("an answer").into_parts().0
+        response.body(()).expect("a response").into_parts().0
     }
 
     /// The result for `last`, to which `hops` led: its Cache-Control and Vary, and why it is not stored.
@@ -258,7 +258,7 @@ mod tests {
                 &[&[("cache-control", "no-cache, max-age=60"), ("etag", "\"a\"")]],
                 &[YEAR],
                 "no-cache, max-age=0",
-                Some("no-use"),
+                Some("never-reusable"),
             ),
             (
                 &[&[("cache-control", "max-age=600")]],

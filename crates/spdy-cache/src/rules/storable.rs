@@ -28,16 +28,16 @@ pub enum Uncacheable {
     Content,
     /// A page or data where the path names a sheet, a script, an image or the like ([`is_mismatched`](crate::cache_deception::is_mismatched)).
     /// The caller, which sees the original path, sets this; [`may_store`] does not.
-    #[error("type mismatch")]
+    #[error("content type does not match the path")]
     TypeMismatch,
     /// A body of more bytes than may be stored. The caller, which sees bodies, sets this; [`may_store`] does not.
-    #[error("body bytes")]
+    #[error("body too large")]
     BodyTooLarge,
     /// The limit of bodies in progress is reached. The caller, which sees bodies, sets this; [`may_store`] does not.
-    #[error("in flight")]
+    #[error("in-flight limit")]
     BodyMemory,
     /// The request had `no-store`.
-    #[error("request no-store")]
+    #[error("no-store in the request")]
     RequestNoStore,
     /// An informational status, 206 or 304: only whole answers are stored. Or a status about this request alone, which must not poison
     /// the requests of others: the caller, which knows that, sets this; [`may_store`] does not.
@@ -65,19 +65,19 @@ pub enum Uncacheable {
     #[error("vary")]
     Vary,
     /// More names in `Vary` than [`Policy::max_vary_names`].
-    #[error("vary names")]
+    #[error("too many names in vary")]
     VaryNames,
     /// A head of more bytes than [`Policy::max_head_bytes`].
-    #[error("head bytes")]
+    #[error("head too large")]
     HeadTooLarge,
     /// More tags than [`Policy::max_tags`].
-    #[error("tags")]
+    #[error("too many tags")]
     Tags,
     /// It states no freshness, and its status permits no heuristic.
     #[error("no freshness")]
     NoFreshness,
     /// It could never be used: stale on arrival, nothing to validate it by, and not wanted stale.
-    #[error("no use")]
+    #[error("never reusable")]
     NeverReusable,
 }
 
@@ -318,8 +318,8 @@ impl Uncacheable {
             Self::Method => "method",
             Self::Content => "content",
             Self::TypeMismatch => "type-mismatch",
-            Self::BodyTooLarge => "body-bytes",
-            Self::BodyMemory => "in-flight",
+            Self::BodyTooLarge => "body-too-large",
+            Self::BodyMemory => "in-flight-limit",
             Self::RequestNoStore => "request-no-store",
             Self::Status => "status",
             Self::NotUnderstood => "status-not-understood",
@@ -330,10 +330,10 @@ impl Uncacheable {
             Self::SetCookie => "set-cookie",
             Self::Vary => "vary",
             Self::VaryNames => "vary-names",
-            Self::HeadTooLarge => "head-bytes",
-            Self::Tags => "tags",
+            Self::HeadTooLarge => "head-too-large",
+            Self::Tags => "too-many-tags",
             Self::NoFreshness => "no-freshness",
-            Self::NeverReusable => "no-use",
+            Self::NeverReusable => "never-reusable",
         }
     }
 }

@@ -96,7 +96,7 @@ impl MergeResult {
 
 /// A 304 is about another answer than the stored one, by its validators: repeat the request without a condition.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("a 304 with the {0} of something else than was asked about")]
+#[error("status 304 has a {0} that does not match the stored response")]
 pub struct ValidatorMismatch(&'static str);
 
 /// Makes a stored answer fresh by a 304 to a request with its [`Conditional`] (RFC 9111 §4.3.4).

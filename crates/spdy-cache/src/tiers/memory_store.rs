@@ -135,7 +135,7 @@ pub enum PurgeMode {
 
 /// An object is larger than may be stored, or than is possible beside the objects in use.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("an object of {weight} bytes, with room for {room}")]
+#[error("object has {weight} bytes, limit {room}")]
 pub struct TooLarge {
     /// What it weighs.
     pub weight: u64,
@@ -484,12 +484,15 @@ impl Store {
     fn evict_from(&mut self, site: &[u8], sparing: EvictionFilter) -> bool {
         let mut spared = 0;
         loop {
-            let shelf = self.queues.get_mut(site).expect("a shelf that has bytes");
-            let id = shelf.last().expect("a shelf that has bytes has objects");
+            let shelf = self
+                .queues
+                .get_mut(site)
+                .expect("a site with stored bytes has a queue");
+            let id = shelf.last().expect("a queue with bytes has objects");
             let slot = self
                 .slots
                 .get_mut(&id)
-                .expect("what is on a shelf has a slot");
+                .expect("each queue entry has a slot");
             if sparing == EvictionFilter::NotInUse && slot.object.is_in_use() {
                 // One that stays for its uses comes by again before it goes.
                 let rounds = usize::from(MAX_USES) + 1;
@@ -527,11 +530,14 @@ impl Store {
 
     /// Takes an object out of every table.
     fn take(&mut self, id: Id) -> Slot {
-        let slot = self.slots.remove(&id).expect("an object that is in");
+        let slot = self.slots.remove(&id).expect("a stored object");
         self.bytes -= slot.weight;
         self.head_bytes -= slot.head_weight();
         let site = slot.key.site();
-        let shelf = self.queues.get_mut(site).expect("its site has a shelf");
+        let shelf = self
+            .queues
+            .get_mut(site)
+            .expect("the site of a stored object has a queue");
         shelf.take(slot.place, slot.weight);
         if shelf.is_empty() {
             self.queues.remove(site);
@@ -544,7 +550,7 @@ impl Store {
                 }
             }
         }
-        let variants = self.keys.get_mut(&slot.key).expect("its key is in");
+        let variants = self.keys.get_mut(&slot.key).expect("the key is stored");
         match variants.len() {
             1 => {
                 self.keys.remove(&slot.key);

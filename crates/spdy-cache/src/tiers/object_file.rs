@@ -47,7 +47,7 @@ pub const MAX_HEAD_BYTES: usize = 1 << 20;
 #[non_exhaustive]
 pub enum FileError {
     /// Too few bytes for what they begin.
-    #[error("{got} bytes, want {want}")]
+    #[error("found {got} bytes, expected {want}")]
     Short {
         /// Bytes that it takes.
         want: u64,
@@ -55,28 +55,28 @@ pub enum FileError {
         got: u64,
     },
     /// Another kind of file, or of another version.
-    #[error("no object file of version 2")]
+    #[error("not an object file of version 2")]
     Magic,
     /// A length that no file has.
-    #[error("a head of {got} bytes, want at most {MAX_HEAD_BYTES}")]
+    #[error("head has {got} bytes, expected at most {MAX_HEAD_BYTES}")]
     HeadLength {
         /// The length in the file.
         got: u32,
     },
     /// A body longer than can be.
-    #[error("a body of {got} bytes")]
+    #[error("invalid body length {got}")]
     BodyLength {
         /// The length in the file.
         got: u64,
     },
     /// The seal is not that of the bytes before it.
-    #[error("the head is not what was written")]
+    #[error("the checksum of the head does not match")]
     Seal,
     /// Sealed, and yet it reads as no head: another program's, or a fault of ours.
-    #[error("the head does not read: {0}")]
+    #[error("invalid head: {0}")]
     Head(&'static str),
     /// A chunk is not what was written in its place.
-    #[error("chunk {index} is not what was written")]
+    #[error("the checksum of chunk {index} does not match")]
     Chunk {
         /// Its number.
         index: u64,

@@ -277,7 +277,7 @@ fn objects_in_use_are_evicted_last_and_new_ones_refused() {
     readers.pop();
     store
         .insert(&key("/new"), stored_for("", ""), body())
-        .expect("one is read no more");
+        .expect("a body has no reader");
     assert!(is_in(&store, "/new") && !is_in(&store, "/read/8"));
     assert!(store.bytes_in_use() <= most);
 }
@@ -291,7 +291,7 @@ fn reinserted_body_is_counted_once() {
     for round in 2..20 {
         let fields = format!("x: {round}");
         let again = store.insert(&key("/a"), stored_for("", &fields), reader.clone());
-        again.expect("it is in already");
+        again.expect("the object is already stored");
         assert_eq!(store.bytes_in_use(), store.bytes());
     }
 }

@@ -261,7 +261,7 @@ fn only_if_cached_never_contacts_origin() {
     assert_eq!(
         done(&Policy::site(), only, &stored, 61),
         "stale",
-        "the client waits for nobody"
+        "the client does not wait"
     );
 }
 

@@ -39,7 +39,7 @@ impl Cache {
         self.forget(host);
         while self.hosts.len() >= limit {
             let Some((_, first)) = self.ends.keys().next().cloned() else {
-                unreachable!("{} hosts and no end of one", self.hosts.len())
+                unreachable!("{} hosts without an expiry", self.hosts.len())
             };
             self.forget(&first);
         }

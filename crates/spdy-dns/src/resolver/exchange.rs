@@ -83,7 +83,7 @@ async fn query_tcp(
     let mut io = network.connect(server).await?;
     let message = question.message();
     let Ok(len) = u16::try_from(message.len()) else {
-        unreachable!("a question of {} bytes", message.len())
+        unreachable!("query has {} bytes", message.len())
     };
     io.write_all(&[&len.to_be_bytes()[..], &message].concat())
         .await?;

@@ -83,7 +83,7 @@ impl Resolver {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
-                    "{host} loops back: it is a name of ours, and no address of its origin is configured"
+                    "{host} is a name of this program and has no configured origin address: the request would loop"
                 ),
             ));
         }
@@ -103,8 +103,8 @@ impl Resolver {
         };
         known.map_err(|nothing| {
             let what = match nothing {
-                NegativeAnswer::Name => "no host is called",
-                NegativeAnswer::Address => "there is no address of",
+                NegativeAnswer::Name => "unknown host",
+                NegativeAnswer::Address => "no address for",
             };
             let why = format!("{what} {host} (`upstream.resolve` gives a name an address)");
             io::Error::new(io::ErrorKind::NotFound, why)
@@ -125,7 +125,7 @@ impl Resolver {
         }
         let name = Name::from_ascii(host);
         let mut name = name.map_err(|error| {
-            let why = format!("{host:?} is no name: {error}");
+            let why = format!("invalid hostname {host:?}: {error}");
             io::Error::new(io::ErrorKind::InvalidInput, why)
         })?;
         name.set_fqdn(true);
@@ -163,7 +163,7 @@ impl Resolver {
         let place = LookupPermit(self.in_flight.clone());
         if before >= self.config.max_lookups {
             let most = self.config.max_lookups;
-            let why = format!("{most} look-ups are under way, no more are begun");
+            let why = format!("too many DNS lookups in progress (limit {most})");
             return Err(io::Error::new(io::ErrorKind::QuotaExceeded, why));
         }
         Ok(place)
@@ -191,7 +191,9 @@ impl Resolver {
             };
             let own = self.own.now();
             if let Some(own) = through.iter().find(|name| own.owns(name)) {
-                let why = format!("{name} is an alias to {own}, a name of ours: it loops back");
+                let why = format!(
+                    "{name} is an alias of {own}, a name of this program: the request would loop"
+                );
                 return Err(io::Error::new(io::ErrorKind::PermissionDenied, why));
             }
             aliases += through.len();
@@ -206,7 +208,7 @@ impl Resolver {
             }
         }
         let most = self.config.aliases;
-        let why = format!("{name} leads in a circle, or over more than {most} aliases");
+        let why = format!("{name} is a circle or chain of more than {most} aliases");
         Err(io::Error::new(io::ErrorKind::InvalidData, why))
     }
 
@@ -217,7 +219,7 @@ impl Resolver {
         kind: RecordType,
         suspicion: &SpoofBudget,
     ) -> io::Result<Reply> {
-        let mut last = io::Error::new(io::ErrorKind::NotFound, "no server was asked");
+        let mut last = io::Error::new(io::ErrorKind::NotFound, "no name server was queried");
         for _ in 0..self.config.rounds.max(1) {
             for &server in &self.config.servers {
                 let question = {
@@ -230,18 +232,18 @@ impl Resolver {
                 let asking = ask(network, runtime, server, &question, timeout, suspicion);
                 last = match asking.await {
                     Ok(Reply::Failed(code)) => {
-                        io::Error::other(format!("{server} says of {name}: {code}"))
+                        io::Error::other(format!("{server} returned {code} for {name}"))
                     }
-                    Ok(Reply::Truncated) => {
-                        io::Error::other(format!("{server} says less than all of {name} over TCP"))
-                    }
+                    Ok(Reply::Truncated) => io::Error::other(format!(
+                        "{server} returned a truncated response for {name} over TCP"
+                    )),
                     Ok(reply) => return Ok(reply),
                     Err(error) => {
-                        let why = format!("{server}, asked for {name}: {error}");
+                        let why = format!("query to {server} for {name} failed: {error}");
                         io::Error::new(error.kind(), why)
                     }
                 };
-                tracing::debug!(error = %last, "a name server did not help");
+                tracing::debug!(error = %last, "a name server gave no usable response");
             }
         }
         Err(last)

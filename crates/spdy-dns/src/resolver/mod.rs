@@ -1,7 +1,7 @@
 //! Addresses of origins, from upstream servers: never from ourselves.
 //!
 //! ```text
-//!  host ──▶ config.rs    an address of its own? a name that we serve ourselves ("loops back")?
+//!  host ──▶ config.rs    an address of its own? a name that we serve ourselves ("the request would loop")?
 //!       ──▶ cache.rs     known, and since when; that there is nothing, too
 //!       ──▶ exchange.rs  A and AAAA beside each other: UDP, then TCP; the next server when one fails
 //!       ──▶ reply.rs     along the aliases to addresses, and for how long they are believed

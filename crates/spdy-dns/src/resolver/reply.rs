@@ -43,7 +43,7 @@ impl Question {
         message.set_edns(edns);
         match message.to_vec() {
             Ok(bytes) => bytes,
-            Err(error) => unreachable!("one question can be written: {error}, {message:?}"),
+            Err(error) => unreachable!("a DNS query can be encoded: {error}, {message:?}"),
         }
     }
 

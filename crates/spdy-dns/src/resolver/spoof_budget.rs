@@ -86,7 +86,7 @@ impl SpoofBudget {
         self.counted.0.replies[mismatch as usize].fetch_add(1, Ordering::Relaxed);
         tracing::debug!(
             reason = mismatch.name(),
-            "a DNS reply does not match its question"
+            "a DNS response does not match its query"
         );
         if mismatch == Mismatch::Source {
             return;
@@ -99,7 +99,7 @@ impl SpoofBudget {
                 .fetch_add(1, Ordering::Relaxed);
             tracing::warn!(
                 limit = self.limit,
-                "more DNS replies than the limit do not match their question: the look-up goes on over TCP"
+                "too many DNS responses do not match their query: the lookup continues over TCP"
             );
         }
     }

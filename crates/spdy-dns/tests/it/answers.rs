@@ -14,7 +14,7 @@ use crate::support::{alias, name, question, site, zones};
 
 fn told_over(zones: &Zones, request: &[u8], transport: Transport) -> Message {
     let answer = answer(zones, request, transport).expect("a question is answered");
-    let message = Message::from_vec(&answer.bytes).expect("an answer can be read");
+    let message = Message::from_vec(&answer.bytes).expect("a readable response");
     assert_eq!(
         u16::from(message.metadata.response_code),
         u16::from(answer.code)
@@ -535,11 +535,11 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
         ),
         (
             &|zone| zone.names[1].alias = Some("img".into()),
-            "www.site.test is an alias, so it can have nothing else",
+            "www.site.test is an alias and cannot have other records",
         ),
         (
             &|zone| zone.names.push(alias("shop", "shop.other.test")),
-            "shop is an alias of shop.other.test.site.test, which is not there",
+            "shop is an alias of shop.other.test.site.test, which does not exist",
         ),
         (
             &|zone| zone.names.push(alias("shop", "shop.other.test.")),
@@ -547,40 +547,40 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
         ),
         (
             &|zone| zone.names.push(name("www", &[])),
-            "www.site.test is there twice",
+            "www.site.test is configured twice",
         ),
         (
             &|zone| zone.names.push(name("WWW.Site.Test.", &[])),
-            "is there twice",
+            "is configured twice",
         ),
         (
             &|zone| zone.names.push(name("a.other.test.", &[])),
-            "a.other.test does not lie in it",
+            "a.other.test is not in the zone",
         ),
         (
             &|zone| zone.names.push(name("a.*.x", &[])),
             "has a * that is not its first label",
         ),
-        (&|zone| zone.names.push(name("a..b", &[])), "is no name"),
+        (&|zone| zone.names.push(name("a..b", &[])), "invalid name"),
         (
             &|zone| zone.names.push(name(&"a".repeat(64), &[])),
-            "is no name",
+            "invalid name",
         ),
-        (&|zone| zone.ttl = 0x8000_0000, "a TTL of 2147483648 s"),
+        (&|zone| zone.ttl = 0x8000_0000, "TTL is 2147483648 s"),
         (
             &|zone| zone.names[1].texts.push("x".repeat(256)),
-            "a text of 256 octets",
+            "TXT record has 256 bytes",
         ),
         (
             &|zone| {
                 zone.names[1].https.as_mut().unwrap().alpn = vec![String::new()];
             },
-            "is no ALPN identifier",
+            "invalid ALPN identifier",
         ),
         (&|zone| zone.contact = Some("a@".into()), "zone site.test"),
     ] {
         let told = changed(change);
-        assert!(told.contains(want), "want {want:?}, told {told:?}");
+        assert!(told.contains(want), "expected {want:?}, found {told:?}");
     }
     assert_eq!(
         Zones::new(&[site(), site()]).unwrap_err(),
@@ -598,7 +598,7 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
     let told = Zones::new(&[site(), child]).unwrap_err().to_string();
     assert_eq!(
         told,
-        "zone site.test: deep.under.site.test does not lie in it"
+        "zone site.test: deep.under.site.test is not in the zone"
     );
 }
 

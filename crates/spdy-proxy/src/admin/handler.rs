@@ -102,10 +102,12 @@ impl Admin {
         };
         let wanted: PurgeRequest = match serde_json::from_slice(&body) {
             Ok(wanted) => wanted,
-            Err(error) => return text(StatusCode::BAD_REQUEST, format!("no purge: {error}\n")),
+            Err(error) => {
+                return text(StatusCode::BAD_REQUEST, format!("invalid purge: {error}\n"));
+            }
         };
         let Some(id) = self.jobs.begin() else {
-            let why = "as many purges as may be are under way; try again soon\n".to_owned();
+            let why = "too many purges are in progress; try again soon\n".to_owned();
             let mut response = text(StatusCode::SERVICE_UNAVAILABLE, why);
             let soon = http::HeaderValue::from_static("1");
             response.headers_mut().insert(header::RETRY_AFTER, soon);
@@ -122,12 +124,12 @@ impl Admin {
         // In its own task: the client may disconnect before it is over.
         let (over, ended) = oneshot::channel();
         let settling = async move {
-            let (gone, told) = admin.flush_purges().await;
+            let (removed_from_disk, published) = admin.flush_purges().await;
             let done = PurgeResult {
                 purged,
                 soft,
-                gone,
-                told,
+                removed_from_disk,
+                published,
             };
             admin.jobs.end(id, done);
             // The client may have disconnected.
@@ -150,15 +152,15 @@ impl Admin {
     /// Waits until a crash cannot undo the purges. Returns whether that is so for the disk, and whether the machines that share a tier can
     /// see them.
     async fn flush_purges(&self) -> (Option<bool>, Option<bool>) {
-        let gone = match self.proxy.cache.disk() {
+        let removed_from_disk = match self.proxy.cache.disk() {
             Some(disk) => Some(disk.flush_removals().await),
             None => None,
         };
-        let told = match self.proxy.cache.shared() {
+        let published = match self.proxy.cache.shared() {
             Some(shared) => Some(shared.flush_purges().await),
             None => None,
         };
-        (gone, told)
+        (removed_from_disk, published)
     }
 
     /// How far a purge is.
@@ -169,7 +171,7 @@ impl Admin {
         match self.jobs.of(id) {
             Some(job) => json(&job),
             None => {
-                let why = "no such purge was taken on, or too many were since\n";
+                let why = "unknown purge: no such ID, or too many purges since\n";
                 text(StatusCode::NOT_FOUND, why.to_owned())
             }
         }
@@ -189,13 +191,13 @@ impl Admin {
             (Some((key, url)), None) if key == "url" => match self.find_report(&url) {
                 Some(report) => json(&report),
                 None => {
-                    let why = "no such page came by, or too many did since\n";
+                    let why = "no report of this page, or too many pages since\n";
                     text(StatusCode::NOT_FOUND, why.to_owned())
                 }
             },
             _ => text(
                 StatusCode::BAD_REQUEST,
-                "want nothing, or ?url=\n".to_owned(),
+                "invalid query: expected none, or ?url=\n".to_owned(),
             ),
         }
     }
@@ -219,7 +221,7 @@ impl Admin {
         method: &Method,
     ) -> Option<Response<Body>> {
         if request.method() != method {
-            let why = format!("want {method}\n");
+            let why = format!("expected method {method}\n");
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, why);
             let allowed = http::HeaderValue::from_str(method.as_str()).expect("a method");
             response.headers_mut().insert(header::ALLOW, allowed);
@@ -234,7 +236,7 @@ impl Admin {
         if token.is(given.unwrap_or_default()) {
             return None;
         }
-        let why = "want Authorization: Bearer, and the token\n".to_owned();
+        let why = "expected Authorization: Bearer with the operator's token\n".to_owned();
         let mut response = text(StatusCode::UNAUTHORIZED, why);
         let wanted = http::HeaderValue::from_static("Bearer");
         let headers = response.headers_mut();
@@ -258,7 +260,7 @@ impl Handler for Admin {
                 ("/metrics", None) => (admin.metrics)(&request),
                 _ => text(
                     StatusCode::NOT_FOUND,
-                    "want /metrics, /pages or /purge\n".to_owned(),
+                    "unknown path: expected /metrics, /pages or /purge\n".to_owned(),
                 ),
             }
         })

@@ -20,10 +20,10 @@ pub(crate) struct PurgeResult {
     pub(crate) soft: bool,
     /// Whether its files are removed from the disk for good. If not, the system failed to remove one, and a crash may bring it back.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) gone: Option<bool>,
+    pub(crate) removed_from_disk: Option<bool>,
     /// Whether the other machines that share a tier can see it; if not, they get it when the tier is reachable again.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) told: Option<bool>,
+    pub(crate) published: Option<bool>,
 }
 
 /// How far a purge is.
@@ -100,8 +100,8 @@ mod tests {
     const DONE: PurgeResult = PurgeResult {
         purged: 1,
         soft: false,
-        gone: None,
-        told: None,
+        removed_from_disk: None,
+        published: None,
     };
 
     #[test]

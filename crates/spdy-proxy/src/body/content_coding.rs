@@ -127,7 +127,7 @@ impl AcceptedCodings {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CodingError {
     /// The bytes are not of the coding that was announced.
-    #[error("the body is not {0}: {1}")]
+    #[error("the body is not valid {0}: {1}")]
     Corrupt(&'static str, String),
     /// More came out than may.
     #[error("the body decodes to more than {limit} bytes")]
@@ -337,7 +337,7 @@ impl Decoder {
 }
 
 fn zstd_decoder(out: LimitedBuffer) -> zstd::stream::write::Decoder<'static, LimitedBuffer> {
-    let mut decoder = zstd::stream::raw::Decoder::new().expect("there is memory for a decoder");
+    let mut decoder = zstd::stream::raw::Decoder::new().expect("memory for a decoder");
     let window = zstd::stream::raw::DParameter::WindowLogMax(ZSTD_WINDOW);
     let set = decoder.set_parameter(window);
     set.expect("it is a window that there is");
@@ -382,7 +382,7 @@ impl Encoder {
             }
             Coding::Zstd => {
                 let encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL);
-                EncoderKind::Zstd(Box::new(encoder.expect("there is memory for an encoder")))
+                EncoderKind::Zstd(Box::new(encoder.expect("memory for an encoder")))
             }
             Coding::Brotli => EncoderKind::Brotli(Box::new(brotli::CompressorWriter::new(
                 Vec::new(),

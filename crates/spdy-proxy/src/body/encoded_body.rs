@@ -152,13 +152,13 @@ mod tests {
         let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
         for piece in pieces {
             let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
-            let frame = frame.now_or_never().expect("it came already");
+            let frame = frame.now_or_never().expect("the response has arrived");
             let coded = frame.expect("it is not the end").expect("it is whole");
             let coded = coded.into_data().expect("data");
             let text = decoder.write(&coded).expect("it is Zstandard");
             assert!(text == piece, "nothing waits for more");
             let turn = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
-            assert!(turn.is_none(), "the sender has a turn");
+            assert!(turn.is_none(), "the sender runs between polls");
         }
     }
 

@@ -118,8 +118,10 @@ mod tests {
 
     fn gzip(text: &[u8]) -> Vec<u8> {
         let mut encoder = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
-        encoder.write_all(text).expect("a vector takes all");
-        encoder.finish().expect("a vector takes all")
+        encoder
+            .write_all(text)
+            .expect("writing to a Vec never fails");
+        encoder.finish().expect("writing to a Vec never fails")
     }
 
     /// The text of `bytes`, fed in pieces of this length.
@@ -130,7 +132,7 @@ mod tests {
             decoder.flush()?;
         }
         decoder.finish()?;
-        Ok(std::mem::take(decoder.get_mut().expect("it went well")))
+        Ok(std::mem::take(decoder.get_mut().expect("success")))
     }
 
     #[test]

@@ -17,13 +17,13 @@ use crate::telemetry::counters::{CounterFamily, Counters};
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BodyLimit {
     /// It is longer.
-    #[error("the answer is longer than {most} bytes (limits.max_mib)")]
+    #[error("the response has more than {most} bytes (limits.max_mib)")]
     Size {
         /// Bytes that may come.
         most: u64,
     },
     /// It took longer.
-    #[error("the answer takes longer than its host's may (limits.fetch_timeout_s)")]
+    #[error("the fetch timed out (limits.fetch_timeout_s)")]
     Time,
 }
 

@@ -128,8 +128,8 @@ mod tests {
             let frames = futures_util::stream::iter(frames);
             let body = Body::wrap(http_body_util::StreamBody::new(frames));
             let passed = buffer_start(body).now_or_never().expect("it is here");
-            let passed = passed.expect("nothing broke").collect().now_or_never();
-            let passed = passed.expect("it is here").expect("nothing broke");
+            let passed = passed.expect("no error").collect().now_or_never();
+            let passed = passed.expect("it is here").expect("no error");
             assert!(passed.trailers().is_none(), "{pieces}");
             assert_eq!(passed.to_bytes().len(), pieces * 1024);
         }

@@ -45,12 +45,12 @@ pub struct SharedBody {
 
 /// A passed body has no readers left.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("nobody reads it any more")]
+#[error("no client reads the body")]
 pub struct NoReaders;
 
 /// How a body did not come to its end.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
-#[error("the origin's answer broke off: {0}")]
+#[error("the response of the origin is incomplete: {0}")]
 pub struct IncompleteBody(pub String);
 
 #[derive(Debug)]

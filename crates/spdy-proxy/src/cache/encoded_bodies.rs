@@ -286,7 +286,7 @@ mod tests {
         let runtime = SharedRuntime::new(Clock::default());
         match encodings.of(&key(target), body, Coding::Gzip, &runtime) {
             EncodedLookup::Ready(body) => body,
-            other => panic!("it is short, or was made before: {other:?}"),
+            other => panic!("expected a stored body: {other:?}"),
         }
     }
 
@@ -338,7 +338,7 @@ mod tests {
         assert!(one.is_same_body(&at("/1")));
         at("/3");
         assert!(one.is_same_body(&at("/1")), "it was used");
-        assert!(!two.is_same_body(&at("/2")), "it had to go");
+        assert!(!two.is_same_body(&at("/2")), "it was evicted");
         assert!(encodings.lock().weight() <= 2 * weight);
     }
 
@@ -377,7 +377,7 @@ mod tests {
         }
 
         fn sleep_until(&self, _: Instant) -> BoxFuture<()> {
-            panic!("nothing waits for a time")
+            panic!("no task uses a timer")
         }
 
         fn spawn(&self, task: BoxFuture<()>) {
@@ -397,11 +397,14 @@ mod tests {
         let body = Body::copy_of(&text);
         let ask = || match encodings.of(&key("/"), &body, Coding::Gzip, &runtime) {
             EncodedLookup::InProgress(coming) => coming,
-            other => panic!("nobody has made it yet: {other:?}"),
+            other => panic!("unexpected encoded body: {other:?}"),
         };
         let first = ask();
         let mut making = tasks.0.lock().pop().expect("it is made beside");
-        assert!((&mut making).now_or_never().is_none(), "others have a turn");
+        assert!(
+            (&mut making).now_or_never().is_none(),
+            "the encoder yields to other tasks"
+        );
         let second = ask();
         assert!(tasks.0.lock().is_empty(), "it is made once");
         let mut turns = 1;

@@ -32,7 +32,7 @@ impl MemoryStore {
     pub fn store(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
         let mut store = self.0.write();
         let kept = store.insert(key, stored, body);
-        kept.inspect_err(|why| tracing::debug!(%why, ?key, "not kept"))
+        kept.inspect_err(|why| tracing::debug!(%why, ?key, "cannot store the response in memory"))
             .ok()
     }
 

@@ -106,7 +106,7 @@ impl Cache {
             false => PurgeMode::Hard,
         };
         let count = self.purge_local(meant, how);
-        tracing::debug!(count, soft, "another purged");
+        tracing::debug!(count, soft, "applied purges of another machine");
     }
 
     /// Invalidates what a request changed, by the head of its response (RFC 9111 §4.4).
@@ -169,7 +169,7 @@ impl Cache {
         let of_site = match &wish.site {
             Some(name) => {
                 let site = sites.find(name).cloned();
-                Some(site.ok_or_else(|| format!("no site is called {name}"))?)
+                Some(site.ok_or_else(|| format!("unknown site {name}"))?)
             }
             None => None,
         };
@@ -187,8 +187,8 @@ impl Cache {
             (None, None, None, Some(site)) => {
                 self.purge_scope(&Scope::Site(site.rules.site_origin()), how)
             }
-            (None, None, Some(_), None) => return Err("a tag wants a site".to_owned()),
-            _ => return Err("want one of url, prefix, tag, or a site alone".to_owned()),
+            (None, None, Some(_), None) => return Err("a tag needs a site".to_owned()),
+            _ => return Err("expected one of url, prefix and tag, or only a site".to_owned()),
         };
         Ok(PurgeCount(count))
     }
@@ -201,12 +201,12 @@ impl Cache {
         how: PurgeMode,
         is_whole: bool,
     ) -> Result<usize, String> {
-        let url = url::Url::parse(url).map_err(|error| format!("{url:?} is no URL: {error}"))?;
+        let url = url::Url::parse(url).map_err(|error| format!("{url:?} is not a URL: {error}"))?;
         let url = sites.original_url(url).map_err(|why| {
-            format!("{why}: want the URL of the host itself, or one that a page here names")
+            format!("{why}: expected the URL of the host itself, or one from a rewritten page")
         })?;
         let (Some(host), Some(port)) = (url.host_str(), url.port_or_known_default()) else {
-            return Err(format!("{url} is no URL of the web"));
+            return Err(format!("{url} is not an http or https URL"));
         };
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let own = sites.find(host);

@@ -169,7 +169,7 @@ impl Cache {
     /// Also stores responses on `disk` from now on, and serves what is there. Only the first call has an effect.
     pub(crate) fn set_disk(&self, disk: DiskStore) {
         if self.disk.set(disk).is_err() {
-            tracing::warn!("a second disk was given");
+            tracing::warn!("ignored a second disk tier");
         }
     }
 
@@ -183,7 +183,7 @@ impl Cache {
     /// purges of other machines to [`apply_remote_purge`](Self::apply_remote_purge).
     pub fn set_shared_tier(&self, tier: Arc<dyn SharedTier>) {
         if self.shared.set(tier).is_err() {
-            tracing::warn!("a second shared tier was given");
+            tracing::warn!("ignored a second shared tier");
         }
     }
 
@@ -211,7 +211,7 @@ impl Cache {
             let lifted = match select(finding, given_up).await {
                 Either::Left((lifted, _)) => lifted,
                 Either::Right(_) => {
-                    tracing::debug!("the disk of the cache stands still");
+                    tracing::debug!("the disk cache does not respond");
                     None
                 }
             };

@@ -87,14 +87,14 @@ mod tests {
     #[test]
     fn acme_has_defaults_but_terms_must_be_agreed() {
         let read = |more: &str| Config::parse(&format!("[tls.acme]\n{more}{SITE}"));
-        let acme = read(GOOD).expect("a good one").tls.acme;
+        let acme = read(GOOD).expect("a valid value").tls.acme;
         let acme = acme.expect("it is there");
         assert_eq!(acme.challenge, Challenge::TlsAlpn01);
         assert_eq!(
             acme.directory.host_str(),
             Some("acme-v02.api.letsencrypt.org")
         );
-        let error = read("folder = '/acme'\n").expect_err("nobody agreed");
+        let error = read("folder = '/acme'\n").expect_err("the terms are not agreed to");
         assert!(error.to_string().contains("terms"), "{error}");
     }
 
@@ -121,11 +121,11 @@ mod tests {
                 format!(
                     "[listen]\ntls = ['127.0.0.1:2']\nplain = ['127.0.0.1:1']\nprotocols = ['h2']\n[tls.acme]\n{GOOD}challenge = 'http-01'\n{SITE}"
                 ),
-                "http/1.1 among listen.protocols",
+                "http/1.1 in listen.protocols",
             ),
             (
                 format!("[tls.acme]\n{GOOD}challenge = 'dns-01'\n{SITE}"),
-                "zones in [dns]",
+                "zones of [dns]",
             ),
             (
                 format!("[tls.acme]\n{GOOD}challenge = 'tls-sni-01'\n{SITE}"),
@@ -133,13 +133,13 @@ mod tests {
             ),
             (
                 format!("[tls]\ncertificate = 'c'\nkey = 'k'\n[tls.acme]\n{GOOD}{SITE}"),
-                "no certificate of your own",
+                "no tls.certificate",
             ),
             (
                 format!(
                     "[tls]\ncertificates = [{{ certificate = 'c', key = 'k' }}]\n[tls.acme]\n{GOOD}{SITE}"
                 ),
-                "no certificate of your own",
+                "no tls.certificate",
             ),
             (
                 format!("[listen]\ntls = []\nplain = ['127.0.0.1:1']\n[tls.acme]\n{GOOD}{SITE}"),
@@ -150,7 +150,7 @@ mod tests {
                 "no addresses",
             ),
         ] {
-            let error = Config::parse(&text).expect_err("it cannot work");
+            let error = Config::parse(&text).expect_err("invalid configuration");
             assert!(error.to_string().contains(told), "{text}\n{error}");
         }
     }

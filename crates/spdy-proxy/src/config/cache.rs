@@ -109,12 +109,12 @@ mod tests {
     fn coalesce_timeout_accepts_one_second_to_one_day() {
         let read = |key: &str| Config::parse(&format!("[cache]\n{key}\n{SITE}"));
         for (key, seconds) in [("", 10), ("lock_age_s = 86400", 86_400)] {
-            let config = read(key).expect("it can work");
+            let config = read(key).expect("valid configuration");
             assert_eq!(config.cache.lock_age_s, seconds, "{key:?}");
         }
         for got in ["0", "86401"] {
-            let error = read(&format!("lock_age_s = {got}")).expect_err("it cannot work");
-            let said = format!("cache.lock_age_s: want 1 to 86400, got {got}");
+            let error = read(&format!("lock_age_s = {got}")).expect_err("invalid configuration");
+            let said = format!("cache.lock_age_s: expected 1 to 86400, found {got}");
             assert_eq!(error.to_string(), said);
         }
     }

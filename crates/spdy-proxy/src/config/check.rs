@@ -44,19 +44,20 @@ impl Config {
             return Some(("listen", want, format!("{:?}", listen.tls())));
         }
         if let Err(wrong) = listen.trusted_proxies() {
-            let want = "addresses and ranges, as 10.0.0.0/8";
+            let want = "addresses and ranges, such as 10.0.0.0/8";
             return Some(("listen.trusted", want, format!("{wrong:?}")));
         }
         if listen.proxy_protocol && listen.trusted.is_empty() {
-            let want = "listen.trusted beside it: who else speaks it could name any client";
+            let want =
+                "listen.trusted to be set, because any other sender could claim any client address";
             return Some(("listen.proxy_protocol", want, "true".to_owned()));
         }
         if let Some(wrong) = self.admin.as_ref().and_then(AdminConfig::invalid_host) {
-            let want = "host names without a port, as metrics.internal";
+            let want = "hostnames without a port, such as metrics.internal";
             return Some(("admin.names", want, format!("{wrong:?}")));
         }
         if !dns.listen.is_empty() && dns.zone.is_empty() {
-            let want = "at least one to answer for";
+            let want = "at least one zone";
             return Some(("dns.zone", want, format!("{:?}", dns.zone)));
         }
         if tls.certificate.is_some() != tls.key.is_some() {
@@ -74,19 +75,19 @@ impl Config {
         }
         if let Some(disk) = &self.cache.disk {
             // The secret is part of the rules' tag: with another secret, earlier entries are not found.
-            let want = "a secret_file beside it, so that what is kept is found again";
+            let want = "secret_file to be set, so that stored responses are found after a restart";
             return Some(("cache.disk", want, format!("{disk:?}")));
         }
         let mut zones = self.site.iter().flat_map(|site| &site.rewrite.names_under);
         let zone = zones.next()?;
         // Names are made with it, and stand in certificates and in DNS.
-        let want = "a secret_file beside it, so that names stay what they are";
+        let want = "secret_file to be set, so that names stay the same after a restart";
         Some(("site.rewrite.names_under", want, format!("{zone:?}")))
     }
 
     fn check_previous_secret(&self) -> Option<InvalidValue> {
         let former = self.former_secret_file.as_ref()?;
-        let want = "a secret_file beside it, which took its place";
+        let want = "secret_file to be set to the new secret";
         let is_alone = self.secret_file.is_none();
         is_alone.then(|| ("former_secret_file", want, format!("{former:?}")))
     }
@@ -96,7 +97,7 @@ impl Config {
         if let Some((what, want, got)) = shared.fault() {
             return Some((what, want, format!("{got:?}")));
         }
-        let want = "a secret_file beside it, the same on all machines";
+        let want = "secret_file to be set, the same on all machines";
         let is_without = self.secret_file.is_none();
         is_without.then(|| ("cache.shared", want, format!("{:?}", shared.prefix)))
     }
@@ -139,11 +140,11 @@ impl Config {
     fn check_acme(&self) -> Option<InvalidValue> {
         let acme = self.tls.acme.as_ref()?;
         if !acme.terms_of_service_agreed {
-            let want = "true, when the terms of the authority were read and are agreed to";
+            let want = "true, which states that you agree to the terms of the authority";
             return Some(("tls.acme.terms_of_service_agreed", want, "false".to_owned()));
         }
         if let Some((certificate, _)) = self.tls.files().next() {
-            let want = "no certificate of your own beside it";
+            let want = "no tls.certificate beside it";
             return Some(("tls.acme", want, format!("{certificate:?}")));
         }
         if acme.directory.scheme() != "https" || !acme.directory.has_host() {
@@ -156,17 +157,17 @@ impl Config {
         }
         let is_mail = |address: &str| address.split('@').count() == 2 && !address.contains(':');
         if let Some(wrong) = acme.contact.iter().find(|address| !is_mail(address)) {
-            let want = "addresses of mail, as admin@site.test";
+            let want = "mail addresses, such as admin@site.test";
             return Some(("tls.acme.contact", want, format!("{wrong:?}")));
         }
         if self.listen.tls().is_empty() {
-            let want = "listen.tls beside it, to show certificates at";
+            let want = "listen.tls to be set";
             return Some(("tls.acme", want, "none".to_owned()));
         }
         let names = || self.site.iter().flat_map(|site| &site.names);
         let is_name = |name: &String| matches!(Host::parse(name), Ok(Host::Domain(_)));
         if let Some(address) = names().find(|name| !is_name(name)) {
-            let want = "sites with names, and no addresses";
+            let want = "hostnames in site.names, no addresses";
             return Some(("tls.acme", want, address.clone()));
         }
         match acme.challenge {
@@ -178,12 +179,12 @@ impl Config {
                     .iter()
                     .any(|protocol| protocol == "http/1.1");
                 (listen.plain.is_empty() || !speaks).then(|| {
-                    let want = "listen.plain beside http-01, and http/1.1 among listen.protocols";
+                    let want = "listen.plain and http/1.1 in listen.protocols, which http-01 needs";
                     ("tls.acme.challenge", want, format!("{listen:?}"))
                 })
             }
             Challenge::Dns01 => {
-                let want = "names of zones in [dns], which listens, beside dns-01";
+                let want = "names in zones of [dns], with dns.listen set, which dns-01 needs";
                 if self.dns.listen.is_empty() {
                     return Some(("tls.acme.challenge", want, "none".to_owned()));
                 }

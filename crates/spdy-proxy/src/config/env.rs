@@ -78,7 +78,10 @@ fn set_key(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
         .or_insert_with(|| Value::Table(Table::new()));
     match inner {
         Value::Table(inner) => set_key(inner, rest, value),
-        other => Err(format!("{first} is no table but {}", other.type_str())),
+        other => Err(format!(
+            "{first} is of type {}, expected a table",
+            other.type_str()
+        )),
     }
 }
 
@@ -110,20 +113,20 @@ mod tests {
     fn unparsable_variable_error_names_expected_value() {
         for (text, want) in [
             ("[listen]\nplain = ['localhost:80']\n", "127.0.0.1:8443"),
-            ("[cache]\nmemory_mib = '64MB'\n", "want a whole number"),
+            ("[cache]\nmemory_mib = '64MB'\n", "expected a whole number"),
             (
                 "[listen]\ntrusted = ['10.0.0.1', 'proxy.test']\n",
-                "listen.trusted: want addresses and ranges, as 10.0.0.0/8, got \"proxy.test\"",
+                "listen.trusted: expected addresses and ranges, such as 10.0.0.0/8, found \"proxy.test\"",
             ),
             (
                 "[[site]]\nnames = ['b.test']\norigin = '127.0.0.1:80'\n",
                 "http:// or https://",
             ),
         ] {
-            let error = read(&format!("{text}{SITE}"), &[]).expect_err("it is no good");
+            let error = read(&format!("{text}{SITE}"), &[]).expect_err("invalid configuration");
             assert!(error.contains(want), "{error}");
         }
-        let error = read(SITE, &[("LISTEN__TLS", "['[::]']")]).expect_err("it is no good");
+        let error = read(SITE, &[("LISTEN__TLS", "['[::]']")]).expect_err("invalid configuration");
         assert!(error.contains("127.0.0.1:8443"), "{error}");
     }
 
@@ -171,17 +174,17 @@ mod tests {
             (
                 SITE,
                 ("SITE__ORIGIN", "https://c.test"),
-                "SPDY_ACCELERATE__SITE__ORIGIN in the environment: site is no table but array",
+                "SPDY_ACCELERATE__SITE__ORIGIN in the environment: site is of type array, expected a table",
             ),
             (
                 SITE,
                 ("CACHE__OBJECT_MIB", "999"),
-                "cache.object_mib: want no more than cache.memory_mib",
+                "cache.object_mib: expected no more than cache.memory_mib",
             ),
             (
                 SITE,
                 ("CACHE__IN_FLIGHT_MIB", "31"),
-                "cache.in_flight_mib: want no less than cache.object_mib, got 31",
+                "cache.in_flight_mib: expected no less than cache.object_mib, found 31",
             ),
             ("colour = 'red'", ("CACHE__DISK_MIB", "1"), "line 1"),
             ("[cache", ("CACHE__DISK_MIB", "1"), "line 1"),

@@ -9,7 +9,7 @@ pub(crate) type InvalidValue = (&'static str, &'static str, String);
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     /// It is not TOML, or has an unknown key or a wrong type.
-    #[error("the configuration cannot be read: {0}")]
+    #[error("invalid configuration: {0}")]
     Syntax(String),
     /// An environment variable that sets no key.
     #[error("{name} in the environment: {why}")]
@@ -20,7 +20,7 @@ pub enum ConfigError {
         why: String,
     },
     /// A value is invalid.
-    #[error("{what}: want {want}, got {got}")]
+    #[error("{what}: expected {want}, found {got}")]
     InvalidValue {
         /// The key.
         what: String,
@@ -43,7 +43,7 @@ pub(crate) fn describe_error(error: &str) -> String {
     let wants = [
         (
             "invalid socket address syntax",
-            "an IP address and a port, as 127.0.0.1:8443 or [::]:443",
+            "an IP address and a port, such as 127.0.0.1:8443 or [::]:443",
         ),
         (
             "relative URL without a base",
@@ -55,7 +55,7 @@ pub(crate) fn describe_error(error: &str) -> String {
     ];
     let want = wants.iter().find(|(what, _)| error.contains(what));
     match want {
-        Some((_, want)) => format!("{}; want {want}", error.trim_end()),
+        Some((_, want)) => format!("{}; expected {want}", error.trim_end()),
         None => error.to_owned(),
     }
 }

@@ -91,7 +91,11 @@ impl SharedConfig {
             return Some(("cache.shared.urls", want, got()));
         }
         if self.authority.is_some() && !schemes.contains("rediss") {
-            return Some(("cache.shared.authority", "rediss:// URLs beside it", got()));
+            return Some((
+                "cache.shared.authority",
+                "rediss:// URLs in cache.shared.urls",
+                got(),
+            ));
         }
         for (what, number) in [
             ("cache.shared.object_kib", self.object_kib),
@@ -109,7 +113,7 @@ impl SharedConfig {
 /// A URL as it may be shown.
 fn redact(url: Option<&Url>) -> String {
     let Some(url) = url else {
-        return "what is no URL".to_owned();
+        return "an invalid URL".to_owned();
     };
     let place = url.authority().rsplit('@').next().unwrap_or_default();
     format!("{}://{place}", url.scheme())
@@ -123,11 +127,11 @@ fn node_urls<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<NodeUrl>, D::Erro
         type Value = Vec<NodeUrl>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("a list of URLs of nodes")
+            f.write_str("a list of node URLs")
         }
 
         fn visit_str<E: Error>(self, _: &str) -> Result<Self::Value, E> {
-            Err(E::custom("want a list of URLs of nodes, got a string"))
+            Err(E::custom("expected a list of node URLs, found a string"))
         }
 
         fn visit_seq<A: SeqAccess<'de>>(self, mut list: A) -> Result<Self::Value, A::Error> {
@@ -187,7 +191,7 @@ mod tests {
         }
         let urls = "urls = ['redis://user:sesame@a.test:1']";
         let config = Config::parse(&format!("{SITE}[cache.shared]\n{urls}\n"));
-        let shared = config.expect("a good one").cache.shared;
+        let shared = config.expect("a valid value").cache.shared;
         let told = format!("{shared:?}");
         assert!(told.contains("redis://a.test:1"), "{told}");
         assert!(!told.contains("sesame"), "{told}");

@@ -55,11 +55,15 @@ impl SiteConfig {
         }
         for name in &self.names {
             if !is_name(name) {
-                let want = "a whole host name in lower case (letters, digits, '-' and '_' between dots, no wildcard), or an address";
+                let want = "a complete hostname in lower case (letters, digits, '-' and '_' between dots, no wildcard), or an address";
                 return Some(("site.names", want, format!("{name:?}")));
             }
             if !taken.insert(name) {
-                return Some(("site.names", "a name of one site", format!("{name:?}")));
+                return Some((
+                    "site.names",
+                    "each name in one site only",
+                    format!("{name:?}"),
+                ));
             }
         }
         None

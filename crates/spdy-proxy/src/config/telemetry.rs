@@ -106,7 +106,7 @@ pub const EXPECTED_ENDPOINT: &str =
 #[must_use]
 pub fn endpoint_fault(endpoint: &Url) -> Option<String> {
     if !endpoint.username().is_empty() || endpoint.password().is_some() {
-        return Some("one with a user: let headers_file say who this is".to_owned());
+        return Some("a URL with a user (use headers_file for credentials)".to_owned());
     }
     let is_good = matches!(endpoint.scheme(), "http" | "https")
         && endpoint.has_host()
@@ -140,40 +140,40 @@ mod tests {
         for (line, told) in [
             (
                 "sample = 1.5",
-                "telemetry.sample: want a number from 0 to 1, got 1.5",
+                "telemetry.sample: expected a number from 0 to 1, found 1.5",
             ),
             (
                 "sample = -0.1",
-                "telemetry.sample: want a number from 0 to 1, got -0.1",
+                "telemetry.sample: expected a number from 0 to 1, found -0.1",
             ),
             (
                 "sample = nan",
-                "telemetry.sample: want a number from 0 to 1, got NaN",
+                "telemetry.sample: expected a number from 0 to 1, found NaN",
             ),
-            ("queue = 0", "telemetry.queue: want 1 to 65536, got 0"),
+            ("queue = 0", "telemetry.queue: expected 1 to 65536, found 0"),
             (
                 "queue = 65537",
-                "telemetry.queue: want 1 to 65536, got 65537",
+                "telemetry.queue: expected 1 to 65536, found 65537",
             ),
             (
                 "timeout_s = 0",
-                "telemetry.timeout_s: want 1 or more, got 0",
+                "telemetry.timeout_s: expected 1 or more, found 0",
             ),
             (
                 "service_name = ''",
-                "telemetry.service_name: want a name, got none",
+                "telemetry.service_name: expected a name, found none",
             ),
             (
                 "endpoint = 'grpc://c.test:4317'",
-                "telemetry.endpoint: want an http or https URL",
+                "telemetry.endpoint: expected an http or https URL",
             ),
             (
                 "endpoint = 'http://c.test/?key=1'",
-                "telemetry.endpoint: want an http or https URL",
+                "telemetry.endpoint: expected an http or https URL",
             ),
             (
                 "endpoint = 'http://me:sesame@c.test'",
-                "telemetry.endpoint: want an http or https URL",
+                "telemetry.endpoint: expected an http or https URL",
             ),
             ("protocol = 'grpc'", "unknown field `protocol`"),
         ] {

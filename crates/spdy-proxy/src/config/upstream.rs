@@ -157,15 +157,15 @@ mod tests {
             ("write_timeout_s = 1", 1),
             ("write_timeout_s = 86400", 86_400),
         ] {
-            let config = read(key).expect("it can work");
+            let config = read(key).expect("valid configuration");
             assert_eq!(config.upstream.write_timeout_s, seconds, "{key:?}");
         }
         for (key, got) in [
             ("write_timeout_s = 0", "0"),
             ("write_timeout_s = 86401", "86401"),
         ] {
-            let error = read(key).expect_err("it cannot work").to_string();
-            let said = format!("upstream.write_timeout_s: want 1 to 86400, got {got}");
+            let error = read(key).expect_err("invalid configuration").to_string();
+            let said = format!("upstream.write_timeout_s: expected 1 to 86400, found {got}");
             assert_eq!(error, said);
         }
     }

@@ -52,7 +52,7 @@ impl ClientLimits {
             return None;
         }
         counters.count(CounterFamily::Limits, "misses_per_second");
-        let text = "too many requests that nothing is kept for; try again soon\n";
+        let text = "too many requests for responses that are not cached; try again soon\n";
         let mut response = respond::plain(StatusCode::TOO_MANY_REQUESTS, text);
         let soon = HeaderValue::from_static("1");
         response.headers_mut().insert(header::RETRY_AFTER, soon);

@@ -61,8 +61,8 @@ pub(crate) fn record(context: &FetchContext, wanted: &ProxyRequest, done: Finish
     }
     let counters = &context.telemetry.counters;
     let (became, moved, named_so) = match done.is_dry_run {
-        true => ("tried", "would-move", "would-name"),
-        false => ("rewritten", "moved", "named"),
+        true => ("dry-run", "would-proxy", "would-alias"),
+        false => ("rewritten", "proxied", "aliased"),
     };
     counters.count(
         CounterFamily::Pages,
@@ -76,7 +76,7 @@ pub(crate) fn record(context: &FetchContext, wanted: &ProxyRequest, done: Finish
     for (reason, count) in &report.left_because {
         counters.add(CounterFamily::References, reason, *count as u64);
     }
-    tracing::debug!(%url, moved = report.moved, left = report.unchanged_count(), "a page came by");
+    tracing::debug!(%url, moved = report.moved, left = report.unchanged_count(), "finished a page");
     if let (Some(stored), true) = (done.public, is_page && !wanted.is_alias()) {
         let along = if done.is_dry_run { &[] } else { named };
         context.observer.page_finished(wanted, stored, along);
@@ -84,10 +84,10 @@ pub(crate) fn record(context: &FetchContext, wanted: &ProxyRequest, done: Finish
     let page = page_reports::RewrittenPage {
         url: url.as_str(),
         at: context.clock.wall_now(),
-        is_everyones: is_shared,
+        is_public: is_shared,
         rewriting: done.rewriting,
         named,
-        fetched_ahead: done.prefetched,
+        prefetched: done.prefetched,
         is_dry_run: done.is_dry_run,
     };
     context.pages.reports.record(&page, report);

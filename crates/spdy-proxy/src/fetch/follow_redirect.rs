@@ -40,7 +40,7 @@ pub(crate) fn follow(
         }
         Redirect::Refuse(refusal) => {
             fetch.stop_coalescing();
-            tracing::debug!(%refusal, url = %moved.url(), "a redirect was refused");
+            tracing::debug!(%refusal, url = %moved.url(), "rejected a redirect");
             return Err(Box::new(refused(fetch, &refusal.into())));
         }
     };

@@ -121,7 +121,7 @@ impl OriginExchange {
             if head.status == StatusCode::NOT_MODIFIED {
                 if !has_condition(&headers) {
                     self.fetch.stop_coalescing();
-                    let text = "the origin answered a question that was not asked\n";
+                    let text = "the origin sent a 304 that matches no stored response\n";
                     let response = respond::plain(StatusCode::BAD_GATEWAY, text);
                     let response = respond::with_outcome(response, Outcome::UNREACHABLE);
                     return ExchangeOutcome::response(response);
@@ -129,12 +129,12 @@ impl OriginExchange {
                 let why = match revalidate::merge_not_modified(&self.fetch, &head, times) {
                     Some(Err(unmatched)) => Some(unmatched.to_string()),
                     Some(Ok(merged)) if revalidate::changes_rewrite(&self.fetch, &merged) => {
-                        Some("its policies have changed".to_owned())
+                        Some("the policies of the page have changed".to_owned())
                     }
                     _ => None,
                 };
                 if let Some(why) = why {
-                    tracing::debug!(why, uri = %at.ask.uri, "asking again, for the whole");
+                    tracing::debug!(why, uri = %at.ask.uri, "repeating the request without a condition or range");
                     self.fetch.known = None;
                     strip_conditions(&mut headers);
                     continue;
@@ -229,7 +229,7 @@ impl OriginExchange {
 
     /// The response when there is none from an origin.
     pub(crate) fn fail(mut self, error: &UpstreamError) -> Response<Body> {
-        tracing::debug!(%error, uri = %self.fetch.wanted.ask.uri, "no answer from an origin");
+        tracing::debug!(%error, uri = %self.fetch.wanted.ask.uri, "request to the origin failed");
         let failure = match error {
             UpstreamError::Overloaded(status) => Failure::Status(*status),
             _ => Failure::Unreachable,
@@ -285,7 +285,7 @@ impl OriginExchange {
 
 /// The response to an incomplete request.
 pub(crate) fn incomplete_request() -> Response<Body> {
-    let text = "the request ended before its end, or cannot be read\n";
+    let text = "the request is incomplete or invalid\n";
     let response = respond::plain(StatusCode::BAD_REQUEST, text);
     respond::with_outcome(response, Outcome::REFUSED)
 }

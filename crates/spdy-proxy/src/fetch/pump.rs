@@ -383,7 +383,10 @@ mod tests {
         assert!(turns.must_yield(100, 1000, true, true), "it begins");
         assert!(!turns.must_yield(600, 1000, true, false));
         assert!(turns.must_yield(600, 1000, true, false), "1200 bytes");
-        assert!(!turns.must_yield(999, 1000, true, true), "counted anew");
+        assert!(
+            !turns.must_yield(999, 1000, true, true),
+            "the count starts again"
+        );
 
         let mut short = YieldPolicy::default();
         let is_all = !short.must_yield(100, 1000, true, false);

@@ -119,7 +119,7 @@ fn reject(
     answer: sanitize_response::SanitizedResponse,
 ) -> Box<Response<Body>> {
     if let sanitize_response::SanitizedResponse::Refuse(why) = &answer {
-        tracing::debug!(%why, url = %moved.url(), "an answer was refused");
+        tracing::debug!(%why, url = %moved.url(), "rejected a response");
         fetch
             .context
             .telemetry

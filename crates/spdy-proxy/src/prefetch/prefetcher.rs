@@ -217,7 +217,7 @@ impl Prefetcher {
             return PrefetchAttempt::AlreadyStored { varies };
         }
         if self.history.backoff.has(&wanted.key, context.clock.now()) {
-            counters.count(CounterFamily::Preloads, "futile");
+            counters.count(CounterFamily::Preloads, "backoff");
             return PrefetchAttempt::Skipped;
         }
         let Some(place) = self.limits.try_acquire() else {
@@ -246,7 +246,7 @@ impl Prefetcher {
                 return drop(leader);
             }
             let counters = &context.telemetry.counters;
-            counters.count(CounterFamily::Preloads, "fetched");
+            counters.count(CounterFamily::Preloads, "prefetched");
             let key = wanted.key.clone();
             let fetch = BackgroundFetch::new(&context, wanted, None, leader, Forward::UriMiss);
             let result = fetch.run().await;

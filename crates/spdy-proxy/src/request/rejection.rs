@@ -12,7 +12,7 @@ pub enum RequestRejection {
     #[error(transparent)]
     Rule(#[from] Refusal),
     /// The same, of what the page may load from its host: it is sent there.
-    #[error("{why}, so it is sent to {to}")]
+    #[error("{why}: redirected to {to}")]
     Redirect {
         /// The rule.
         why: Refusal,
@@ -20,17 +20,17 @@ pub enum RequestRejection {
         to: String,
     },
     /// It passed here before.
-    #[error("the request came back to where it had passed")]
+    #[error("request loop: the request passed this proxy before")]
     Loop,
     /// Its target makes no URI, or no key.
-    #[error("the target {0:?} cannot be asked for")]
+    #[error("invalid request target {0:?}")]
     Target(String),
     /// CONNECT and TRACE end here.
-    #[error("method {0}")]
+    #[error("method {0} is not supported")]
     Method(Method),
     /// A WebSocket would begin with it (RFC 6455 §4.1), and the site lets none through. Its origin would only see a GET, and answer
     /// with a page.
-    #[error("no WebSocket goes through to this site (websocket = false)")]
+    #[error("the site does not allow WebSockets (websocket = false)")]
     WebSocket,
     /// It requests a WebSocket, and is no valid handshake.
     #[error(transparent)]
@@ -56,11 +56,11 @@ impl RequestRejection {
     pub fn message(&self) -> &'static str {
         match self {
             Self::Rule(_) | Self::Redirect { .. } => "",
-            Self::Loop => "the request came back to where it had passed\n",
-            Self::Target(_) => "want a target that begins with / and makes a URL\n",
-            Self::Method(_) => "CONNECT and TRACE go no further than here\n",
-            Self::WebSocket => "no WebSocket goes through to this site\n",
-            Self::Handshake(_) => "want a handshake of RFC 6455 for a WebSocket\n",
+            Self::Loop => "request loop: the request passed this proxy before\n",
+            Self::Target(_) => "invalid request target: expected a path that begins with /\n",
+            Self::Method(_) => "the methods CONNECT and TRACE are not supported\n",
+            Self::WebSocket => "this site does not allow WebSockets\n",
+            Self::Handshake(_) => "invalid WebSocket handshake: expected one of RFC 6455\n",
         }
     }
 

@@ -22,16 +22,16 @@ const KEY_CHARACTERS: usize = 24;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum HandshakeError {
     /// It is not a GET over HTTP/1.1.
-    #[error("want GET over HTTP/1.1 for a WebSocket")]
+    #[error("invalid WebSocket handshake: expected GET over HTTP/1.1")]
     NoUpgrade,
     /// It has none, or several, or it is not 16 bytes in base64.
-    #[error("want one Sec-WebSocket-Key of 16 bytes in base64")]
+    #[error("invalid WebSocket handshake: expected one Sec-WebSocket-Key of 16 bytes in base64")]
     Key,
     /// It has a body, which none may have that changes its protocol.
-    #[error("want no content in front of a WebSocket")]
+    #[error("invalid WebSocket handshake: expected no content")]
     Body,
     /// It has another version, or does not state one.
-    #[error("want Sec-WebSocket-Version 13")]
+    #[error("invalid WebSocket handshake: expected Sec-WebSocket-Version 13")]
     Version,
 }
 

@@ -98,17 +98,17 @@ mod tests {
         let first = place(from("192.0.2.1")).expect("there is room");
         let _second = place(from("192.0.2.1")).expect("there is room");
         assert_eq!(
-            place(from("192.0.2.1")).expect_err("he has two"),
+            place(from("192.0.2.1")).expect_err("the client has two WebSockets"),
             "websocket.per_client"
         );
-        let _other = place(from("2001:db8::1")).expect("another has his own");
+        let _other = place(from("2001:db8::1")).expect("a response for another client");
         assert_eq!(
             place(from("192.0.2.3")).expect_err("three are open"),
             "websocket.open"
         );
         assert_eq!(sockets.count(), 3);
         drop(first);
-        let _again = place(from("192.0.2.1")).expect("one was given back");
+        let _again = place(from("192.0.2.1")).expect("a permit was released");
         assert_eq!(sockets.count(), 3);
         drop((_second, _other, _again));
         assert_eq!(sockets.count(), 0);
@@ -130,6 +130,9 @@ mod tests {
         let from = |address: &str| Some(address.parse().expect("an address"));
         let _first = sockets.acquire(from("2001:db8::1"), limits(1, 9)).unwrap();
         let second = sockets.acquire(from("2001:db8:0:0f::2"), limits(1, 9));
-        assert_eq!(second.expect_err("the same house"), "websocket.per_client");
+        assert_eq!(
+            second.expect_err("the folder is locked"),
+            "websocket.per_client"
+        );
     }
 }

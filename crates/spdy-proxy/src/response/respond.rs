@@ -134,13 +134,15 @@ pub(crate) fn for_upstream_error(wanted: &ProxyRequest, error: &UpstreamError) -
 pub(crate) fn bad_gateway(error: &UpstreamError) -> Response<Body> {
     let is_busy = error.limit().is_some() || matches!(error, UpstreamError::Overloaded(_));
     let text = match error.status() {
-        _ if error.limit().is_some() => "too many wait for the origin; try again soon\n",
-        _ if is_busy => "the origin has too much to do; try again soon\n",
-        StatusCode::GATEWAY_TIMEOUT => "the origin does not answer in time\n",
+        _ if error.limit().is_some() => "too many requests wait for the origin; try again soon\n",
+        _ if is_busy => "the origin is overloaded; try again soon\n",
+        StatusCode::GATEWAY_TIMEOUT => "the origin did not respond in time\n",
         StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
-        _ if error.is_head_too_large() => "the origin answers with too large a head\n",
-        _ if error.is_malformed_response() => "the origin gave no answer of HTTP, or half of one\n",
-        _ => "the origin cannot be asked\n",
+        _ if error.is_head_too_large() => "the response head of the origin is too large\n",
+        _ if error.is_malformed_response() => {
+            "the response of the origin is invalid or incomplete\n"
+        }
+        _ => "the origin is unreachable\n",
     };
     let mut response = plain(error.status(), text);
     let headers = response.headers_mut();

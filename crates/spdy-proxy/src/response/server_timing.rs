@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! Server-Timing: cache;desc="miss", origin;dur=41.7, total;dur=42.3
-//! Server-Timing: cache;desc="hit", rewrite;dur=3.1;desc="when it was kept", total;dur=0.2
+//! Server-Timing: cache;desc="hit", rewrite;dur=3.1;desc="when stored", total;dur=0.2
 //! ```
 //!
 //! It shows whether another client requested the resource before, and how far away the origin is. So only clients that send the token get
@@ -94,9 +94,7 @@ impl TimingBreakdown {
             metrics.push(format!("origin;dur={}", ms(origin)));
         }
         if let Some(rewriting) = self.rewriting_ms {
-            metrics.push(format!(
-                "rewrite;dur={rewriting:.1};desc=\"when it was kept\""
-            ));
+            metrics.push(format!("rewrite;dur={rewriting:.1};desc=\"when stored\""));
         }
         metrics.push(format!("total;dur={}", ms(self.total)));
         let value = HeaderValue::try_from(metrics.join(", ")).expect("names and numbers");
@@ -162,7 +160,7 @@ mod tests {
         };
         assert_eq!(
             told(hit),
-            "cache;desc=\"hit\", rewrite;dur=3.1;desc=\"when it was kept\", total;dur=0.2"
+            "cache;desc=\"hit\", rewrite;dur=3.1;desc=\"when stored\", total;dur=0.2"
         );
     }
 }

@@ -59,7 +59,7 @@ impl PageRewriter {
             return text;
         }
         if let Err(error) = text {
-            tracing::debug!(%error, "a page cannot be judged");
+            tracing::debug!(%error, "cannot rewrite a page");
             self.inner = None;
         }
         Ok(piece)

@@ -189,7 +189,7 @@ mod tests {
         let kinds = ["image", "style"];
         let host = serde_json::json!({ "hosts": [{ "host": "cdn.test", "kinds": kinds }] });
         let config: Config = serde_json::from_value(host).expect("rules");
-        Arc::new(Rules::compile(&site, &config, None).expect("good rules"))
+        Arc::new(Rules::compile(&site, &config, None).expect("valid rules"))
     }
 
     /// What a sheet of the site's own becomes of which 1000 bytes are held, and its references.
@@ -238,7 +238,7 @@ mod tests {
         assert!(moved.is_none(), "no URL has a quote in it");
         let moved = rules
             .open("/.spdy/1/-/s/cdn.test/css/a.css")
-            .expect("a moved URL");
+            .expect("a proxied URL");
         let import = "\u{feff}@import \"https://cdn.test/css/a.css\";\n";
         let utf_16 = |text: &str| -> Vec<u8> {
             let marked = format!("\u{feff}{text}");

@@ -65,7 +65,7 @@ impl Proxy {
         let Some((authority, site)) = request_authority(&asked)
             .and_then(|authority| Some((authority, self.origins.site_or_alias(authority)?)))
         else {
-            let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "no such site here\n");
+            let response = respond::plain(StatusCode::MISDIRECTED_REQUEST, "unknown host\n");
             return at_once(respond::with_outcome(response, Outcome::MISDIRECTED));
         };
         let authority = authority.to_owned();
@@ -230,7 +230,7 @@ impl Proxy {
             Lookup::Miss(_) => self.fetch_coalesced(wanted, None, forward).await,
             Lookup::Bypass(_) => self.bypass(wanted, body, forward).await,
             Lookup::OnlyIfCached => {
-                let text = "not kept, and not to be fetched\n";
+                let text = "no stored response, and the request has only-if-cached\n";
                 let response = respond::plain(StatusCode::GATEWAY_TIMEOUT, text);
                 respond::with_outcome(response, Outcome::NOT_CACHED)
             }

@@ -329,7 +329,7 @@ impl PushAndHints {
                 Ok(sending) => sending,
                 Err(error) => {
                     // The client's limit of open streams is reached, or it accepts no push: the others would fail, too.
-                    tracing::debug!(%error, uri = %planned.uri, "not pushed");
+                    tracing::debug!(%error, uri = %planned.uri, "cannot push a resource");
                     rest.push(planned);
                     break;
                 }

@@ -100,9 +100,9 @@ mod tests {
         [[site.rewrite.hosts]]\nhost = 'widgets.test'\nmode = 'name'\nkinds = ['document']\n";
 
     fn compiled(dns: &str) -> (Config, Sites) {
-        let config = Config::parse(&format!("{SITE}{dns}")).expect("a good one");
+        let config = Config::parse(&format!("{SITE}{dns}")).expect("a valid value");
         let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
-        let sites = Sites::compile(&config, &keys).expect("good sites");
+        let sites = Sites::compile(&config, &keys).expect("valid sites");
         (config, sites)
     }
 

@@ -518,8 +518,8 @@ mod tests {
             )
         };
         let sites = |host: &str, fill| {
-            let config = Config::parse(&text(host)).expect("a good one");
-            Sites::compile(&config, &keys(fill)).expect("a good one")
+            let config = Config::parse(&text(host)).expect("a valid value");
+            Sites::compile(&config, &keys(fill)).expect("a valid value")
         };
         let guards = |sites: &Sites, host: &str| {
             let site = sites.find("www.site.test").expect("it is there");
@@ -565,8 +565,8 @@ mod tests {
             site(&["d.test"], &["elsewhere.test"]),
             site(&["static.b.test"], &[]),
         ];
-        let config = Config::parse(&config.concat()).expect("a good one");
-        let sites = Sites::compile(&config, &keys(7)).expect("a good one");
+        let config = Config::parse(&config.concat()).expect("a valid value");
+        let sites = Sites::compile(&config, &keys(7)).expect("a valid value");
         let names: Vec<String> = sites
             .certificate_names()
             .iter()

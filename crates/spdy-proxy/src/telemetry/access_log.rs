@@ -101,9 +101,9 @@ impl BodyEnd {
     pub fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
-            Self::ClientLeft => "client-left",
+            Self::ClientLeft => "client-aborted",
             Self::Shutdown => "shutdown",
-            Self::UpstreamError => "broken-off",
+            Self::UpstreamError => "upstream-error",
         }
     }
 }

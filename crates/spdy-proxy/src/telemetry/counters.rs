@@ -50,22 +50,22 @@ impl CounterFamily {
     pub fn describe(self) -> (&'static str, &'static str, &'static str) {
         match self {
             Self::Responses => (
-                "accelerator_answers",
+                "accelerator_responses",
                 "outcome",
                 "Responses to clients, by the outcome of the request",
             ),
             Self::RefusedRequests => (
-                "accelerator_refused",
+                "accelerator_rejected_requests",
                 "reason",
                 "Requests that a rule forbids, by reason",
             ),
             Self::Origins => (
-                "accelerator_origin_answers",
+                "accelerator_origin_responses",
                 "outcome",
                 "Responses and failures of origins",
             ),
             Self::Uncacheable => (
-                "accelerator_passed",
+                "accelerator_uncacheable_responses",
                 "reason",
                 "Responses of origins that are not stored, by reason",
             ),
@@ -80,18 +80,18 @@ impl CounterFamily {
                 "References to other hosts in these pages, by what the rewriter did",
             ),
             Self::Preloads => (
-                "accelerator_ahead",
-                "what",
+                "accelerator_preloads",
+                "outcome",
                 "Resources sent or fetched before a client requested them",
             ),
             Self::Limits => (
-                "accelerator_limits",
+                "accelerator_limit_hits",
                 "limit",
                 "Requests, responses and prefetches that met a limit, by its key",
             ),
             Self::WebSockets => (
                 "accelerator_websockets",
-                "end",
+                "ended_by",
                 "WebSockets that ended, by what ended them",
             ),
             Self::WebSocketBytes => (
@@ -140,29 +140,29 @@ impl Outcome {
     /// From the cache, because the origin failed.
     pub const STALE_ON_ERROR: Self = Self("stale-on-error");
     /// The origin confirmed that the stored response is still good.
-    pub const REVALIDATED: Self = Self("validated");
+    pub const REVALIDATED: Self = Self("revalidated");
     /// Another request for it was in flight.
-    pub const COALESCED: Self = Self("collapsed");
+    pub const COALESCED: Self = Self("coalesced");
     /// The origin was contacted, and its answer is stored.
     pub const MISS: Self = Self("miss");
     /// The origin was contacted, and its answer is private to this client.
-    pub const UNCACHEABLE: Self = Self("passed");
+    pub const UNCACHEABLE: Self = Self("uncacheable");
     /// It became a WebSocket to the origin.
     pub const WEBSOCKET: Self = Self("websocket");
     /// The host failed recently, and was not contacted again.
     pub const NEGATIVE: Self = Self("negative");
     /// A rule forbids it.
-    pub const REFUSED: Self = Self("refused");
+    pub const REFUSED: Self = Self("rejected");
     /// The client is sent to the host itself.
-    pub const REDIRECTED: Self = Self("direct");
+    pub const REDIRECTED: Self = Self("redirected");
     /// The origin could not be contacted.
     pub const UNREACHABLE: Self = Self("unreachable");
     /// The client allowed only a stored answer, and there was none.
-    pub const NOT_CACHED: Self = Self("not-kept");
+    pub const NOT_CACHED: Self = Self("not-cached");
     /// It was no request.
     pub const MALFORMED: Self = Self("malformed");
     /// The client contacted origins too often.
-    pub const RATE_LIMITED: Self = Self("limited");
+    pub const RATE_LIMITED: Self = Self("rate-limited");
     /// The host belongs to no site.
     pub const MISDIRECTED: Self = Self("misdirected");
 }

@@ -47,10 +47,11 @@ pub struct Report {
     /// When it passed, as an HTTP date.
     pub at: String,
     /// The page is public, so that the report may have URLs.
-    pub is_everyones: bool,
+    pub is_public: bool,
     /// The rules were only tried (`dry_run`): it went as it came, and this is what would have become of it.
     pub dry_run: bool,
     /// Time for decoding and rewriting it, ms.
+    #[serde(rename = "rewrite_ms")]
     pub rewriting_ms: f64,
     /// Counts of what was moved and left, by reason and by host; or why all of it was left.
     #[serde(flatten)]
@@ -58,8 +59,9 @@ pub struct Report {
     /// References to other hosts in the order of the page, up to a limit.
     pub references: Vec<ReportedReference>,
     /// What was prefetched into memory, as clients see it: fetched, or loaded from the disk or the shared tier.
-    pub fetched_ahead: Vec<String>,
+    pub prefetched: Vec<String>,
     /// What was pushed or hinted with it the last time that a client requested it.
+    #[serde(rename = "last_delivery")]
     pub along: Option<PushedAndHinted>,
     #[serde(skip)]
     weight: usize,
@@ -73,10 +75,12 @@ pub struct ReportedReference {
     /// What it is used as.
     pub kind: &'static str,
     /// Where it was moved; `None` if it was left.
+    #[serde(rename = "proxied_to")]
     pub moved_to: Option<String>,
     /// The name of the reason for which it was left.
     pub reason: Option<&'static str>,
     /// That reason in words.
+    #[serde(rename = "message")]
     pub why: Option<String>,
 }
 
@@ -97,13 +101,13 @@ pub struct RewrittenPage<'a> {
     /// The hour.
     pub at: SystemTime,
     /// The page is public.
-    pub is_everyones: bool,
+    pub is_public: bool,
     /// Time that rewriting took.
     pub rewriting: Duration,
     /// What it names.
     pub named: &'a [Reference],
     /// Targets at the site that were prefetched into memory, from any tier or the origin.
-    pub fetched_ahead: &'a [String],
+    pub prefetched: &'a [String],
     /// Its rules were only tried in a dry run.
     pub is_dry_run: bool,
 }
@@ -114,10 +118,12 @@ pub struct PageCounts {
     /// As [`Report::dry_run`].
     pub dry_run: bool,
     /// Why it was passed on as it is, if so.
-    pub left_whole: Option<PageSkipReason>,
+    pub skip_reason: Option<PageSkipReason>,
     /// References that were moved.
+    #[serde(rename = "proxied")]
     pub moved: usize,
     /// References that were left.
+    #[serde(rename = "skipped")]
     pub left: usize,
 }
 
@@ -128,15 +134,17 @@ pub struct PageSummary {
     pub url: String,
     /// As [`Report::at`].
     pub at: String,
-    /// As [`Report::is_everyones`].
-    pub is_everyones: bool,
+    /// As [`Report::is_public`].
+    pub is_public: bool,
     /// As [`Report::dry_run`].
     pub dry_run: bool,
     /// Why it was passed on as it is, if so.
-    pub left_whole: Option<PageSkipReason>,
+    pub skip_reason: Option<PageSkipReason>,
     /// References that were moved.
+    #[serde(rename = "proxied")]
     pub moved: usize,
     /// References that were left.
+    #[serde(rename = "skipped")]
     pub left: usize,
 }
 
@@ -150,19 +158,19 @@ impl PageReports {
         let mut report = Report {
             url: page.url.to_owned(),
             at: httpdate::fmt_http_date(page.at),
-            is_everyones: page.is_everyones,
+            is_public: page.is_public,
             dry_run: page.is_dry_run,
             rewriting_ms: page.rewriting.as_secs_f64() * 1e3,
             counts,
             references: Vec::new(),
-            fetched_ahead: Vec::new(),
+            prefetched: Vec::new(),
             along: None,
             weight: 0,
         };
         let mut key = page.url;
-        if page.is_everyones {
+        if page.is_public {
             report.references = page.named.iter().filter_map(reported_reference).collect();
-            report.fetched_ahead = page.fetched_ahead.to_vec();
+            report.prefetched = page.prefetched.to_vec();
         } else {
             key = key.split('?').next().unwrap_or_default();
             report.url = root(key);
@@ -176,7 +184,7 @@ impl PageReports {
     pub fn record_delivery(&self, url: &str, along: impl FnOnce() -> PushedAndHinted) {
         let mut kept = self.lock();
         let kept = &mut *kept;
-        let Some(report) = kept.pages.get_mut(url).filter(|page| page.is_everyones) else {
+        let Some(report) = kept.pages.get_mut(url).filter(|page| page.is_public) else {
             return;
         };
         let along = along();
@@ -196,9 +204,9 @@ impl PageReports {
         let line = |report: &Report| PageSummary {
             url: report.url.clone(),
             at: report.at.clone(),
-            is_everyones: report.is_everyones,
+            is_public: report.is_public,
             dry_run: report.dry_run,
-            left_whole: report.counts.left,
+            skip_reason: report.counts.left,
             moved: report.counts.moved,
             left: report.counts.unchanged_count(),
         };
@@ -220,7 +228,7 @@ impl PageReports {
         let report = kept.pages.get(url).or_else(|| kept.pages.get(path))?;
         Some(PageCounts {
             dry_run: report.dry_run,
-            left_whole: report.counts.left,
+            skip_reason: report.counts.left,
             moved: report.counts.moved,
             left: report.counts.unchanged_count(),
         })
@@ -303,7 +311,7 @@ fn weight(key: &str, report: &Report) -> usize {
     2 * text_weight(key)
         + text_weight(&report.url)
         + references.sum::<usize>()
-        + urls_weight(&report.fetched_ahead)
+        + urls_weight(&report.prefetched)
         + urls_weight(&report.counts.connects_dropped)
         + hosts.sum::<usize>()
         + report.along.as_ref().map_or(0, PushedAndHinted::weight)
@@ -336,10 +344,10 @@ mod tests {
         RewrittenPage {
             url,
             at: SystemTime::UNIX_EPOCH,
-            is_everyones: true,
+            is_public: true,
             rewriting: Duration::from_millis(2),
             named,
-            fetched_ahead: &[],
+            prefetched: &[],
             is_dry_run: false,
         }
     }
@@ -388,8 +396,8 @@ mod tests {
         let named = [reference("https://a.test/his", Ok("/moved".to_owned()))];
         let ahead = ["/his".to_owned()];
         let private = RewrittenPage {
-            is_everyones: false,
-            fetched_ahead: &ahead,
+            is_public: false,
+            prefetched: &ahead,
             ..page("https://site.test/reset/secret?token=1", &named)
         };
         let mut counts = PageReport::default();

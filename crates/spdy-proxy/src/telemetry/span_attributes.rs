@@ -46,9 +46,9 @@ const REWRITTEN: &str = "spdy.rewrite.kind";
 /// What the rewriting itself took, without waiting for bytes; ms.
 const REWRITING_MS: &str = "spdy.rewrite.busy_ms";
 /// References in a page that were moved.
-const REFERENCES_REWRITTEN: &str = "spdy.rewrite.moved";
+const REFERENCES_REWRITTEN: &str = "spdy.rewrite.proxied";
 /// And that were left.
-const REFERENCES_UNCHANGED: &str = "spdy.rewrite.left";
+const REFERENCES_UNCHANGED: &str = "spdy.rewrite.skipped";
 
 /// A span's name: the method, if it is one that is known, since a client may make up more.
 pub(crate) fn span_name(method: &Method) -> &'static str {

@@ -24,7 +24,7 @@ use crate::telemetry::trace_context::{SpanContext, SpanId, TraceId};
 /// The outcome of an exchange that was dropped before its end.
 const CANCELLED: &str = "cancelled";
 /// The outcome of an answer whose body broke off.
-pub(crate) const BROKEN: &str = "broken";
+pub(crate) const BROKEN: &str = "body-aborted";
 
 /// Collects spans, and assigns their IDs.
 pub trait SpanSink: fmt::Debug + Send + Sync {

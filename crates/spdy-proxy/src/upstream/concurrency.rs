@@ -27,6 +27,6 @@ impl<K: Ord> KeyedSemaphore<K> {
             seats.clone()
         };
         let seat = seats.acquire_owned().await;
-        seat.unwrap_or_else(|error| unreachable!("nobody closes it: {error}"))
+        seat.unwrap_or_else(|error| unreachable!("the semaphore is never closed: {error}"))
     }
 }

@@ -11,25 +11,25 @@ use crate::telemetry::counters::{CounterFamily, Counters};
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum UpstreamError {
     /// It failed so often that it is left alone.
-    #[error("{0} failed too often, and is left alone for a while")]
+    #[error("{0} failed repeatedly: no request is sent to it for now")]
     Backoff(Origin),
     /// Too many long bodies are being sent to it, and one more got no permit in time.
-    #[error("as many long requests as may be are on their way to {0}")]
+    #[error("too many uploads to {0} (upstream.uploads)")]
     UploadQueueTimeout(Origin),
     /// Too many of its answers are in flight, and one more got no permit in time.
-    #[error("as many answers of {0} as may be are under way")]
+    #[error("too many fetches from {0} (limits.fetches)")]
     FetchLimitTimeout(Origin),
     /// Its answer has a length and chunks, so that two readers may see two ends of it (RFC 9112 §6.3).
-    #[error("{0} answers with both Content-Length and Transfer-Encoding")]
+    #[error("response of {0} has both Content-Length and Transfer-Encoding")]
     ConflictingLength(Origin),
     /// Its answer has a transfer coding that was not requested, and that would be removed without decoding (RFC 9112 §6.1).
-    #[error("{0} answers under a transfer coding beside chunked")]
+    #[error("response of {0} has an unsupported transfer coding, expected chunked")]
     TransferCoding(Origin),
     /// Other requests for the same wait for it, and it has not answered within their timeout.
-    #[error("others wait for the same, and there is no answer in time")]
+    #[error("the coalesced fetch timed out")]
     CoalesceTimeout,
     /// It answered another request for the same that it is overloaded.
-    #[error("the origin answered {0} to who asked for the same")]
+    #[error("the coalesced fetch failed with status {0}")]
     Overloaded(StatusCode),
     /// It could not be contacted, or did not answer.
     #[error(transparent)]
@@ -117,17 +117,19 @@ impl UpstreamError {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Backoff(_) => "resting",
+            Self::Backoff(_) => "backoff",
             Self::UploadQueueTimeout(_) => "uploads",
             Self::FetchLimitTimeout(_) => "fetches",
             Self::Client(Error::Full { .. }) => "queue",
             Self::Overloaded(_) => "overloaded",
-            Self::Client(Error::Resolve { .. }) => "name",
-            Self::Client(Error::Connect { .. }) => "connect",
-            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => "time-out",
-            Self::Client(Error::NoBody { .. }) => "client",
-            Self::Client(error) if is_write_stalled(error) => "time-out",
-            Self::Client(_) | Self::ConflictingLength(_) | Self::TransferCoding(_) => "broken",
+            Self::Client(Error::Resolve { .. }) => "dns-error",
+            Self::Client(Error::Connect { .. }) => "connect-error",
+            Self::CoalesceTimeout | Self::Client(Error::TimedOut { .. }) => "timeout",
+            Self::Client(Error::NoBody { .. }) => "client-aborted",
+            Self::Client(error) if is_write_stalled(error) => "timeout",
+            Self::Client(_) | Self::ConflictingLength(_) | Self::TransferCoding(_) => {
+                "invalid-response"
+            }
         }
     }
 

@@ -65,9 +65,9 @@ mod tests {
             [[site]]\nnames = ['www.d.test']\norigin = 'https://said.test:8443'\naddress = '198.51.100.2'\n\
             [[site]]\nnames = ['www.e.test']\norigin = 'https://said.test:9443'\n\
             [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
-        let config = Config::parse(text).expect("a good one");
+        let config = Config::parse(text).expect("a valid value");
         let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
-        let sites = Sites::compile(&config, &keys).expect("good sites");
+        let sites = Sites::compile(&config, &keys).expect("valid sites");
         let placed = origin_addresses(&sites, &config.upstream.resolve);
         let of = |name: &str| {
             let of_it = placed.iter().filter(|(placed, ..)| placed == name);

@@ -114,7 +114,7 @@ impl OriginBackoff {
         }
         health.failures = health.failures.saturating_add(1);
         if let (1, Some(why)) = (health.failures, error) {
-            tracing::warn!(%why, "an origin fails");
+            tracing::warn!(%why, "the origin failed repeatedly: backing off");
         }
         if self.failures > 0 && health.failures >= self.failures {
             health.backoff_until = Some(now + self.duration);

@@ -25,7 +25,7 @@ pub(crate) const SLOW_AFTER: Duration = Duration::from_secs(1);
 /// It was read too slowly while others waited for its connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[error(
-    "the answer is read too slowly, and others wait for its connection to the origin (upstream.connections)"
+    "the response is read too slowly while other requests wait for its connection (upstream.connections)"
 )]
 pub(crate) struct SlowReaderAborted;
 
@@ -88,7 +88,7 @@ impl SlowReaders {
             let body = reader.lock().body.take();
             if body.is_some() {
                 self.broken_off.fetch_add(1, Ordering::Relaxed);
-                tracing::debug!(?origin, "an answer that is read slowly is broken off");
+                tracing::debug!(?origin, "aborted a response that is read too slowly");
             }
         }
     }

@@ -65,7 +65,7 @@ pub(crate) async fn open(
     let switched = request_upgrade(context, &wanted).await;
     let mut response = match switched {
         Err(error) => {
-            tracing::debug!(%error, %uri, "no WebSocket of an origin");
+            tracing::debug!(%error, %uri, "WebSocket handshake with the origin failed");
             error.count(counters);
             let response = respond::bad_gateway(&error);
             respond::with_outcome(response, Outcome::UNREACHABLE)
@@ -80,8 +80,8 @@ pub(crate) async fn open(
             respond::with_outcome(response, Outcome::UNCACHEABLE)
         }
         Ok(UpgradeOutcome::Upgraded(head, _)) if !is_valid_upgrade(&wanted, &head) => {
-            tracing::debug!(%uri, fields = ?head.headers(), "another protocol than was asked for");
-            counters.count(CounterFamily::Origins, "broken");
+            tracing::debug!(%uri, fields = ?head.headers(), "the origin switched to another protocol than requested");
+            counters.count(CounterFamily::Origins, "invalid-response");
             unexpected_protocol()
         }
         Ok(UpgradeOutcome::Upgraded(head, origin)) => {
@@ -194,7 +194,7 @@ fn limit_reached() -> Response<Body> {
 
 /// The origin switches to a protocol that was not requested (RFC 9209 §2.3.26).
 fn unexpected_protocol() -> Response<Body> {
-    let text = "the origin switches to a protocol that nobody asked for\n";
+    let text = "the origin switched to a protocol that was not requested\n";
     let mut response = respond::plain(StatusCode::BAD_GATEWAY, text);
     let why = HeaderValue::from_static("spdy; error=http_upgrade_failed");
     response.headers_mut().insert(PROXY_STATUS, why);

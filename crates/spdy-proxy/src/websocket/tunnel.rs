@@ -58,8 +58,8 @@ impl TunnelEnd {
             Self::Client => "client",
             Self::Origin => "origin",
             Self::Idle => "idle",
-            Self::Shutdown => "stopped",
-            Self::Error => "broken",
+            Self::Shutdown => "shutdown",
+            Self::Error => "error",
         }
     }
 }
@@ -111,7 +111,7 @@ pub(crate) async fn run(
         match select(copying, given_up).await {
             Either::Left((Ok(_), _)) => seen.lock().first.unwrap_or(TunnelEnd::Error),
             Either::Left((Err(error), _)) => {
-                tracing::debug!(%error, "a tunnel broke");
+                tracing::debug!(%error, "WebSocket tunnel failed");
                 // Browsers close the connection after their last frame without ending TLS.
                 seen.lock().first.unwrap_or(TunnelEnd::Error)
             }
@@ -326,7 +326,7 @@ mod tests {
                 run(Box::new(far), Box::new(origin), idle, &stop, &runtime).await
             });
             let mut got = Vec::new();
-            client.read_to_end(&mut got).await.expect("an end in order");
+            client.read_to_end(&mut got).await.expect("a clean end");
             assert_eq!(got.len(), wanted, "{how}");
             client.write_all(b"goodbye").await.ok();
             drop(client);

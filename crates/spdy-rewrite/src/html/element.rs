@@ -180,7 +180,7 @@ fn is_pinned(element: &Element<'_, '_>) -> bool {
 fn write(element: &mut Element<'_, '_>, name: &str, value: &str) {
     element
         .set_attribute(name, value)
-        .expect("the attribute was there under this name");
+        .expect("the attribute exists");
 }
 
 fn url(

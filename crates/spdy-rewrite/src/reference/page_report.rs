@@ -15,28 +15,29 @@ use crate::rules::verdict::SkipReason;
 #[serde(rename_all = "kebab-case")]
 pub enum PageSkipReason {
     /// It is of another type than HTML.
-    #[error("it is no HTML")]
+    #[error("the response is not HTML")]
     NotHtml,
     /// It has `Cache-Control: no-transform` (RFC 9111 §5.2.2.6).
-    #[error("it says no-transform")]
+    #[error("Cache-Control has no-transform")]
     NoTransform,
     /// The rules leave it.
-    #[error("the rules leave this page")]
+    #[error("the page is listed in pages_left")]
     OptOut,
     /// It came compressed.
-    #[error("its coding was not undone")]
+    #[error("the page has a content coding that cannot be decoded")]
+    #[serde(rename = "content-coding")]
     Coded,
     /// It is a part of a page.
-    #[error("it is a part of a page")]
+    #[error("the response is partial content")]
     Partial,
     /// Its policy takes its origin from it, so that what is moved to the site's name would be another's to it.
-    #[error("its policy puts it in a sandbox without an origin")]
+    #[error("Content-Security-Policy puts the page in a sandbox without an origin")]
     Sandboxed,
     /// Its encoding is not a superset of ASCII.
-    #[error("its encoding is no superset of ASCII")]
+    #[error("the page's encoding is not a superset of ASCII")]
     Encoding,
     /// A tag or a comment of it was longer than what is held; it was rewritten up to there.
-    #[error("a tag of it is longer than what is held")]
+    #[error("a tag or comment of the page is longer than the limit")]
     TooLong,
 }
 
@@ -46,8 +47,8 @@ impl PageSkipReason {
         match self {
             Self::NotHtml => "not-html",
             Self::NoTransform => "no-transform",
-            Self::OptOut => "page-opt-out",
-            Self::Coded => "coded",
+            Self::OptOut => "opt-out",
+            Self::Coded => "content-coding",
             Self::Partial => "partial",
             Self::Sandboxed => "sandboxed",
             Self::Encoding => "encoding",
@@ -60,8 +61,10 @@ impl PageSkipReason {
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct HostCount {
     /// References that were moved.
+    #[serde(rename = "proxied")]
     pub moved: usize,
     /// References that were left.
+    #[serde(rename = "skipped")]
     pub left: usize,
 }
 
@@ -69,20 +72,26 @@ pub struct HostCount {
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PageReport {
     /// Why it was passed on as it is, if it was.
+    #[serde(rename = "skip_reason")]
     pub left: Option<PageSkipReason>,
     /// References that were moved.
+    #[serde(rename = "proxied")]
     pub moved: usize,
     /// How many of these to a name of their host's own.
+    #[serde(rename = "aliased")]
     pub named: usize,
     /// References that were left, by the name of the reason; the site's own are not among them.
+    #[serde(rename = "skipped_by_reason")]
     pub left_because: BTreeMap<&'static str, usize>,
     /// By origin of another host: up to [`MAX_REPORTED_HOSTS`].
     pub hosts: BTreeMap<String, HostCount>,
     /// Hints to connect that were taken out, by what they named.
+    #[serde(rename = "removed_preconnects")]
     pub connects_dropped: Vec<String>,
     /// Whether an import map was put in.
     pub import_map_added: bool,
     /// References that were dropped, because more than [`MAX_REFERENCES`] waited to be taken.
+    #[serde(rename = "unreported")]
     pub untold: usize,
     /// Which hosts get a `Referer` from the page.
     #[serde(skip)]

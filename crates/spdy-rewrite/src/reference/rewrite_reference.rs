@@ -326,7 +326,7 @@ impl ReferenceContext<'_> {
     fn on_site(&self, path: &str) -> Url {
         self.page
             .join(path)
-            .expect("what is moved is a path of the site, or a URL")
+            .expect("a proxied reference is a path of the site or a URL")
     }
 
     /// True if the browser would resolve `text` to another URL than intended, and `judged` gives a replacement.

@@ -50,10 +50,10 @@ pub struct Key {
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum KeyError {
     /// The name is not one ASCII letter or digit.
-    #[error("key \"{0}\", want one ASCII letter or digit as its name")]
+    #[error("key name is \"{0}\", expected one ASCII letter or digit")]
     Name(char),
     /// The secret is so short that it could be guessed.
-    #[error("a secret of {got} bytes, want at least {}", Key::MIN_SECRET_BYTES)]
+    #[error("secret has {got} bytes, expected at least {}", Key::MIN_SECRET_BYTES)]
     Short {
         /// Bytes of the secret.
         got: usize,

@@ -6,13 +6,13 @@ use crate::kind::Kind;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum RulesError {
     /// The site's URL is no origin.
-    #[error("site \"{got}\", want https://host[:port] or http://host[:port]")]
+    #[error("site is \"{got}\", expected https://host[:port] or http://host[:port]")]
     Site {
         /// What came.
         got: String,
     },
     /// The prefix is not one segment in slashes.
-    #[error("prefix \"{got}\", want one segment in slashes, as /.spdy/")]
+    #[error("prefix is \"{got}\", expected one path segment in slashes, such as /.spdy/")]
     Prefix {
         /// What came.
         got: String,
@@ -29,7 +29,7 @@ pub enum RulesError {
     },
     /// A path that no URL has in this form.
     #[error(
-        "{field} \"{got}\", want a path from / as URLs have it, with a slash at the end for all below it"
+        "{field} \"{got}\": expected a path that begins with /, and ends with / to include all paths below it"
     )]
     Path {
         /// Where it stands.
@@ -38,7 +38,7 @@ pub enum RulesError {
         got: String,
     },
     /// What is excepted is not a part of what is moved.
-    #[error("hosts.except \"{got}\", want a part of hosts.path, which is \"{whole}\"")]
+    #[error("hosts.except \"{got}\": expected a path below hosts.path \"{whole}\"")]
     NotWithin {
         /// What came.
         got: String,
@@ -46,7 +46,7 @@ pub enum RulesError {
         whole: String,
     },
     /// A host of which nothing is moved.
-    #[error("hosts.kinds of {host} is empty: nothing of it would be moved")]
+    #[error("hosts.kinds of {host} is empty: list at least one kind")]
     NoKinds {
         /// The host.
         host: String,
@@ -60,7 +60,7 @@ pub enum RulesError {
         path: String,
     },
     /// An attribute's name that could not be one, or that is HTML's own.
-    #[error("lazy_attributes \"{got}\", want the name of an attribute that starts with data-")]
+    #[error("lazy_attributes \"{got}\": expected an attribute name that starts with data-")]
     Attribute {
         /// What came.
         got: String,
@@ -83,7 +83,7 @@ pub enum RulesError {
     },
     /// A host under the site's own name, of a kind that needs an origin of its own.
     #[error(
-        "hosts.kinds of {host} has {kind}: under the site's name it would act as the site; want mode = \"name\" for it"
+        "hosts.kinds of {host} has {kind}: it needs mode = \"name\", because under the site's name it would have the rights of the site"
     )]
     NeedsAlias {
         /// The host.
@@ -92,7 +92,7 @@ pub enum RulesError {
         kind: Kind,
     },
     /// A limit of a host's answers.
-    #[error("limits.{key}: want 1 to {most}, got {got}")]
+    #[error("limits.{key}: expected 1 to {most}, found {got}")]
     Limit {
         /// Its key.
         key: &'static str,
@@ -102,7 +102,9 @@ pub enum RulesError {
         most: u64,
     },
     /// A literal URL has no capability that would permit requests to an unlisted host.
-    #[error("discover = true, want false beside literal URLs, which have no room for a capability")]
+    #[error(
+        "discover is true, expected false with literal URLs, which cannot contain a capability"
+    )]
     Literal,
     /// Capabilities are needed, and there is no key to make them.
     #[error("{what} needs a key for capabilities")]

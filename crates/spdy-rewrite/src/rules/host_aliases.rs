@@ -101,10 +101,7 @@ impl HostAliases {
         let named: Vec<&HostRule> = entries.iter().filter(|entry| entry.is_alias()).collect();
         let Some(zone) = zone else {
             return match named.first() {
-                Some(entry) => Err(invalid_rule(
-                    entry,
-                    "want `names_under`, the zone that it is in",
-                )),
+                Some(entry) => Err(invalid_rule(entry, "expected `names_under` to be set")),
                 None => Ok(Self::default()),
             };
         };
@@ -142,7 +139,10 @@ impl HostAliases {
     ) -> Result<(), RulesError> {
         let host = entry.pattern.name();
         if self.covers(host) {
-            return Err(invalid_rule(entry, "want a host outside of `names_under`"));
+            return Err(invalid_rule(
+                entry,
+                "expected a host outside of `names_under`",
+            ));
         }
         let is_mixed = entries
             .iter()
@@ -150,7 +150,7 @@ impl HostAliases {
         if is_mixed {
             return Err(invalid_rule(
                 entry,
-                "want one mode for all entries of a host",
+                "expected one mode for all entries of a host",
             ));
         }
         let of_site = site.origin().ascii_serialization();
@@ -241,13 +241,13 @@ fn check_zone(zone: &str) -> Result<(), String> {
     if LABEL_CHARS + 1 + zone.len() > MAX_HOST_BYTES {
         let most = MAX_HOST_BYTES - LABEL_CHARS - 1;
         return Err(format!(
-            "a zone of {} bytes, want at most {most}",
+            "zone has {} bytes, expected at most {most}",
             zone.len()
         ));
     }
     match psl::domain(zone.as_bytes()) {
         Some(_) => Ok(()),
-        None => Err("anybody can have a name there: want a zone of the operator's".to_owned()),
+        None => Err("anyone can register a name there: expected a zone of one owner".to_owned()),
     }
 }
 
@@ -264,7 +264,7 @@ pub fn check_cookie_isolation(zone: &str, name: &str) -> Result<(), String> {
     };
     if of_one || host_name::is_in_zone(zone, name) || host_name::is_in_zone(name, zone) {
         return Err(format!(
-            "of one registrable domain with {name}: a frame's scripts there would share cookies with it; want a zone of another"
+            "same registrable domain as {name}, so that scripts of frames would share cookies with it: expected another domain"
         ));
     }
     Ok(())

@@ -122,7 +122,7 @@ mod tests {
             fetches: Some(3),
             ..LimitsConfig::default()
         };
-        let limits = HostLimits::compile(&own, &general).expect("good ones");
+        let limits = HostLimits::compile(&own, &general).expect("valid values");
         let want = HostLimits {
             max_bytes: 1 << 20,
             fetches: 3,
@@ -136,18 +136,18 @@ mod tests {
         let general = LimitsConfig::default();
         let wrong = |config: LimitsConfig| {
             let error = HostLimits::compile(&config, &general);
-            error.expect_err("it cannot work").to_string()
+            error.expect_err("invalid configuration").to_string()
         };
         let none = LimitsConfig {
             fetches: Some(0),
             ..general
         };
-        assert_eq!(wrong(none), "limits.fetches: want 1 to 65536, got 0");
+        assert_eq!(wrong(none), "limits.fetches: expected 1 to 65536, found 0");
         let long = LimitsConfig {
             fetch_timeout_s: Some(86_401),
             ..general
         };
-        let said = "limits.fetch_timeout_s: want 1 to 86400, got 86401";
+        let said = "limits.fetch_timeout_s: expected 1 to 86400, found 86401";
         assert_eq!(wrong(long), said);
     }
 }

@@ -93,7 +93,7 @@ impl HostPattern {
         };
         let canonical = match Host::parse(name) {
             Ok(Host::Domain(name)) => name,
-            Ok(_) => return Err("want a host's name, not an address".to_owned()),
+            Ok(_) => return Err("expected a hostname, found an address".to_owned()),
             Err(fault) => return Err(fault.to_string()),
         };
         check(&canonical).map_err(|fault| fault.to_string())?;
@@ -103,7 +103,7 @@ impl HostPattern {
         // `*.com` and `*.github.io` would be everybody's hosts.
         match psl::suffix(canonical.as_bytes()) {
             Some(suffix) if suffix.as_bytes() == canonical.as_bytes() => Err(format!(
-                "anybody can have a name under {canonical}: want a wildcard below a domain of one owner"
+                "anyone can register a name under {canonical}: expected a wildcard below a domain of one owner"
             )),
             _ => Ok(Self::Wildcard(canonical)),
         }

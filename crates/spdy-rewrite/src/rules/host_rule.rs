@@ -39,7 +39,7 @@ impl HostRule {
         let (name, port) = match config.host.rsplit_once(':') {
             Some((name, port)) => match port.parse() {
                 Ok(port) if port != 0 => (name, port),
-                _ => return Err(wrong(format!("port \"{port}\", want 1 to 65535"))),
+                _ => return Err(wrong(format!("port \"{port}\", expected 1 to 65535"))),
             },
             None => (config.host.as_str(), default_port),
         };
@@ -137,10 +137,10 @@ fn check_mode(config: &HostConfig, pattern: &HostPattern, kinds: Kinds) -> Resul
             None => Ok(()),
         },
         (HostMode::Name, HostPattern::Wildcard(_)) => {
-            named("want one host, since a name stands for one")
+            named("expected one host, because an alias is for one host")
         }
         (HostMode::Name, HostPattern::Exact(_)) if config.shared => {
-            named("want no `shared`, since scripts there are under no name but the host's")
+            named("expected no `shared`, because an aliased host needs no capabilities")
         }
         (HostMode::Name, HostPattern::Exact(_)) => Ok(()),
     }

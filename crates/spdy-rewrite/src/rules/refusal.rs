@@ -14,10 +14,10 @@ use crate::kind::Kind;
 pub enum Refusal {
     // ---- the URL's form ----
     /// The path does not stand under the prefix of moved URLs.
-    #[error("the path does not start with the prefix of moved URLs")]
+    #[error("the path does not start with the prefix of proxied URLs")]
     NotProxied,
     /// The target is longer than [`MAX_PROXIED_URL_BYTES`](crate::limits::MAX_PROXIED_URL_BYTES).
-    #[error("a target of {got} bytes, want at most {most}")]
+    #[error("target has {got} bytes, expected at most {most}")]
     TooLong {
         /// Bytes that may come.
         most: usize,
@@ -41,84 +41,84 @@ pub enum Refusal {
         at: usize,
     },
     /// A backslash, which some read as a slash.
-    #[error("a backslash at {at}")]
+    #[error("backslash at {at}")]
     Backslash {
         /// Its offset.
         at: usize,
     },
     /// A fragment, which no request has.
-    #[error("a fragment at {at}")]
+    #[error("fragment at {at}")]
     Fragment {
         /// Its offset.
         at: usize,
     },
     /// An encoded NUL.
-    #[error("an encoded NUL")]
+    #[error("encoded NUL byte")]
     Nul,
     /// A version of the form that is not ours.
-    #[error("version \"{got}\" of moved URLs, want 1")]
+    #[error("version of a proxied URL is \"{got}\", expected 1")]
     Version {
         /// What stands there.
         got: String,
     },
     /// One of capability, scheme, host or path is missing.
-    #[error("a moved URL without {missing}")]
+    #[error("proxied URL has no {missing}")]
     Incomplete {
         /// What is missing.
         missing: &'static str,
     },
     /// A percent sign before the resource's path, where nothing is ever encoded.
-    #[error("an encoded byte before the path")]
+    #[error("encoded byte before the path")]
     EncodedPrefix,
     /// A scheme letter that is neither `s` nor `p`.
-    #[error("scheme \"{got}\", want s or p")]
+    #[error("scheme of a proxied URL is \"{got}\", expected s or p")]
     Scheme {
         /// What stands there.
         got: String,
     },
     /// A host that is no name in its canonical form.
-    #[error("host \"{got}\" is no lower-case name of a host")]
+    #[error("host is \"{got}\", expected a lower-case hostname")]
     Host {
         /// What stands there.
         got: String,
     },
     /// A user or a password before the host.
-    #[error("a user before the host")]
+    #[error("user name before the host")]
     Userinfo,
     /// An address in place of a name.
-    #[error("address \"{got}\" in place of a host's name")]
+    #[error("host is the address \"{got}\", expected a hostname")]
     Address {
         /// What stands there.
         got: String,
     },
     /// A port that is no number, or that is the scheme's own and so not written.
-    #[error("port \"{got}\" in a form that is never made")]
+    #[error("port \"{got}\" is not in canonical form")]
     Port {
         /// What stands there.
         got: String,
     },
     /// `.` or `..` as a segment, plain, encoded or with path parameters (`..;v=1`).
-    #[error("a dot segment in the path")]
+    #[error("dot segment in the path")]
     DotSegment,
     /// A moved URL within a moved URL.
-    #[error("a moved URL within a moved URL")]
+    #[error("proxied URL inside a proxied URL")]
     NestedProxiedUrl,
     /// An encoded slash in a path that must stay in a folder, or out of one.
-    #[error("an encoded slash in the path of a host of which not all is listed")]
+    #[error("encoded slash in a path of a host with listed paths")]
     EncodedSlash {
         /// The URL at the host itself, if it was requested.
         place: Option<String>,
     },
     /// A resource there acts for the requested name (RFC 8615), which is the operator's.
-    #[error("a well-known path under a name of the operator's")]
+    #[error("well-known path under an alias")]
     WellKnown,
     /// The URL standard would have written it otherwise, so two readers could differ.
-    #[error("the URL standard writes this URL otherwise")]
+    #[error("the URL is not in the canonical form of the URL standard")]
     NotSerialised,
 
     // ---- what may be moved ----
     /// The site itself, or a host that is merged with it.
-    #[error("{host} is the site's own")]
+    #[error("{host} belongs to the site")]
     SiteHost {
         /// The host.
         host: String,
@@ -136,7 +136,7 @@ pub enum Refusal {
         host: String,
     },
     /// Listed under a name of its own, and so not under the site's.
-    #[error("{host} has a name of its own")]
+    #[error("{host} has an alias")]
     HasAlias {
         /// The host.
         host: String,
@@ -144,7 +144,7 @@ pub enum Refusal {
         place: String,
     },
     /// Listed, but not over this scheme and port.
-    #[error("{host} is not listed on port {port} of this scheme")]
+    #[error("{host} is not listed with port {port} for this scheme")]
     PortNotListed {
         /// The host.
         host: String,
@@ -160,7 +160,7 @@ pub enum Refusal {
         place: Option<String>,
     },
     /// Listed, but the operator excepts this path.
-    #[error("this path of {host} is excepted")]
+    #[error("this path of {host} is excluded by hosts.except")]
     PathExcepted {
         /// The host.
         host: String,
@@ -168,22 +168,22 @@ pub enum Refusal {
         place: Option<String>,
     },
     /// A name that no public host has, found in a page.
-    #[error("{host} is no public name")]
+    #[error("{host} is not a public hostname")]
     PrivateName {
         /// The host.
         host: String,
     },
     /// A capability, and the site discovers nothing.
-    #[error("{host} under a capability, and discovery is off")]
+    #[error("capability for {host} while discovery is off")]
     DiscoveryOff {
         /// The host.
         host: String,
     },
     /// A capability that is not of the form of one.
-    #[error("a capability of another form")]
+    #[error("malformed capability")]
     CapabilityForm,
     /// A capability by a key that is not, or no longer, ours.
-    #[error("a capability by key \"{kid}\", which is not live")]
+    #[error("capability with the unknown key \"{kid}\"")]
     UnknownKey {
         /// The key's name.
         kid: char,
@@ -195,7 +195,7 @@ pub enum Refusal {
         place: Option<String>,
     },
     /// Not one of the kinds that may be moved from there.
-    #[error("{kind} is not moved from {host}")]
+    #[error("kind {kind} is not listed for {host}")]
     KindNotListed {
         /// What it is used as.
         kind: Kind,
@@ -212,57 +212,57 @@ pub enum Refusal {
 
     // ---- the request ----
     /// Neither GET nor HEAD, nor one that the documents of a named host use.
-    #[error("method {got}, want GET or HEAD, or what documents use where there are some")]
+    #[error("method is {got}, expected GET or HEAD (other methods need a host with documents)")]
     Method {
         /// The method.
         got: String,
     },
     /// An unknown requester, with a method that could change something.
-    #[error("{method} without an Origin that is the site's or a name's")]
+    #[error("{method} request has no Origin of the site or of an alias")]
     UnknownRequester {
         /// The method.
         method: String,
     },
     /// A body, or the announcement of one.
-    #[error("a request for a moved resource with a body")]
+    #[error("request for a proxied resource has a body")]
     Body,
     /// Upgrade, or the beginnings of a WebSocket.
-    #[error("a request for a moved resource that wants another protocol")]
+    #[error("request for a proxied resource has an Upgrade")]
     Upgrade,
     /// The client states that it would open it as a document, a frame, a worker or the like.
-    #[error("a moved resource as \"{got}\"")]
+    #[error("proxied resource is requested as \"{got}\"")]
     Destination {
         /// Sec-Fetch-Dest or Sec-Fetch-Mode.
         got: String,
     },
     /// The client states that it requests a service worker's script.
-    #[error("a moved resource as a service worker")]
+    #[error("proxied resource is requested as a service worker")]
     ServiceWorker,
     /// The page of another site requests it.
-    #[error("a page of another site asks")]
+    #[error("the request is from a page of another site")]
     CrossSite,
     /// The request has been here before (RFC 8586).
-    #[error("the request came round again")]
+    #[error("request loop: the request passed this proxy before")]
     Loop,
 
     // ---- the answer ----
     /// Of a type that no moved resource has, or that was not requested.
-    #[error("an answer of type \"{got}\"")]
+    #[error("response has the type \"{got}\"")]
     Type {
         /// Its type.
         got: String,
     },
     /// More than one field where one type is wanted, or a value that cannot be read.
-    #[error("{field} cannot be read")]
+    #[error("invalid {field}")]
     Field {
         /// Its name.
         field: &'static str,
     },
     /// A sheet that has `no-transform`, or a coding that is not supported.
-    #[error("a sheet that may not be rewritten, so that it means the same elsewhere")]
+    #[error("the style sheet must be rewritten, but its host or page does not allow it")]
     UnrewritableStylesheet,
     /// It states that it is larger than its host's answers may be (`limits.max_mib`).
-    #[error("an answer of {got} bytes, want at most {most}")]
+    #[error("response has {got} bytes, expected at most {most}")]
     TooLarge {
         /// Bytes that may come.
         most: u64,
@@ -270,13 +270,13 @@ pub enum Refusal {
         got: u64,
     },
     /// The host keeps it from other sites (Cross-Origin-Resource-Policy).
-    #[error("the host keeps it from other sites")]
+    #[error("Cross-Origin-Resource-Policy of the host forbids it")]
     ResourcePolicy,
     /// The host did not allow the site to read it (CORS).
-    #[error("the host did not allow the site to read it")]
+    #[error("the host does not allow the site by CORS")]
     Cors,
     /// The host wants credentials.
-    #[error("the host wants credentials")]
+    #[error("the host requires credentials")]
     Credentials,
     /// More redirects than [`MAX_REDIRECTS`](crate::limits::MAX_REDIRECTS).
     #[error("more than {most} redirects")]
@@ -285,7 +285,7 @@ pub enum Refusal {
         most: u32,
     },
     /// A redirect without a usable target.
-    #[error("a redirect without a usable Location")]
+    #[error("redirect without a valid Location")]
     Location,
 }
 
@@ -321,7 +321,7 @@ impl Refusal {
     /// The name for metrics, one for each variant.
     pub fn name(&self) -> &'static str {
         match self {
-            Self::NotProxied => "not-moved",
+            Self::NotProxied => "not-proxied",
             Self::TooLong { .. } => "too-long",
             Self::ControlByte { .. } => "control-byte",
             Self::NotAscii { .. } => "not-ascii",
@@ -341,10 +341,10 @@ impl Refusal {
             Self::EncodedSlash { .. } => "encoded-slash",
             Self::WellKnown => "well-known",
             Self::NotSerialised => "not-serialised",
-            Self::SiteHost { .. } => "own-host",
+            Self::SiteHost { .. } => "site-host",
             Self::Denied { .. } => "denied",
             Self::NotListed { .. } => "not-listed",
-            Self::HasAlias { .. } => "has-name",
+            Self::HasAlias { .. } => "has-alias",
             Self::PortNotListed { .. } => "port-not-listed",
             Self::PathNotListed { .. } => "path-not-listed",
             Self::PathExcepted { .. } => "path-excepted",
@@ -352,11 +352,11 @@ impl Refusal {
             Self::DiscoveryOff { .. } => "discovery-off",
             Self::CapabilityForm => "capability-form",
             Self::UnknownKey { .. } => "unknown-key",
-            Self::InvalidCapability { .. } => "forged",
+            Self::InvalidCapability { .. } => "invalid-capability",
             Self::KindNotListed { .. } => "kind-not-listed",
-            Self::CspGuarded { .. } => "guarded",
+            Self::CspGuarded { .. } => "csp-guarded",
             Self::Method { .. } => "method",
-            Self::UnknownRequester { .. } => "no-teller",
+            Self::UnknownRequester { .. } => "unknown-requester",
             Self::Body => "body",
             Self::Upgrade => "upgrade",
             Self::Destination { .. } => "destination",
@@ -365,7 +365,7 @@ impl Refusal {
             Self::Loop => "loop",
             Self::Type { .. } => "type",
             Self::Field { .. } => "field",
-            Self::UnrewritableStylesheet => "fixed-sheet",
+            Self::UnrewritableStylesheet => "unrewritable-stylesheet",
             Self::TooLarge { .. } => "too-large",
             Self::ResourcePolicy => "resource-policy",
             Self::Cors => "cors",

@@ -59,7 +59,7 @@ impl ProxiedUrl {
 
     /// The host's name, in lower case.
     pub fn host(&self) -> &str {
-        self.url.host_str().expect("a moved URL has a host")
+        self.url.host_str().expect("a proxied URL has a host")
     }
 
     /// The port, also where it is the scheme's own.

@@ -64,7 +64,7 @@ fn proxied_stylesheet_rewrites_root_relative_only() {
     assert_eq!(
         moved("a{--x:url(/i.png) url(' /j.png')}"),
         "a{--x:url(/.spdy/1/-/s/cdn.test/i.png) url('/.spdy/1/-/s/cdn.test/j.png')}",
-        "whoever uses it"
+        "for every use of the font"
     );
     assert_eq!(
         moved("a{b:url(/i.png)}"),
@@ -185,7 +185,7 @@ fn other_encodings_keep_their_bytes() {
         assert_eq!(&*rewritten.body, bytes);
         assert_eq!(
             rewritten.left.map(|reason| reason.name()),
-            Some("characters"),
+            Some("unknown-encoding"),
             "{label:?}"
         );
     }

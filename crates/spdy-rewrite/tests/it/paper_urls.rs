@@ -19,7 +19,7 @@ use crate::support::{config, discovering, keys, rules, url};
 const SITE: &str = "https://www.site.test";
 
 fn compiled(config: &Config) -> Rules {
-    let rules = Rules::compile(&url(SITE), config, Some(keys())).expect("good rules");
+    let rules = Rules::compile(&url(SITE), config, Some(keys())).expect("valid rules");
     rules.with_literal_urls().expect("nothing is discovered")
 }
 
@@ -117,7 +117,11 @@ fn without_the_switch_literal_url_is_refused() {
     let rules = rules();
     assert!(!rules.is_proxied_target("/cdn.test/a.png"));
     assert_eq!(rules.open("/cdn.test/a.png"), Err(Refusal::NotProxied));
-    assert_ne!(rules.tag(), literal().tag(), "what is kept is told apart");
+    assert_ne!(
+        rules.tag(),
+        literal().tag(),
+        "stored responses are distinct"
+    );
 }
 
 #[test]
@@ -162,7 +166,7 @@ fn urls_needing_capabilities_are_unchanged() {
         },
         Some(keys()),
     );
-    let refused = discovered.expect("good rules").with_literal_urls();
+    let refused = discovered.expect("valid rules").with_literal_urls();
     assert_eq!(refused.err(), Some(RulesError::Literal));
     assert!(
         discovering().is_proxied_target("/.spdy/"),

@@ -107,7 +107,7 @@ fn redirects_within_rules_are_followed() {
             "https://www.site.test/logout",
             stranger,
             1,
-            "own-host",
+            "site-host",
         ),
         (
             &part,

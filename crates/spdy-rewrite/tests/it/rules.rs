@@ -102,20 +102,20 @@ fn invalid_config_is_an_error() {
         ),
         (
             "[[hosts]]\nhost = '10.0.0.1'",
-            "hosts.host \"10.0.0.1\": want a host's name, not an address",
+            "hosts.host \"10.0.0.1\": expected a hostname, found an address",
         ),
         (
             "[[hosts]]\nhost = 'a.test:0'",
-            "port \"0\", want 1 to 65535",
+            "port \"0\", expected 1 to 65535",
         ),
         (
             "[[hosts]]\nhost = '*.co.uk'",
-            "anybody can have a name under co.uk",
+            "anyone can register a name under co.uk",
         ),
         ("[[hosts]]\nhost = 'a b.test'", "hosts.host \"a b.test\""),
         (
             "[[hosts]]\nhost = 'a.test'\npath = 'lib/'",
-            "hosts.path \"lib/\", want a path",
+            "hosts.path \"lib/\": expected a path",
         ),
         (
             "[[hosts]]\nhost = 'a.test'\npath = '/a/../b/'",
@@ -123,19 +123,19 @@ fn invalid_config_is_an_error() {
         ),
         (
             "[[hosts]]\nhost = 'a.test'\npath = '/a/'\nexcept = ['/b/']",
-            "hosts.except \"/b/\", want a part of hosts.path, which is \"/a/\"",
+            "hosts.except \"/b/\": expected a path below hosts.path \"/a/\"",
         ),
         (
             "[[hosts]]\nhost = 'a.test'\nexcept = ['/']",
-            "hosts.except \"/\", want a part of hosts.path",
+            "hosts.except \"/\": expected a path below hosts.path",
         ),
         (
             "[[hosts]]\nhost = 'a.test'\nexcept = ['/;v=1/']",
-            "hosts.except \"/;v=1/\", want a part of hosts.path",
+            "hosts.except \"/;v=1/\": expected a path below hosts.path",
         ),
         (
             "[[hosts]]\nhost = 'a.test'\nexcept = ['ads']",
-            "hosts.except \"ads\", want a path",
+            "hosts.except \"ads\": expected a path",
         ),
         (
             "[[hosts]]\nhost = 'a.test'\n[[hosts]]\nhost = 'A.test'",
@@ -143,7 +143,7 @@ fn invalid_config_is_an_error() {
         ),
         (
             "prefix = '/a/b/'",
-            "prefix \"/a/b/\", want one segment in slashes",
+            "prefix is \"/a/b/\", expected one path segment in slashes",
         ),
         ("prefix = 'spdy'", "prefix"),
         ("prefix = '/../'", "prefix"),

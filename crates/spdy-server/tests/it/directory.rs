@@ -148,10 +148,7 @@ fn a_directory_over_the_limits_is_an_error() {
         ),
     ] {
         let error = Directory::read(&root, &limits).unwrap_err().to_string();
-        assert!(
-            error.ends_with(&format!("holds more than {want}")),
-            "{error}"
-        );
+        assert!(error.ends_with(&format!("has more than {want}")), "{error}");
     }
     assert!(Directory::read(&folder.path().join("nix"), &exact).is_err());
 }

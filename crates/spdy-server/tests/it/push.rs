@@ -216,7 +216,7 @@ async fn link_resources_are_pushed_once_per_session() {
     let connection = server.connect(SPDY, true).await;
     get(&connection, "/a.css", &[]).await;
     let (_, pushed) = get(&connection, "/", &[]).await;
-    assert_eq!(pushed, ["http://www.test/c.png 5"], "a.css was asked for");
+    assert_eq!(pushed, ["http://www.test/c.png 5"], "a.css was requested");
 }
 
 #[tokio::test]

@@ -57,7 +57,7 @@ fn stored(asked: &HeaderMap, fields: &[(&'static str, &str)]) -> Arc<Stored> {
     let (request, answer) = (request.into_parts().0, answer.into_parts().0);
     let times = Times::at(SystemTime::now());
     may_store(&Policy::site(), &request, &answer, times)
-        .expect("it may be kept")
+        .expect("the response is storable")
         .into()
 }
 
@@ -78,7 +78,7 @@ impl Cache {
         let ear = Arc::new(move |meant: &PurgeTarget, soft| {
             ear.lock().unwrap().push((meant.clone(), soft));
         });
-        let tier = Tier::start(config, before, ear).expect("a good configuration");
+        let tier = Tier::start(config, before, ear).expect("a valid configuration");
         Self { tier, heard }
     }
 
@@ -339,7 +339,10 @@ async fn a_purge_holds_everywhere_despite_writes_in_flight() {
         fill(&other).await;
         assert_eq!(found(&one).await, targets, "{meant:?}: fetched since");
     }
-    assert!(one.heard.lock().unwrap().is_empty(), "nobody hears himself");
+    assert!(
+        one.heard.lock().unwrap().is_empty(),
+        "a machine ignores its own purges"
+    );
     // A cache that starts now knows all purges.
     let third = Cache::at(&cluster).await;
     third.catches_up_with(&one);
@@ -521,7 +524,7 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
     // Waiting requests are answered when the nodes resume, and callers that had given up retry.
     (0..NODES).for_each(|node| cluster.resume(node));
     for find in waiting {
-        assert!(find.await.is_none(), "nobody has written it");
+        assert!(find.await.is_none(), "the object does not exist");
     }
     patient.tier.flushed().await;
     assert_eq!(count(&patient.tier.counters().written), 64);
@@ -532,7 +535,7 @@ async fn a_cluster_that_stalls_holds_up_no_more_than_may_wait() {
         }
     };
     let found = tokio::time::timeout(Duration::from_secs(60), found).await;
-    found.expect("it is asked again");
+    found.expect("a second request arrives");
 }
 
 /// An authority, and what it signed for the nodes at `address`, which show it to clients and to each other: all PEM.
@@ -584,5 +587,5 @@ async fn nodes_are_verified_over_tls() {
     let (another, ..) = nodes(Ipv4Addr::LOCALHOST.into());
     let stranger = Cache::start(known(&another)).await;
     stranger.tier.started().await;
-    assert_eq!(stranger.tier.parts().0, 0, "signed by nobody it knows");
+    assert_eq!(stranger.tier.parts().0, 0, "signed by an unknown key");
 }

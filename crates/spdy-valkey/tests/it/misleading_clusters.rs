@@ -146,7 +146,7 @@ async fn a_returning_cluster_is_found_again() {
     });
     let addresses: Vec<SocketAddr> = addresses.collect();
     let tier = Tier::start(config, PurgeVersion::default(), Arc::new(|_: &_, _| ()));
-    let tier = tier.expect("a good configuration");
+    let tier = tier.expect("a valid configuration");
     let all = tier.parts().1;
     let waits = |what: &str, parts: usize| {
         tokio::task::block_in_place(|| until(what, || tier.parts().0 == parts));
@@ -156,14 +156,14 @@ async fn a_returning_cluster_is_found_again() {
     let seen = Arc::new(NodeCounts::default());
     (0..NODES).for_each(|node| cluster.kill(node));
     let bound = async |node: usize| TcpListener::bind(addresses[node]).await;
-    let nobody = bound(1).await.expect("the port is nobody's");
-    let somebody = bound(0).await.expect("the port is nobody's");
+    let nobody = bound(1).await.expect("the port is free");
+    let somebody = bound(0).await.expect("the port is free");
     let nobody = tokio::spawn(silent(nobody, seen.clone()));
     let somebody = tokio::spawn(left(somebody, addresses[1], seen.clone()));
     // One that was for the slots, and at least one that a command was sent on for.
     let is_lost = || seen.given_up.load(Ordering::SeqCst) >= 2;
     tokio::task::block_in_place(|| until("no way is left", is_lost));
-    waits("nobody answers", 0);
+    waits("no node responds", 0);
     stopped(somebody).await;
     stopped(nobody).await;
 
@@ -199,7 +199,7 @@ async fn a_log_that_is_always_lost_does_not_block_the_tier() {
         ..Config::default()
     };
     let tier = Tier::start(config, PurgeVersion::default(), Arc::new(|_: &_, _| ()));
-    let tier = tier.expect("a good configuration");
+    let tier = tier.expect("a valid configuration");
     let reads = || asked.reads.load(Ordering::SeqCst);
     let probes = || asked.probes.load(Ordering::SeqCst);
     tokio::task::block_in_place(|| {
@@ -207,6 +207,6 @@ async fn a_log_that_is_always_lost_does_not_block_the_tier() {
         let before = probes();
         until("there is another round", || probes() > before);
     });
-    assert_eq!(tier.parts().0, 0, "nobody knows what was purged");
+    assert_eq!(tier.parts().0, 0, "the purge log is unreadable");
     stopped(node).await;
 }

@@ -64,7 +64,9 @@ pub(crate) fn open(path: &Path, policy: &Policy) -> io::Result<(OpenObject, File
     let layout = Layout::decode(&start).map_err(io::Error::other)?;
     let (want, got) = (layout.file_len(), file.metadata()?.len());
     if want != got {
-        return Err(io::Error::other(format!("{got} bytes, want {want}")));
+        return Err(io::Error::other(format!(
+            "found {got} bytes, expected {want}"
+        )));
     }
     // The layout has checked the length of the head.
     start.resize(

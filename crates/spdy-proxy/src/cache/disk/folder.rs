@@ -88,7 +88,7 @@ impl DiskFolder {
                     if is_not_found(&path) {
                         continue;
                     }
-                    tracing::warn!(path = %path.display(), "not the cache's, and left alone");
+                    tracing::warn!(path = %path.display(), "ignored a file in the cache folder that is not a cache file");
                     continue;
                 }
                 match read_valid_head(&path, &policy) {
@@ -96,7 +96,7 @@ impl DiskFolder {
                     // The process that lent the folder still removes purged files.
                     Err(_) if is_not_found(&path) => {}
                     Err(why) => {
-                        tracing::info!(path = %path.display(), %why, "removed from the cache's folder");
+                        tracing::info!(path = %path.display(), %why, "removed a file from the cache folder");
                         self.counters.corrupt.fetch_add(1, Ordering::Relaxed);
                         match fs::remove_file(&path) {
                             Err(error) if error.kind() != io::ErrorKind::NotFound => {
@@ -170,7 +170,7 @@ impl DiskFolder {
         if !self.index().remove_generation(key, &name, which) {
             return None;
         }
-        tracing::warn!(name, %why, "a file of the cache is broken");
+        tracing::warn!(name, %why, "corrupt file in the cache");
         self.counters.corrupt.fetch_add(1, Ordering::Relaxed);
         Some((key.clone(), name))
     }

@@ -91,12 +91,12 @@ mod tests {
     fn folder_lock_survives_deleted_file_and_can_be_lent() {
         let folder = tempfile::tempdir().expect("a folder");
         let lock = FolderLock::take(folder.path()).expect("it is free");
-        let why = FolderLock::take(folder.path()).expect_err("it is taken");
+        let why = FolderLock::take(folder.path()).expect_err("the lock is held");
         assert_eq!(why.to_string(), "another process has it");
         std::fs::remove_file(folder.path().join("lock")).expect("it is there");
-        FolderLock::take(folder.path()).expect_err("it is taken still");
-        lock.lend().expect("it is ours");
-        let other = FolderLock::take(folder.path()).expect("it is lent");
+        FolderLock::take(folder.path()).expect_err("the lock is still held");
+        lock.lend().expect("the object is our own");
+        let other = FolderLock::take(folder.path()).expect("the permit is granted");
         drop(other);
         lock.take_back().expect("it is free again");
     }

@@ -25,7 +25,7 @@ impl DiskFolder {
             Ok(()) => _ = removals.unsynced.insert(name[..2].to_owned()),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {}
             Err(error) => {
-                tracing::warn!(name, %error, "a file of the cache cannot be removed");
+                tracing::warn!(name, %error, "cannot remove a file of the cache");
                 removals.failed.insert(name.to_owned());
             }
         }
@@ -45,7 +45,7 @@ impl DiskFolder {
             match sync(&self.path.join(&folder)) {
                 // If the folder is gone, so are its files.
                 Err(error) if error.kind() != io::ErrorKind::NotFound => {
-                    tracing::warn!(folder, %error, "a folder of the cache cannot be synced");
+                    tracing::warn!(folder, %error, "cannot sync a folder of the cache");
                     self.removals.lock().unsynced.insert(folder);
                 }
                 _ => {}
@@ -74,7 +74,7 @@ mod tests {
     fn folder() -> (tempfile::TempDir, DiskFolder) {
         let at = tempfile::tempdir().expect("a folder can be made");
         let folder = DiskFolder::new(at.path(), 1 << 20);
-        fs::create_dir(at.path().join("ab")).expect("likewise");
+        fs::create_dir(at.path().join("ab")).expect("the folder can be created");
         fs::write(folder.file(NAME), "kept").expect("the folder can be written to");
         (at, folder)
     }
@@ -87,7 +87,7 @@ mod tests {
         assert!(folder.sync_removals());
         assert!(folder.removals.lock().unsynced.is_empty());
         folder.unlink(NAME);
-        assert!(folder.sync_removals(), "it was gone before");
+        assert!(folder.sync_removals(), "it was already removed");
     }
 
     #[test]
@@ -95,7 +95,7 @@ mod tests {
         let (_at, folder) = folder();
         let path = folder.file(NAME);
         fs::remove_file(&path).expect("it is there");
-        fs::create_dir(&path).expect("and now a folder is, which no unlink removes");
+        fs::create_dir(&path).expect("a folder in its place, which unlink cannot remove");
         folder.unlink(NAME);
         assert!(!folder.sync_removals());
         fs::remove_dir(&path).expect("it is empty");
@@ -107,7 +107,7 @@ mod tests {
         let (_at, folder) = folder();
         let path = folder.file(NAME);
         fs::remove_file(&path).expect("it is there");
-        fs::create_dir(&path).expect("likewise");
+        fs::create_dir(&path).expect("the folder can be created");
         folder.unlink(NAME);
         fs::remove_dir(&path).expect("it is empty");
         fs::write(&path, "new").expect("the folder can be written to");

@@ -293,7 +293,7 @@ impl Drop for DiskStore {
         if let Some(writer) = self.writer.take()
             && writer.join().is_err()
         {
-            tracing::error!("the disk's writer panicked");
+            tracing::error!("the writer task of the disk cache panicked");
         }
     }
 }

@@ -136,30 +136,30 @@ impl DiskFolder {
     fn log_write_state(&self, written: io::Result<()>) {
         match written {
             Ok(()) if self.is_failing.swap(false, Ordering::Relaxed) => {
-                tracing::warn!(folder = %self.path.display(), "the disk of the cache takes objects again");
+                tracing::warn!(folder = %self.path.display(), "writing to the disk cache works again");
             }
             Ok(()) => {}
             // An error of our own: it is about this object only.
             Err(error) if error.kind() == io::ErrorKind::Other => {
-                tracing::debug!(%error, "not kept on the disk");
+                tracing::debug!(%error, "cannot store the response on the disk");
             }
             Err(error) if !self.is_failing.swap(true, Ordering::Relaxed) => {
-                tracing::warn!(%error, folder = %self.path.display(), "the disk of the cache takes no more; memory goes on");
+                tracing::warn!(%error, folder = %self.path.display(), "cannot write to the disk cache; continuing with memory");
             }
-            Err(error) => tracing::debug!(%error, "not kept on the disk"),
+            Err(error) => tracing::debug!(%error, "cannot store the response on the disk"),
         }
     }
 
     fn write(&self, key: &Key, stored: &Stored, body: &Body, purges: u64) -> io::Result<()> {
         let (encoder, start) = Encoder::new(key, stored, body.len())
-            .ok_or_else(|| io::Error::other("its head is too long"))?;
+            .ok_or_else(|| io::Error::other("the response head is too long"))?;
         let name = file_name(key, stored);
         let path = self.file(&name);
         let len = Layout::decode(&start).map_err(io::Error::other)?.file_len();
         let quota = self.quota(key);
         if len > quota {
             return Err(io::Error::other(
-                "it is larger than the tier, or its site's part",
+                "the object is larger than the tier or the limit of its site",
             ));
         }
         let evicted = {
@@ -222,7 +222,7 @@ impl DiskFolder {
             if !self.is_space_limited.swap(true, Ordering::Relaxed) {
                 tracing::warn!(
                     folder = %self.path.display(), bytes = left, max_bytes = self.max_bytes,
-                    "the disk of the cache is full before the cache is: what was used longest ago goes for what is new"
+                    "the disk is full before the cache reaches max_bytes: evicting the least recently used files"
                 );
             }
         }

@@ -307,7 +307,7 @@ mod tests {
         assert!(pending.iter().all(Option::is_some));
         assert!(begin(1).is_none());
         pending.clear();
-        assert!(begin(1).is_some(), "given up before their heads came");
+        assert!(begin(1).is_some(), "cancelled before their heads arrived");
     }
 
     #[test]
@@ -319,7 +319,7 @@ mod tests {
         });
         assert!((1..=3).all(|number| fill(&fills, number, 0, 1 << 20)));
         assert!(!fill(&fills, 4, 0, 1), "passed through");
-        assert!(fill(&fills, 3, 0, 1), "who is known is not affected");
+        assert!(fill(&fills, 3, 0, 1), "known clients are not affected");
         // After two seconds all have their full credit again, and are forgotten.
         assert!(fill(&fills, 4, 2, 1));
         assert_eq!(fills.lock().accounts.len(), 1);

@@ -51,10 +51,13 @@ async fn all_of(body: Body) -> Result<Vec<u8>, String> {
 async fn retained_body_continues_without_readers() {
     let (mut writer, recording) = kept(1 << 20);
     for nth in 0..20 {
-        writer.write(piece(nth)).await.expect("it is kept");
+        writer
+            .write(piece(nth))
+            .await
+            .expect("the response is stored");
     }
     let early = recording.read().expect("all of it is there");
-    let pieces = writer.finish().expect("it is kept");
+    let pieces = writer.finish().expect("the response is stored");
     assert_eq!(pieces.len(), 20);
     let late = recording.read().expect("all of it is there");
     assert_eq!(all_of(early).await, all_of(late).await);
@@ -65,11 +68,14 @@ async fn unstored_body_stays_until_last_reader() {
     let room = room(1 << 20);
     let (mut writer, recording) = shared_body::kept(1 << 20, claim(&room), None);
     for nth in 0..20 {
-        writer.write(piece(nth)).await.expect("it is kept");
+        writer
+            .write(piece(nth))
+            .await
+            .expect("the response is stored");
     }
     let claimed = room.bytes();
     assert!(claimed > 0);
-    writer.finish().expect("it is kept");
+    writer.finish().expect("the response is stored");
     writer.finish_unstored();
     let late = recording.read().expect("all of it is there");
     drop(recording);
@@ -83,7 +89,10 @@ async fn streamed_body_waits_for_slowest_reader_and_ends_with_last() {
     let (mut writer, recording) = streamed(None);
     let (mut fast, slow) = (recording.read().unwrap(), recording.read().unwrap());
     for nth in 0..3 {
-        writer.write(piece(nth)).await.expect("somebody reads");
+        writer
+            .write(piece(nth))
+            .await
+            .expect("the body has a reader");
         assert_eq!(next(&mut fast), Some(piece(nth)));
     }
     {
@@ -110,11 +119,14 @@ async fn body_past_retain_limit_is_streamed() {
     let (mut writer, recording) = kept(2 * PIECE);
     let mut reader = recording.read().unwrap();
     for nth in 0..3 {
-        writer.write(piece(nth)).await.expect("somebody reads");
+        writer
+            .write(piece(nth))
+            .await
+            .expect("the body has a reader");
         assert_eq!(next(&mut reader), Some(piece(nth)));
     }
     assert!(recording.read().is_none());
-    assert_eq!(writer.finish(), None, "there is nothing to keep");
+    assert_eq!(writer.finish(), None, "nothing is storable");
 }
 
 #[tokio::test]
@@ -122,16 +134,19 @@ async fn writer_failure_or_drop_aborts_readers() {
     for leaves in [false, true] {
         let (mut writer, recording) = kept(1 << 20);
         let reader = recording.read().unwrap();
-        writer.write(piece(0)).await.expect("it is kept");
+        writer
+            .write(piece(0))
+            .await
+            .expect("the response is stored");
         match leaves {
             true => drop(writer),
             false => writer.fail("it was cut".to_owned()),
         }
         let broken = all_of(reader).await.expect_err("it has no end");
-        assert!(broken.contains("broke off"), "{broken}");
+        assert!(broken.contains("is incomplete"), "{broken}");
         assert!(
             recording.read().is_none(),
-            "nobody begins to read what has no end"
+            "an incomplete body gets no new readers"
         );
     }
 }
@@ -142,7 +157,10 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
     let (mut first, slow) = shared_body::kept(1 << 20, claim(&all), None);
     let _slow = slow.read().unwrap();
     for nth in 0..7 {
-        first.write(piece(nth)).await.expect("it is kept");
+        first
+            .write(piece(nth))
+            .await
+            .expect("the response is stored");
     }
     let claimed = all.bytes();
     assert!((3 * PIECE..=4 * PIECE).contains(&claimed), "{claimed}");
@@ -151,7 +169,10 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
     let mut reader = recording.read().unwrap();
     // The first 64 KiB of each recording need no claim.
     for nth in 0..3 {
-        second.write(piece(nth)).await.expect("it is kept");
+        second
+            .write(piece(nth))
+            .await
+            .expect("the response is stored");
     }
     assert_eq!(all.bytes(), claimed);
     for nth in 3..5 {
@@ -172,7 +193,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
     for nth in 3..6 {
         assert_eq!(next(&mut reader), Some(piece(nth)));
     }
-    assert_eq!(second.finish(), None, "there is nothing to keep");
+    assert_eq!(second.finish(), None, "nothing is storable");
     assert_eq!(next(&mut reader), None);
     assert_eq!(all.bytes(), claimed, "the first has what it had");
     assert_eq!(first.finish().map(|pieces| pieces.len()), Some(7));
@@ -184,15 +205,18 @@ async fn stored_body_replaces_retained_pieces() {
     let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
     let mut early = recording.read().unwrap();
     for nth in 0..20 {
-        writer.write(piece(nth)).await.expect("it is kept");
+        writer
+            .write(piece(nth))
+            .await
+            .expect("the response is stored");
     }
     assert_eq!(next(&mut early), Some(piece(0)));
     assert!(all.bytes() >= 20 * PIECE - OWN);
-    let kept = body_from_pieces(&writer.finish().expect("it is kept"));
+    let kept = body_from_pieces(&writer.finish().expect("the response is stored"));
     let whole: Vec<u8> = kept.chunks().flatten().copied().collect();
     writer.replace_with_stored(kept.clone());
     assert_eq!(all.bytes(), 0);
-    assert!(kept.is_shared(), "by those who read it");
+    assert!(kept.is_shared(), "shared by its readers");
     let late = recording.read().expect("all of it is there");
     assert_eq!(all_of(late).await.as_ref(), Ok(&whole));
     assert_eq!(all_of(early).await.as_deref(), Ok(&whole[PIECE..]));
@@ -206,7 +230,10 @@ async fn unstored_pieces_are_dropped_as_read() {
     let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
     for nth in 0..20 {
-        writer.write(piece(nth)).await.expect("it is kept");
+        writer
+            .write(piece(nth))
+            .await
+            .expect("the response is stored");
     }
     assert!(writer.finish().is_some());
     drop(writer);
@@ -269,11 +296,11 @@ proptest! {
 #[test]
 fn reader_yields_before_reporting_failure() {
     let (writer, recording) = streamed(None);
-    let mut body = recording.read().expect("nothing is gone");
+    let mut body = recording.read().expect("all files exist");
     writer.fail("cut".to_owned());
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     let mut poll = || std::pin::Pin::new(&mut body).poll_frame(&mut cx);
-    assert!(poll().is_pending(), "the sender has a turn");
+    assert!(poll().is_pending(), "the sender runs between polls");
     let told = poll();
     assert!(matches!(told, std::task::Poll::Ready(Some(Err(_)))));
 }

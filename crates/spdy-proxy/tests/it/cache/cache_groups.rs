@@ -66,6 +66,6 @@ async fn purge_tag_matches_cache_groups() {
     assert_eq!(asked(&proxy, &origin).await, [1, 1, 1]);
     let wish = r#"{"tag": "y", "site": "www.site.test"}"#;
     let wish = serde_json::from_str(wish).expect("a purge");
-    assert_eq!(proxy.purge(&wish).expect("it is a good one").0, 2);
+    assert_eq!(proxy.purge(&wish).expect("a valid value").0, 2);
     assert_eq!(asked(&proxy, &origin).await, [2, 2, 1]);
 }

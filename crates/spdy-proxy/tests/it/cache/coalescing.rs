@@ -56,14 +56,14 @@ const MINUTE: Instant = Instant::from_nanos(60_000_000_000);
 fn lead(flights: &Arc<Of>, key: u32, now: Instant) -> Leader<u32, &'static str> {
     match flights.join(key, now) {
         CoalesceRole::Leader(leader) => leader,
-        other => panic!("{other:?}, and nobody leads {key}"),
+        other => panic!("{other:?}, expected a leader for {key}"),
     }
 }
 
 fn follow(flights: &Arc<Of>, key: u32) -> Follower<u32, &'static str> {
     match flights.join(key, Instant::ZERO) {
         CoalesceRole::Follower(follower) => follower,
-        other => panic!("{other:?}, and somebody leads {key}"),
+        other => panic!("{other:?}, expected a follower of {key}"),
     }
 }
 

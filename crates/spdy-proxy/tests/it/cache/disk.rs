@@ -519,7 +519,7 @@ mod hangs {
         disk.discard_queue();
         let read = thread::spawn(move || io::copy(&mut hanging, &mut io::sink()));
         let settled = tokio::time::timeout(WAIT_LIMIT, settled).await;
-        settled.expect("it no longer hangs");
+        settled.expect("the request completes");
         assert!(read.join().unwrap().unwrap() > 1 << 20);
         disk.store(&key("/c"), stored("en", 0), body(1000, 1));
         disk.flush_removals().await;

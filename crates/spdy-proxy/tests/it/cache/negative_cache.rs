@@ -40,7 +40,7 @@ async fn asked(proxy: &Arc<Proxy>, port: u16, path: &str, fields: &[(&str, &str)
 
 fn purge(proxy: &Proxy, wish: &str) {
     let wish = serde_json::from_str(wish).expect("a purge");
-    proxy.purge(&wish).expect("it is a good one");
+    proxy.purge(&wish).expect("a valid value");
 }
 
 #[tokio::test]
@@ -111,13 +111,13 @@ async fn unreachable_host_is_contacted_once_per_resource() {
     assert_eq!(got.field("cache-status"), "spdy; hit; detail=negative");
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Origins),
-        [("connect", 1)]
+        [("connect-error", 1)]
     );
     // Of another thing nothing is known.
     asked(&proxy, 1, "/b.png", &IMAGE).await;
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Origins),
-        [("connect", 2)]
+        [("connect-error", 2)]
     );
 }
 
@@ -131,7 +131,11 @@ async fn negative_entry_is_evaluated_per_request() {
         let got = asked(&proxy, port, "/own.png", &IMAGE).await;
         assert_eq!(got.status, StatusCode::TEMPORARY_REDIRECT);
         let got = asked(&proxy, port, "/own.png", &OPENED).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND, "who may open it");
+        assert_eq!(
+            got.status,
+            StatusCode::NOT_FOUND,
+            "the client may open the host itself"
+        );
     }
     assert_eq!(other.times("/own.png"), 1);
 }

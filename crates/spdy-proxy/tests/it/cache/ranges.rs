@@ -32,7 +32,7 @@ async fn asks_so(between: &Between, target: &str, range: &str, more: &str) -> Du
 /// The next so many bytes.
 async fn bytes(io: &mut DuplexStream, len: usize) -> String {
     let mut got = vec![0; len];
-    io.read_exact(&mut got).await.expect("they come");
+    io.read_exact(&mut got).await.expect("the responses arrive");
     String::from_utf8(got).expect("text")
 }
 
@@ -74,7 +74,7 @@ async fn range_from_zero_fills_the_cache_and_others_share() {
     is_part(&mut begins, "0-9/10").await;
     assert!(
         between.origin.try_recv().is_err(),
-        "nobody else is asked for"
+        "no other request is sent"
     );
     // A range past the received bytes does not wait for them.
     let mut beyond = asks(&between, "/film", "8-").await;
@@ -169,7 +169,10 @@ async fn without_memory_range_is_cut_from_one_whole_fetch() {
         is_part(client, "0-1/200000").await;
         assert_eq!(bytes(client, 2).await, "01");
     }
-    assert!(between.origin.try_recv().is_err(), "nobody else asks");
+    assert!(
+        between.origin.try_recv().is_err(),
+        "no other request is sent"
+    );
     let limits = between.proxy.telemetry.counters.read(CounterFamily::Limits);
     assert_eq!(limits, [("in_flight_mib", 1)]);
 }

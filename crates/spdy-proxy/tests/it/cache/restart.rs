@@ -69,7 +69,7 @@ async fn stored_response_is_served_after_restart() {
         (part.status, part.text()),
         (StatusCode::PARTIAL_CONTENT, "ix")
     );
-    assert_eq!(origin.asked(), asked, "nothing was asked for twice");
+    assert_eq!(origin.asked(), asked, "no resource was requested twice");
     // What was lifted once is in memory.
     assert_eq!(
         proxy
@@ -175,7 +175,7 @@ async fn page_policies_are_restored_from_disk() {
         get(&proxy, "/meta", &[]).await;
         assert_eq!(load(&proxy).await, StatusCode::TEMPORARY_REDIRECT);
     }
-    assert_eq!(own.asked(), asked, "the pages were kept");
+    assert_eq!(own.asked(), asked, "the pages were stored");
     // The host does not see the page that loads its pictures, either.
     let picture = moved.replace("/a.js", "/b.png");
     get(
@@ -204,8 +204,12 @@ async fn purged_or_replaced_entries_do_not_return_after_restart() {
         soft,
         ..PurgeRequest::default()
     };
-    proxy.purge(&url("/url", false)).expect("a good wish");
-    proxy.purge(&url("/soft", true)).expect("a good wish");
+    proxy
+        .purge(&url("/url", false))
+        .expect("a valid planned request");
+    proxy
+        .purge(&url("/soft", true))
+        .expect("a valid planned request");
     ask(&proxy, Method::POST, "/posted", &[], "x").await;
     end(proxy).await;
 
@@ -219,7 +223,7 @@ async fn purged_or_replaced_entries_do_not_return_after_restart() {
         site: Some("www.site.test".to_owned()),
         ..PurgeRequest::default()
     };
-    proxy.purge(&tag).expect("a good wish");
+    proxy.purge(&tag).expect("a valid planned request");
     end(proxy).await;
     let proxy = with_disk(&origin, folder.path());
     get(&proxy, "/kept", &[]).await;
@@ -267,7 +271,7 @@ fn disk_requires_secret_file_and_room_for_one_object() {
     assert_eq!(read("secret_file = '/etc/spdy/secret'", disk), Ok(()));
     let without = read("", disk).expect_err("no secret");
     assert!(
-        without.starts_with("cache.disk: want a secret_file"),
+        without.starts_with("cache.disk: expected secret_file"),
         "{without}"
     );
     let small = read("secret_file = 's'", &format!("{disk}\ndisk_mib = 31")).expect_err("no room");

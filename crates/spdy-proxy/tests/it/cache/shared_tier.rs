@@ -124,7 +124,7 @@ fn echo() -> Origin {
 }
 
 fn purge(wish: &str) -> PurgeRequest {
-    serde_json::from_str(wish).expect("a wish")
+    serde_json::from_str(wish).expect("a planned request")
 }
 
 #[tokio::test]
@@ -139,7 +139,11 @@ async fn shared_tier_hit_is_promoted_and_local_hit_is_local() {
         lifted.field("cache-status").starts_with("spdy; hit"),
         "{lifted:?}"
     );
-    assert_eq!(table.asked(), ["find"], "what is lifted is there already");
+    assert_eq!(
+        table.asked(),
+        ["find"],
+        "an object loaded from the disk is already stored"
+    );
     for proxy in [&one, &other] {
         assert_eq!(get(proxy, "/a", &[]).await.text(), "/a");
     }
@@ -175,7 +179,7 @@ async fn stale_entry_is_replaced_by_fresh_shared_one() {
     get(&other, "/a", &[]).await;
     // Both have it stale now, and the tier has nothing.
     let wish = purge(r#"{"url": "http://www.site.test/a", "soft": true}"#);
-    one.purge(&wish).expect("a good wish");
+    one.purge(&wish).expect("a valid planned request");
     table.asked();
     get(&one, "/a", &[]).await;
     assert_eq!(table.asked(), ["find", "keep"]);
@@ -185,7 +189,7 @@ async fn stale_entry_is_replaced_by_fresh_shared_one() {
         taken.field("cache-status").starts_with("spdy; hit"),
         "{taken:?}"
     );
-    assert_eq!(origin.times("/a"), 2, "one has asked already");
+    assert_eq!(origin.times("/a"), 2, "one request was sent before");
     assert_eq!(table.asked(), ["find"]);
 }
 
@@ -216,7 +220,7 @@ async fn remote_purge_removes_memory_and_disk_entries() {
         );
         let since = table.kept.lock().unwrap().last().map(|(.., since)| *since);
         assert_eq!(since, Some(PurgeVersion(times as u128 - 1)), "{wish}");
-        one.purge(&purge(wish)).expect("a good wish");
+        one.purge(&purge(wish)).expect("a valid planned request");
         assert_eq!(held().await, (0, 0), "{wish}");
     }
 }

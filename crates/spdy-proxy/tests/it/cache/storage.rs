@@ -108,7 +108,7 @@ async fn hundred_concurrent_requests_are_one_fetch() {
         collapsed += usize::from(one.field("cache-status").contains("collapsed"));
     }
     assert_eq!(origin.times("/a"), 1);
-    assert!(collapsed > 0, "nobody waited");
+    assert!(collapsed > 0, "no request was coalesced");
 }
 
 #[tokio::test]
@@ -130,7 +130,7 @@ async fn private_response_is_not_shared_with_waiters() {
         .collect();
     gate.add_permits(100);
     for one in all {
-        one.await.expect("everyone got his own");
+        one.await.expect("the task completed");
     }
     assert_eq!(origin.times("/me"), 20);
     // And the next request waits for no other.
@@ -602,7 +602,7 @@ async fn body_above_size_limit_is_streamed_unstored() {
     for times in [1, 2] {
         let got = get(&proxy, "/large", &[]).await;
         assert_eq!(got.text().len(), 4_000_000);
-        assert_eq!(origin.times("/large"), times, "it is not kept");
+        assert_eq!(origin.times("/large"), times, "the response is not stored");
     }
     assert_eq!(proxy.cache.usage().2, 0);
 }

@@ -30,7 +30,10 @@ fn assert_full(got: &Answer) {
     let why = got.field("proxy-status");
     assert_eq!(why, "spdy; error=connection_limit_reached");
     assert_eq!(got.field("retry-after"), "1");
-    assert_eq!(got.text(), "too many wait for the origin; try again soon\n");
+    assert_eq!(
+        got.text(),
+        "too many requests wait for the origin; try again soon\n"
+    );
 }
 
 /// The first answer that is not refused for a limit: a finished request frees its place slightly later.
@@ -165,7 +168,7 @@ async fn unread_body_past_fetch_timeout_is_aborted() {
     let request = Request::get("/a").header("host", "www.site.test");
     let request = request.body(Body::empty()).expect("a request");
     let asking = tokio::spawn(async move { drop(proxy.answer(request, None).await) });
-    let (mut io, _) = listener.accept().await.expect("somebody asks");
+    let (mut io, _) = listener.accept().await.expect("a client connects");
     let mut heard = [0; 4096];
     let heard_of = io.read(&mut heard).await.expect("a request");
     assert!(heard[..heard_of].starts_with(b"GET /a "));
@@ -189,7 +192,7 @@ async fn rate_limited_client_gets_429_but_still_gets_hits() {
             break got;
         }
         asked += 1;
-        assert!(asked < 1000, "nobody counts");
+        assert!(asked < 1000, "no limit was reached");
     };
     assert!(asked >= 5, "{asked}");
     assert_eq!(refused.status, StatusCode::TOO_MANY_REQUESTS);

@@ -97,8 +97,8 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
          [upstream]\nconnections = 200\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
     );
-    let config = Config::parse(&text).expect("a good one");
-    let sites = Sites::compile(&config, &support::keys()).expect("good sites");
+    let config = Config::parse(&text).expect("a valid value");
+    let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
     let network: SharedNetwork = Arc::new(origin.clone());
     let runtime = SharedRuntime::new(Stopped::start());
     let guarded = network.clone();
@@ -110,7 +110,7 @@ fn accelerator(origin: &Things) -> Arc<Proxy> {
 /// What is held is within its limits, by the accelerator's own counts.
 fn assert_within_limits(proxy: &Proxy) {
     let (_, kept, _) = proxy.cache.usage();
-    assert!(kept <= (MEMORY_MIB << 20) as u64, "{kept} bytes are kept");
+    assert!(kept <= (MEMORY_MIB << 20) as u64, "{kept} bytes are stored");
     let in_flight = proxy.cache.body_memory().bytes();
     assert!(in_flight <= IN_FLIGHT_MIB << 20, "{in_flight} bytes come");
 }
@@ -132,7 +132,7 @@ async fn slowly(proxy: Arc<Proxy>, number: usize, taken: impl Fn(usize)) -> Stri
     let status = head
         .headers
         .get("cache-status")
-        .expect("every answer has one");
+        .expect("every response has the field");
     status.to_str().expect("ASCII").to_owned()
 }
 
@@ -170,7 +170,7 @@ async fn hundred_slow_readers_stay_within_limits() {
     let mut unkept = 0;
     while let Some(status) = readers.join_next().await {
         let status = status.expect("no panic");
-        unkept += usize::from(status.contains("detail=in-flight"));
+        unkept += usize::from(status.contains("detail=in-flight-limit"));
     }
     let most = most.load(Ordering::Relaxed);
     let bound = ((MEMORY_MIB + IN_FLIGHT_MIB) << 20) + READERS * OF_EACH;
@@ -178,7 +178,7 @@ async fn hundred_slow_readers_stay_within_limits() {
         most <= bound,
         "{most} bytes were between origin and readers, at most {bound}"
     );
-    assert!(most < READERS * LEN / 2, "of all that there is");
+    assert!(most < READERS * LEN / 2, "of all values");
     assert!(
         unkept > READERS / 2,
         "{unkept} were told that it is not kept"
@@ -225,13 +225,16 @@ async fn bodies_held_by_slow_readers_count_after_eviction() {
         }
     }
     let asked: usize = (10..13).map(|number| origin.times(number)).sum();
-    assert!(asked > 3, "all three were kept");
+    assert!(asked > 3, "all three were stored");
     while let Some(status) = readers.join_next().await {
         let status = status.expect("no panic");
         assert!(status.contains("hit"), "{status}");
     }
     let (_, held, _) = proxy.cache.usage();
-    assert!(held < (2 * LEN) as u64, "{held} bytes, and nobody reads");
+    assert!(
+        held < (2 * LEN) as u64,
+        "{held} bytes held without a reader"
+    );
     for _ in 0..2 {
         for number in 20..23 {
             at_once(&proxy, number).await;

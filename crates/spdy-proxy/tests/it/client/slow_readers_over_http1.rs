@@ -60,8 +60,8 @@ fn accelerator() -> Arc<Proxy> {
         "[cache]\nmisses_per_second = 0\n[upstream]\nconnections = {CONNECTIONS}\n\
          [[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
     );
-    let config = Config::parse(&text).expect("a good one");
-    let sites = Sites::compile(&config, &support::keys()).expect("good sites");
+    let config = Config::parse(&text).expect("a valid value");
+    let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
     let network: SharedNetwork = Arc::new(Things);
     let runtime = SharedRuntime::new(Stopped::start());
     let guarded = network.clone();
@@ -81,7 +81,7 @@ async fn standing(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, B
             .frame()
             .await
             .expect("there is more")
-            .expect("it comes");
+            .expect("the response arrives");
         taken += piece.into_data().expect("data").len();
     }
     (taken, body)
@@ -99,7 +99,7 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Limits),
         [],
-        "nobody waits"
+        "no request waits"
     );
     for number in 0..3 {
         let target = format!("/another-{number}");

@@ -60,7 +60,7 @@ impl Network for Things {
 async fn thing(_: Request<Body>) -> Response<Body> {
     let answer = Response::builder().header("cache-control", "no-store");
     let body = Body::full(Bytes::from(vec![b'x'; LEN]));
-    answer.body(body).expect("an answer")
+    answer.body(body).expect("a response")
 }
 
 /// An accelerator before such an origin.
@@ -73,12 +73,12 @@ fn accelerator() -> Arc<Proxy> {
     let identity = ca.issue(&["origin.test".to_owned()], &[]);
     let identity = identity.expect("a certificate");
     let protocols = [Protocol::Http2];
-    let tls = ServerTls::new(&identity, &protocols, &options).expect("a good one");
+    let tls = ServerTls::new(&identity, &protocols, &options).expect("a valid value");
     let trust = Trust::only(vec![ca.certificate().clone()]);
-    let believed = ClientTls::new(&trust, &options).expect("a good one");
+    let believed = ClientTls::new(&trust, &options).expect("a valid value");
     let text = "[cache]\nmisses_per_second = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'https://origin.test'\n";
-    let config = Config::parse(text).expect("a good one");
-    let sites = Sites::compile(&config, &support::keys()).expect("good sites");
+    let config = Config::parse(text).expect("a valid value");
+    let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
     let runtime = SharedRuntime::new(Stopped::start());
     let origin = Things {
         tls,
@@ -112,7 +112,7 @@ async fn stalled_http2_readers_do_not_block_others() {
     tokio::time::sleep(Duration::from_secs(1)).await;
     let another = get(&proxy, "/another", &[]);
     let another = tokio::time::timeout(Duration::from_secs(10), another).await;
-    let another = another.expect("nobody waits for those who stand still");
+    let another = another.expect("slow readers do not delay other clients");
     let body = another.body.expect("all of it");
     assert_eq!(body.len(), LEN);
     // And they have lost nothing.

@@ -57,7 +57,7 @@ fn counted(between: &Between, family: CounterFamily) -> Vec<(&'static str, u64)>
 /// What comes next, but for what tungstenite answers to a ping by itself.
 async fn next(socket: &mut Socket) -> Message {
     loop {
-        let message = socket.next().await.expect("it goes on");
+        let message = socket.next().await.expect("the body continues");
         let message = message.expect("a message");
         if !message.is_pong() {
             return message;
@@ -69,7 +69,7 @@ async fn next(socket: &mut Socket) -> Message {
 async fn closed(socket: &mut Socket) -> CloseCode {
     match next(socket).await {
         Message::Close(Some(frame)) => frame.code,
-        other => panic!("want a frame that closes, got {other:?}"),
+        other => panic!("expected a close frame, found {other:?}"),
     }
 }
 
@@ -98,7 +98,7 @@ async fn messages_and_close_pass_both_ways() {
     };
     origin.close(Some(frame)).await.expect("it is taken");
     let Message::Close(Some(last)) = next(&mut client).await else {
-        panic!("want a frame that closes");
+        panic!("expected a close frame");
     };
     assert_eq!(
         (last.code, last.reason.as_str()),
@@ -198,7 +198,10 @@ async fn origin_rejection_is_forwarded_and_connection_stays() {
         assert!(answer.contains("via: 1.0 www.site.test\r\n"), "{answer}");
         assert!(!answer.contains("alt-svc"), "{answer}");
         let mut body = [0; 6];
-        client.read_exact(&mut body).await.expect("the body comes");
+        client
+            .read_exact(&mut body)
+            .await
+            .expect("the body arrives");
         assert_eq!(&body, b"no way");
         assert_eq!(
             between.what_comes(&mut origin).await,
@@ -225,7 +228,10 @@ async fn rejection_holds_permit_until_body_ends() {
     assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
     write(&mut origin, "ves").await;
     let mut body = [0; 6];
-    client.read_exact(&mut body).await.expect("the body comes");
+    client
+        .read_exact(&mut body)
+        .await
+        .expect("the body arrives");
     assert_eq!(&body, b"halves");
     between.clock.advance(Duration::ZERO).await;
     assert_eq!(between.proxy.client_limits.open_websockets(), 0);
@@ -259,7 +265,7 @@ async fn early_client_data_waits_for_101() {
         assert_eq!(
             between.what_comes(&mut origin).await,
             "",
-            "it is nobody else's"
+            "the permit belongs to one client"
         );
         // A request like any other: checked, with forwarding fields, on another connection.
         let mut other = between.asked().await;
@@ -299,7 +305,7 @@ async fn other_protocol_is_not_a_websocket() {
         assert!(answer.contains(why), "{fields}: {answer}");
         assert_eq!(
             counted(&between, CounterFamily::Origins),
-            [("broken", 1)],
+            [("invalid-response", 1)],
             "{fields}"
         );
     }
@@ -365,10 +371,7 @@ async fn client_leaving_before_101_counts_as_error() {
         counted(&between, CounterFamily::Responses),
         [("websocket", 1)]
     );
-    assert_eq!(
-        counted(&between, CounterFamily::WebSockets),
-        [("broken", 1)]
-    );
+    assert_eq!(counted(&between, CounterFamily::WebSockets), [("error", 1)]);
     assert_eq!(between.proxy.client_limits.open_websockets(), 0);
 }
 
@@ -407,7 +410,7 @@ async fn shutdown_closes_both_sides_within_a_second() {
     assert_eq!(took.as_secs(), 1);
     assert_eq!(
         counted(&between, CounterFamily::WebSockets),
-        [("stopped", 1)]
+        [("shutdown", 1)]
     );
 }
 
@@ -420,19 +423,16 @@ async fn shutdown_does_not_split_a_message() {
         .await
         .expect("it is taken");
     let mut begun = [0; 5];
-    client.read_exact(&mut begun).await.expect("it comes");
+    client
+        .read_exact(&mut begun)
+        .await
+        .expect("the response arrives");
     between.stop.set();
     let mut rest = Vec::new();
-    client
-        .read_to_end(&mut rest)
-        .await
-        .expect("an end in order");
+    client.read_to_end(&mut rest).await.expect("a clean end");
     assert!(rest.is_empty(), "{rest:?}");
     let mut rest = Vec::new();
-    origin
-        .read_to_end(&mut rest)
-        .await
-        .expect("an end in order");
+    origin.read_to_end(&mut rest).await.expect("a clean end");
     assert_eq!(
         rest,
         [0x88, 0x82, 0, 0, 0, 0, 0x03, 0xe9],
@@ -459,10 +459,7 @@ async fn stalled_reader_is_closed() {
     assert_eq!(took.as_secs(), 60, "as for any client that takes nothing");
     drop(client);
     serving.await.expect("no panic");
-    assert_eq!(
-        counted(&between, CounterFamily::WebSockets),
-        [("broken", 1)]
-    );
+    assert_eq!(counted(&between, CounterFamily::WebSockets), [("error", 1)]);
 }
 
 /// Regression: its pings prevented the idle timeout, and there was no other.
@@ -481,10 +478,7 @@ async fn origin_not_reading_is_closed_despite_pings() {
     assert_eq!(seconds, 60, "as for any upload");
     serving.await.expect("no panic");
     sending.await.expect("no panic");
-    assert_eq!(
-        counted(&between, CounterFamily::WebSockets),
-        [("broken", 1)]
-    );
+    assert_eq!(counted(&between, CounterFamily::WebSockets), [("error", 1)]);
 }
 
 #[tokio::test]
@@ -514,7 +508,7 @@ async fn per_client_limit_gives_503() {
             assert_eq!(answer.status(), StatusCode::SERVICE_UNAVAILABLE);
             assert_eq!(answer.headers()["retry-after"], "1");
         }
-        other => panic!("want 503, got {other:?}"),
+        other => panic!("expected 503, found {other:?}"),
     }
     let limits = counted(&between, CounterFamily::Limits);
     assert_eq!(limits, [("websocket.per_client", 1)]);
@@ -564,7 +558,7 @@ async fn other_upgrades_are_not_forwarded() {
         );
         assert!(
             between.origin.try_recv().is_err(),
-            "{handshake}: nobody is asked"
+            "{handshake}: no request is sent"
         );
         let says_which = answer.contains("sec-websocket-version: 13\r\n");
         assert_eq!(says_which, status == 426, "{answer}");

@@ -103,7 +103,7 @@ async fn generated_responses_have_date_and_allow() {
         assert_eq!(values(&head, "date").len(), 1, "{head}");
         assert!(values(&head, "allow")[0].starts_with("GET, HEAD"), "{head}");
     }
-    assert!(between.origin.try_recv().is_err(), "nobody is asked");
+    assert!(between.origin.try_recv().is_err(), "no request is sent");
     let _client = ask(&between, "OPTIONS /a HTTP/1.1\r\nMax-Forwards: 5\r\n\r\n").await;
     let mut origin = between.asked().await;
     let asked = head(&mut origin).await;

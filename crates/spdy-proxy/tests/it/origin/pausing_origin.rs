@@ -43,7 +43,7 @@ async fn received(between: &Between, client: &mut DuplexStream, pause: Duration)
 /// The head in what came, and the data of its chunks.
 fn parted(got: &[u8]) -> (String, Vec<u8>) {
     let end = got.windows(4).position(|four| four == b"\r\n\r\n");
-    let (head, mut rest) = got.split_at(end.expect("a head came") + 4);
+    let (head, mut rest) = got.split_at(end.expect("a response head") + 4);
     let mut data = Vec::new();
     while let Some(line) = rest.windows(2).position(|two| two == b"\r\n") {
         let size = std::str::from_utf8(&rest[..line]).expect("a size");

@@ -63,7 +63,7 @@ async fn slow_origin_is_requested_once() {
     let mut clients = clients(&between).await;
     between.clock.advance(Duration::from_secs(8)).await;
     let mut origin = asked(&mut between);
-    assert_eq!(origin.len(), 1, "one asks for all");
+    assert_eq!(origin.len(), 1, "one request for all clients");
     head(&mut origin[0]).await;
     write(&mut origin[0], ANSWER).await;
     let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
@@ -103,7 +103,7 @@ async fn overloaded_extra_leader_does_not_release_waiters() {
     }
     write(&mut origin[1], OVERLOADED).await;
     let got = have_got(&between, &mut clients, "HTTP/1.1 503").await;
-    assert_eq!(got, 1, "who asked beside the first");
+    assert_eq!(got, 1, "the second request is sent to the origin");
     assert_eq!(asked(&mut between).len(), 0);
     write(&mut origin[0], ANSWER).await;
     let got = have_got(&between, &mut clients, "HTTP/1.1 200").await;
@@ -119,7 +119,11 @@ async fn waiters_of_an_overloaded_origin_get_the_error() {
         let mut clients = clients(&between).await;
         between.clock.advance(Duration::from_secs(1)).await;
         let mut origin = asked(&mut between);
-        assert_eq!(origin.len(), 1, "one asks for all, round {round}");
+        assert_eq!(
+            origin.len(),
+            1,
+            "one request for all clients, round {round}"
+        );
         head(&mut origin[0]).await;
         write(&mut origin[0], OVERLOADED).await;
         let mut answers = Vec::new();
@@ -161,7 +165,7 @@ async fn waiters_for_another_variant_share_their_own_fetch() {
     }
     between.clock.advance(Duration::from_secs(1)).await;
     let mut more = asked(&mut between);
-    assert_eq!(more.len(), 1, "one asks for all who want French");
+    assert_eq!(more.len(), 1, "one request for all French clients");
     head(&mut more[0]).await;
     write(&mut more[0], &begun("fr")).await;
     french.push(ask(&between, "fr").await);
@@ -225,7 +229,7 @@ async fn stalled_body_is_aborted_when_client_leaves() {
     )
     .await;
     let (response, _) = between.wait(asking).await;
-    drop(response.expect("it is answered")); // as a session does when its stream is reset
+    drop(response.expect("a response")); // as a session does when its stream is reset
     let (left, took) = between.wait(origin.read_u8()).await;
     assert_eq!(
         left.map_err(|error| error.kind()),
@@ -250,7 +254,7 @@ async fn gone_stale(between: &mut Between) -> (Vec<DuplexStream>, DuplexStream) 
     let mut origin = between.asked().await;
     head(&mut origin).await;
     between.clock.advance(Duration::from_secs(1)).await;
-    assert_eq!(asked(between).len(), 0, "one asks for all");
+    assert_eq!(asked(between).len(), 0, "one request for all clients");
     (clients, origin)
 }
 
@@ -289,7 +293,7 @@ async fn purge_during_revalidation_leaves_one_fetch() {
     write(&mut origin, good).await;
     between.clock.advance(Duration::from_secs(1)).await;
     let mut more = asked(&mut between);
-    assert_eq!(more.len(), 1, "one asks for all who are left");
+    assert_eq!(more.len(), 1, "one request for the remaining clients");
     // The purged response may be wrong. A 304 does not change that.
     let request = head(&mut more[0]).await;
     assert!(!request.contains("if-none-match"), "{request}");
@@ -348,7 +352,7 @@ async fn waiter_times_out_after_head_timeout() {
     }
     between.clock.advance(Duration::from_secs(1)).await;
     let got = have_got(&between, &mut clients, "HTTP/1.1 504").await;
-    assert_eq!(got, CLIENTS - 2, "two wait for what they asked themselves");
+    assert_eq!(got, CLIENTS - 2, "two requests wait for their own fetch");
     assert_eq!(asked(&mut between).len(), 0);
     assert_eq!(limits(&between), [("lock_age_s", 2 + 47)]);
 }
@@ -435,5 +439,5 @@ async fn late_request_shares_the_next_fetch() {
         .telemetry
         .counters
         .read(CounterFamily::Uncacheable);
-    assert_eq!(passed, [("no-use", 3)]);
+    assert_eq!(passed, [("never-reusable", 3)]);
 }

@@ -42,8 +42,8 @@ fn accelerator(upstream: &str) -> (Arc<Proxy>, SharedRuntime) {
     let text = format!(
         "[upstream]\nfailures = 2\nrest_s = 100\n{upstream}\n[[site]]\nnames = ['www.site.test']\norigin = 'http://origin.test'\n"
     );
-    let config = Config::parse(&text).expect("a good one");
-    let sites = Sites::compile(&config, &support::keys()).expect("good sites");
+    let config = Config::parse(&text).expect("a valid value");
+    let sites = Sites::compile(&config, &support::keys()).expect("valid sites");
     let network: SharedNetwork = Arc::new(Silent::default());
     let runtime = SharedRuntime::new(Stopped::start());
     let guarded = network.clone();
@@ -79,7 +79,7 @@ async fn origin_stalling_uploads_is_backed_off() {
         assert_eq!((runtime.now() - begun).as_secs(), 7, "{nth}");
         assert_eq!(
             proxy.telemetry.counters.read(CounterFamily::Origins),
-            [("time-out", nth)]
+            [("timeout", nth)]
         );
     }
     let got = get(&proxy, "/", &[]).await;
@@ -105,9 +105,12 @@ async fn stalled_client_does_not_count_against_origin() {
     }
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Origins),
-        [("client", 3)]
+        [("client-aborted", 3)]
     );
     let got = get(&proxy, "/", &[]).await;
     let why = got.field("proxy-status");
-    assert_eq!(why, "spdy; error=http_response_timeout", "it was asked");
+    assert_eq!(
+        why, "spdy; error=http_response_timeout",
+        "the origin got the request"
+    );
 }

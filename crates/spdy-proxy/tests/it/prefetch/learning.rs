@@ -114,7 +114,7 @@ fn in_language(asked: &Request<Body>) -> Option<Response<Body>> {
     Some(
         answer
             .body(Body::from(text.into_bytes()))
-            .expect("an answer"),
+            .expect("a response"),
     )
 }
 
@@ -124,7 +124,7 @@ async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
     }
     if asked.headers().contains_key("x-refused") {
         let answer = Response::builder().status(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE);
-        return answer.body(Body::empty()).expect("an answer");
+        return answer.body(Body::empty()).expect("a response");
     }
     let is_known = asked.headers().contains_key("cookie");
     let (kind, fields, body) = page(asked.uri().path(), is_known);
@@ -135,10 +135,10 @@ async fn origin(asked: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> {
     if asked.headers().contains_key("if-none-match") {
         gate.acquire().await.expect("it is open").forget();
         answer = answer.status(StatusCode::NOT_MODIFIED);
-        return answer.body(Body::empty()).expect("an answer");
+        return answer.body(Body::empty()).expect("a response");
     }
     let body = Body::full(Bytes::from_static(body.as_bytes()));
-    answer.body(body).expect("an answer")
+    answer.body(body).expect("a response")
 }
 
 /// An accelerator before the origin, and how many visitors it had.
@@ -187,7 +187,7 @@ impl Stage {
         let request = request(target, fields);
         let answer = async {
             let answer = client.send(request, Priority::new(1)).await;
-            let (head, body) = answer.expect("an answer").into_parts();
+            let (head, body) = answer.expect("a response").into_parts();
             body.collect_up_to(1 << 20).await.expect("it is whole");
             head
         };
@@ -247,7 +247,7 @@ impl Stage {
                 .wait(client.send(request, Priority::HIGHEST))
                 .await
                 .0;
-            let (head, body) = answer.expect("an answer").into_parts();
+            let (head, body) = answer.expect("a response").into_parts();
             body.collect_up_to(1 << 20).await.expect("it is whole");
             offered.extend(links(&head.headers));
             while let Ok(early) = heard.try_recv() {
@@ -457,7 +457,7 @@ async fn no_hints_for_public_page_requiring_revalidation() {
         assert!(heard.try_recv().is_err(), "{page}: a 103");
         gate.add_permits(1);
         let answer = stage.between.wait(answering).await.0.expect("no panic");
-        assert_eq!(answer.expect("an answer").status(), StatusCode::OK);
+        assert_eq!(answer.expect("a response").status(), StatusCode::OK);
     }
 }
 
@@ -541,7 +541,7 @@ async fn request_with_content_neither_gets_nor_removes_hints() {
         let length = HeaderValue::from_static("1");
         request.headers_mut().insert("content-length", length);
         let answering = client.send(request, Priority::HIGHEST);
-        let answer = stage.between.wait(answering).await.0.expect("an answer");
+        let answer = stage.between.wait(answering).await.0.expect("a response");
         assert_eq!(answer.status(), StatusCode::OK, "{protocol}");
         assert_eq!(links(answer.headers()), [""; 0], "{protocol}");
         assert!(heard.try_recv().is_err(), "{protocol}: a 103");
@@ -621,7 +621,7 @@ async fn page_turned_private_loses_its_hints() {
             }
             answer
                 .body(Body::full(Bytes::from_static(body.as_bytes())))
-                .expect("an answer")
+                .expect("a response")
         }
     });
     let mut stage = Stage {

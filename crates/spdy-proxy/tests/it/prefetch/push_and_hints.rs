@@ -49,10 +49,10 @@ async fn origin(
     if asked.headers().contains_key("if-none-match") {
         gate.acquire().await.expect("it is open").forget();
         let answer = answer.status(StatusCode::NOT_MODIFIED).body(Body::empty());
-        return answer.expect("an answer");
+        return answer.expect("a response");
     }
     let body = Body::full(Bytes::from_static(body.as_bytes()));
-    answer.body(body).expect("an answer")
+    answer.body(body).expect("a response")
 }
 
 /// A client that takes pushes where they can be taken.
@@ -105,7 +105,7 @@ async fn text(body: Body) -> Bytes {
 async fn get(between: &Between, client: &Connection, target: &str) -> (response::Parts, Bytes) {
     let answer = async {
         let answer = client.send(asking(target), Priority::new(1)).await;
-        let (head, body) = answer.expect("an answer").into_parts();
+        let (head, body) = answer.expect("a response").into_parts();
         (head, text(body).await)
     };
     between.wait(answer).await.0
@@ -126,9 +126,9 @@ async fn visited(more: &str, script: &'static str, gate: &Arc<Semaphore>) -> Bet
     for target in ALL {
         let (head, _) = get(&between, &first, target).await;
         assert_eq!(head.status, StatusCode::OK);
-        assert!(!head.headers.contains_key("link"), "nothing was known");
+        assert!(!head.headers.contains_key("link"), "no history yet");
     }
-    assert!(first.take_pushes().is_empty(), "nothing was known");
+    assert!(first.take_pushes().is_empty(), "no history yet");
     // A response is stored slightly after its reader has it.
     while !is_kept(&get(&between, &first, "/a.css").await.0) {}
     // From here on the page is stale, and the origin is contacted for it.
@@ -176,7 +176,11 @@ async fn spdy_pushes_render_critical_resources() {
         let want = ["a.css", "b.js"].map(|name| (format!("http://www.site.test/{name}"), stream));
         assert_eq!(told(&pushes), want, "{version:?}");
         for (push, body) in pushes.into_iter().zip([SHEET, SCRIPT]) {
-            let pushed = between.wait(push.response()).await.0.expect("it comes");
+            let pushed = between
+                .wait(push.response())
+                .await
+                .0
+                .expect("the response arrives");
             assert_eq!(pushed.status(), StatusCode::OK);
             assert_eq!(&text(pushed.into_body()).await[..], body.as_bytes());
         }
@@ -191,7 +195,7 @@ async fn resource_received_in_this_session_is_not_pushed() {
     get(&between, &client, "/").await;
     let pushes = client.take_pushes();
     let [(url, _)] = &told(&pushes)[..] else {
-        panic!("want the script alone: {pushes:?}");
+        panic!("expected only the script: {pushes:?}");
     };
     assert_eq!(url, "http://www.site.test/b.js");
     get(&between, &client, "/").await;
@@ -231,13 +235,17 @@ async fn http2_gets_103_before_the_response() {
     let mut request = navigating();
     request.extensions_mut().insert(heads);
     let answering = tokio::spawn(client.send(request, Priority::HIGHEST));
-    let hints = between.wait(heard.recv()).await.0.expect("it is told");
+    let hints = between
+        .wait(heard.recv())
+        .await
+        .0
+        .expect("the value is reported");
     assert_eq!(hints.status, StatusCode::EARLY_HINTS);
     assert_eq!(links(&hints.headers), EARLY);
     assert!(!answering.is_finished(), "the origin has not answered");
     gate.add_permits(1);
     let page = between.wait(answering).await.0.expect("no panic");
-    let page = page.expect("an answer");
+    let page = page.expect("a response");
     assert_eq!(
         (page.status(), links(page.headers())),
         (StatusCode::OK, vec![])
@@ -257,7 +265,7 @@ async fn no_hints_over_http1_or_if_disabled_over_http2() {
             .wait(client.send(request, Priority::HIGHEST))
             .await
             .0;
-        let page = page.expect("an answer");
+        let page = page.expect("a response");
         assert_eq!(links(page.headers()), [""; 0], "{protocol}");
         assert!(heard.try_recv().is_err(), "{protocol}");
         assert_eq!(&text(page.into_body()).await[..], PAGE.as_bytes());
@@ -281,7 +289,7 @@ async fn only_navigation_requests_get_103() {
             .wait(client.send(request, Priority::HIGHEST))
             .await
             .0;
-        assert_eq!(links(page.expect("an answer").headers()), [""; 0]);
+        assert_eq!(links(page.expect("a response").headers()), [""; 0]);
         assert!(heard.try_recv().is_err(), "without {lacks:?}");
     }
 }
@@ -301,16 +309,18 @@ async fn http2_pushes_only_if_enabled_and_accepted() {
     let request = Request::from_parts(head, ());
     let (mut answer, _) = client.send_request(request, true).expect("it is open");
     let mut promises = answer.push_promises();
-    let page = between.wait(answer).await.0.expect("an answer");
+    let page = between.wait(answer).await.0.expect("a response");
     assert_eq!(links(page.headers()), [""; 0], "it has them");
     for (target, body) in [("/a.css", SHEET), ("/b.js", SCRIPT)] {
         let promised = between.wait(promises.push_promise()).await.0;
-        let (request, pushed) = promised
-            .expect("one more")
-            .expect("it is good")
-            .into_parts();
+        let (request, pushed) = promised.expect("one more").expect("valid").into_parts();
         assert_eq!(request.uri().path(), target);
-        let mut pushed = between.wait(pushed).await.0.expect("it comes").into_body();
+        let mut pushed = between
+            .wait(pushed)
+            .await
+            .0
+            .expect("the response arrives")
+            .into_body();
         let data = between.wait(pushed.data()).await.0.expect("a body");
         assert_eq!(&data.expect("it is whole")[..], body.as_bytes());
     }

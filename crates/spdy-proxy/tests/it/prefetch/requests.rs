@@ -59,7 +59,7 @@ async fn image_prefetch_uses_the_browser_accept() {
     // The formats that the client accepts are not known yet.
     get(&proxy, "/", &PAGE).await;
     until("both are fetched", || {
-        ahead(&proxy, "fetched") >= 2 && origin.times("/a.png") + origin.times("/b.png") >= 2
+        ahead(&proxy, "prefetched") >= 2 && origin.times("/a.png") + origin.times("/b.png") >= 2
     })
     .await;
     assert!(!origin.fields("/a.png").contains_key("accept"));
@@ -107,7 +107,7 @@ async fn purged_resource_is_prefetched_again_at_once() {
     proxy.purge(&purge).expect("it is a site");
     get(&proxy, "/", &[]).await;
     until("it is fetched again", || origin.times("/a.png") == 2).await;
-    assert_eq!(ahead(&proxy, "fetched"), 2);
+    assert_eq!(ahead(&proxy, "prefetched"), 2);
 }
 
 #[tokio::test]
@@ -126,16 +126,16 @@ async fn unusable_prefetch_is_not_repeated() {
          [[site.rewrite.hosts]]\nhost = 'gone.test:1'\nscheme = 'http'\nkinds = ['image']\n"
     ));
     get(&proxy, "/", &[]).await;
-    until("all are fetched", || ahead(&proxy, "fetched") >= 4).await;
+    until("all are fetched", || ahead(&proxy, "prefetched") >= 4).await;
     // Until the last of them is known to be of no use a page may have it fetched once more.
     for futile in [1, 100] {
         until_some("it is known to be of no use", async || {
             get(&proxy, "/", &[]).await;
-            (ahead(&proxy, "futile") >= futile).then_some(())
+            (ahead(&proxy, "backoff") >= futile).then_some(())
         })
         .await;
     }
-    let fetched = ahead(&proxy, "fetched");
+    let fetched = ahead(&proxy, "prefetched");
     assert!(fetched <= 8, "{fetched}");
     assert_eq!(origin.times("/good.png"), 1);
     assert!(origin.times("/nobodys.png") <= 2 && origin.times("/stale.png") == 1);
@@ -171,10 +171,10 @@ async fn prefetches_of_page_and_its_stylesheets_share_a_budget() {
     get(&proxy, "/", &PAGE).await;
     // Three sheets, and of the thirty pictures that they name two.
     until("all are looked at", || {
-        ahead(&proxy, "fetched") + met(&proxy, "prefetch_per_page") >= 33
+        ahead(&proxy, "prefetched") + met(&proxy, "prefetch_per_page") >= 33
     })
     .await;
-    assert_eq!(ahead(&proxy, "fetched"), 5);
+    assert_eq!(ahead(&proxy, "prefetched"), 5);
     assert_eq!(met(&proxy, "prefetch_per_page"), 28);
 }
 
@@ -216,10 +216,10 @@ async fn one_page_may_use_its_whole_prefetch_budget() {
         let proxy = accelerator(&origin, limit);
         get(&proxy, "/", &PAGE).await;
         until("all are looked for", || {
-            ahead(&proxy, "fetched") + met(&proxy, "prefetch_per_page") >= 200
+            ahead(&proxy, "prefetched") + met(&proxy, "prefetch_per_page") >= 200
         })
         .await;
-        assert_eq!(ahead(&proxy, "fetched"), want);
+        assert_eq!(ahead(&proxy, "prefetched"), want);
     }
 }
 
@@ -240,18 +240,18 @@ async fn concurrent_prefetches_are_limited_globally() {
     });
     let proxy = accelerator(&origin, "[learn]\nprefetches = 1\n");
     get(&proxy, "/", &PAGE).await;
-    until("the others find no place", || {
+    until("the other requests exceed the limit", || {
         met(&proxy, "prefetches") == 2
     })
     .await;
     // Another page waits for it no less.
     get(&proxy, "/", &PAGE).await;
     until("nor do those of another", || met(&proxy, "prefetches") >= 4).await;
-    assert_eq!(ahead(&proxy, "fetched"), 1);
+    assert_eq!(ahead(&proxy, "prefetched"), 1);
     gate.add_permits(100);
     until_some("its place is free again", async || {
         get(&proxy, "/", &PAGE).await;
-        (ahead(&proxy, "fetched") >= 3).then_some(())
+        (ahead(&proxy, "prefetched") >= 3).then_some(())
     })
     .await;
 }

@@ -49,9 +49,9 @@ impl Named {
              [[site.rewrite.hosts]]\nhost = 'widgets.test:{port}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n",
             own.address, own.address
         );
-        let config = spdy_proxy::config::Config::parse(&text).expect("a good one");
+        let config = spdy_proxy::config::Config::parse(&text).expect("a valid value");
         let sites = spdy_proxy::sites::site_table::Sites::compile(&config, &support::keys())
-            .expect("good sites");
+            .expect("valid sites");
         let name = |site: &str, url: &str| {
             let site = sites.find(site).expect("the site");
             let url = url::Url::parse(url).expect("a URL");
@@ -219,7 +219,7 @@ async fn page_uses_alias_and_alias_serves_the_host() {
         .await;
     assert_eq!(picture.text(), "a picture");
     assert!(picture.headers.get("set-cookie").is_none());
-    assert_eq!(named.widgets.times("/a.png"), 1, "it was kept");
+    assert_eq!(named.widgets.times("/a.png"), 1, "the response was stored");
     let told = named.widgets.fields("/a.png");
     assert!(
         told.get("cookie").is_none() && told.get("x-forwarded-for").is_none(),
@@ -254,7 +254,7 @@ async fn withheld_alias_leaves_reference_at_host() {
         let frame = named.get("/frame.html", &[]).await;
         assert_eq!(frame.status, StatusCode::OK, "pages of before name it");
     }
-    assert_eq!(named.own.times("/"), 2, "each is kept apart");
+    assert_eq!(named.own.times("/"), 2, "each is stored separately");
 }
 
 #[tokio::test]
@@ -289,7 +289,7 @@ async fn alias_frame_is_rewritten_without_zone_headers() {
         ("sec-fetch-site", "same-origin"),
     ];
     assert_eq!(named.get("/b.js", &fields).await.text(), "run()");
-    assert_eq!(named.widgets.times("/b.js"), 1, "it was kept");
+    assert_eq!(named.widgets.times("/b.js"), 1, "the response was stored");
 }
 
 #[tokio::test]
@@ -380,7 +380,7 @@ async fn unrewritten_mark_returns_original_stylesheet() {
         let marked = named.get("/a.css?spdy=off", &[]).await;
         assert_eq!(marked.text(), sheet(&format!("http://widgets.test:{port}")));
     }
-    assert_eq!(named.widgets.times("/a.css"), 2, "each is kept");
+    assert_eq!(named.widgets.times("/a.css"), 2, "each is stored");
     assert_eq!(named.widgets.times("/a.css?spdy=off"), 0);
 }
 

@@ -80,25 +80,25 @@ async fn dry_run_passes_pages_and_reports() {
         .pages
         .reports
         .of(&format!("{SITE}/"))
-        .expect("it came by");
+        .expect("the page has a report");
     let told = serde_json::to_value(&report).expect("it is JSON");
     assert_eq!(
-        (&told["dry_run"], &told["moved"]),
+        (&told["dry_run"], &told["proxied"]),
         (&json!(true), &json!(2))
     );
-    assert_eq!(told["left_because"], json!({"not-listed": 1}));
+    assert_eq!(told["skipped_by_reason"], json!({"not-listed": 1}));
     let would = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
     let references = told["references"].as_array().expect("a list");
     let with = |key: &str, value: &str| references.iter().any(|it| it[key] == value);
-    assert!(with("moved_to", &would), "{references:?}");
-    assert!(with("why", "else.test is not listed"), "{references:?}");
+    assert!(with("proxied_to", &would), "{references:?}");
+    assert!(with("message", "else.test is not listed"), "{references:?}");
     assert!(proxy.pages.reports.list()[0].dry_run);
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Pages),
-        [("tried", 1)]
+        [("dry-run", 1)]
     );
     let counted = proxy.telemetry.counters.read(CounterFamily::References);
-    assert_eq!(counted, [("not-listed", 1), ("would-move", 2)]);
+    assert_eq!(counted, [("not-listed", 1), ("would-proxy", 2)]);
     // Browsers have pages of before that name it.
     let got = get(&proxy, &would, &[("sec-fetch-dest", "image")]).await;
     assert_eq!((got.status, got.text()), (StatusCode::OK, "a picture"));
@@ -109,7 +109,7 @@ async fn dry_run_page_keeps_its_content_coding() {
     const PAGE: &[u8] = b"<img src=https://else.test/c.png>";
     let mut coded = GzEncoder::new(Vec::new(), Compression::fast());
     coded.write_all(PAGE).expect("memory takes it");
-    let coded = Bytes::from(coded.finish().expect("likewise"));
+    let coded = Bytes::from(coded.finish().expect("the folder can be created"));
     let body = coded.clone();
     let own = Origin::start(move |request: Request<Bytes>| {
         let body = match request.uri().path() {
@@ -149,11 +149,11 @@ async fn dry_run_reports_https_upgrade_of_site_urls() {
         .pages
         .reports
         .of(&format!("{SITE}/"))
-        .expect("it came by");
+        .expect("the page has a report");
     let report = serde_json::to_value(&report).expect("it is data");
     assert_eq!(
-        (&report["dry_run"], &report["moved"]),
+        (&report["dry_run"], &report["proxied"]),
         (&json!(true), &json!(1))
     );
-    assert_eq!(report["references"][0]["moved_to"], "/a.png");
+    assert_eq!(report["references"][0]["proxied_to"], "/a.png");
 }

@@ -125,25 +125,28 @@ async fn page_report_lists_rewritten_and_unchanged_with_reason() {
     let port = other.address.port();
     get(&proxy, "/", &[("sec-fetch-dest", "document")]).await;
     let told = report(&proxy, "/").await;
-    assert_eq!((&told["moved"], &told["left"]), (&1.into(), &Value::Null));
-    assert_eq!(told["left_because"], serde_json::json!({"not-listed": 1}));
+    assert_eq!(
+        (&told["proxied"], &told["skip_reason"]),
+        (&1.into(), &Value::Null)
+    );
+    assert_eq!(
+        told["skipped_by_reason"],
+        serde_json::json!({"not-listed": 1})
+    );
     let references = told["references"].as_array().expect("a list");
     let moved = format!("/.spdy/1/-/p/cdn.test~{port}/b.png");
     assert_eq!(references.len(), 2);
-    assert_eq!(references[0]["moved_to"], moved);
+    assert_eq!(references[0]["proxied_to"], moved);
     assert_eq!(
-        (&references[1]["url"], &references[1]["why"]),
+        (&references[1]["url"], &references[1]["message"]),
         (
             &"https://else.test/c.png".into(),
             &"else.test is not listed".into()
         )
     );
     // The site's own picture will be requested, too.
-    assert_eq!(
-        told["fetched_ahead"],
-        serde_json::json!([moved, "/own.png"])
-    );
-    assert_eq!(told["along"], Value::Null);
+    assert_eq!(told["prefetched"], serde_json::json!([moved, "/own.png"]));
+    assert_eq!(told["last_delivery"], Value::Null);
     // The URL as in a log, of a client of another listener.
     let asked = "/pages?url=http://www.site.test:18080/";
     let (status, text) = door(&proxy, Method::GET, asked, TOKEN).await;
@@ -176,12 +179,12 @@ async fn page_report_lists_last_pushes_and_hints() {
         body.collect_up_to(1 << 20).await.expect("it is whole");
         head.headers.contains_key("link")
     };
-    assert!(!visit().await, "nothing was known of the page");
-    assert_eq!(report(&proxy, "/").await["along"], Value::Null);
+    assert!(!visit().await, "the page has no history yet");
+    assert_eq!(report(&proxy, "/").await["last_delivery"], Value::Null);
     // A client that cannot get pushes gets hints.
     assert!(visit().await);
     let along = serde_json::json!({"pushed": [], "hinted": ["/a.css"]});
-    assert_eq!(report(&proxy, "/").await["along"], along);
+    assert_eq!(report(&proxy, "/").await["last_delivery"], along);
 }
 
 #[tokio::test]
@@ -189,10 +192,10 @@ async fn skipped_page_has_a_reason() {
     let other = other();
     let own = own(&other);
     let proxy = before(&own, &other);
-    for (target, why) in [("/as-is", "no-transform"), ("/coded", "coded")] {
+    for (target, why) in [("/as-is", "no-transform"), ("/coded", "content-coding")] {
         get(&proxy, target, &[]).await;
         let told = report(&proxy, target).await;
-        assert_eq!(told["left"], why, "{target}");
+        assert_eq!(told["skip_reason"], why, "{target}");
         let pages = proxy
             .telemetry
             .counters
@@ -203,7 +206,7 @@ async fn skipped_page_has_a_reason() {
     assert_eq!(
         proxy.pages.reports.list().len(),
         2,
-        "whoever wanted it so knows why"
+        "spdy=off makes no report"
     );
 }
 
@@ -215,11 +218,11 @@ async fn private_page_report_has_counts_only() {
     get(&proxy, "/reset/secret?session=secret", &[]).await;
     let told = report(&proxy, "/reset/secret").await;
     assert_eq!(
-        (&told["moved"], &told["is_everyones"]),
+        (&told["proxied"], &told["is_public"]),
         (&1.into(), &false.into())
     );
     assert_eq!(told["references"], serde_json::json!([]));
-    assert_eq!(told["fetched_ahead"], serde_json::json!([]));
+    assert_eq!(told["prefetched"], serde_json::json!([]));
     assert_eq!(told["url"], format!("{SITE}/"));
     let (_, list) = door(&proxy, Method::GET, "/pages", TOKEN).await;
     for told in [told.to_string(), list] {
@@ -262,7 +265,7 @@ async fn reports_require_the_token() {
     assert_eq!(status, StatusCode::OK);
     let page = &list["pages"][0];
     assert_eq!(
-        (&page["url"], &page["moved"], &page["left"]),
+        (&page["url"], &page["proxied"], &page["skipped"]),
         (&format!("{SITE}/").into(), &1.into(), &1.into())
     );
 }

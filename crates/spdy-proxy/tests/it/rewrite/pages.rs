@@ -123,7 +123,7 @@ async fn page_head_is_sent_with_first_bytes() {
         let answer = proxy.answer(request.expect("a request"), None).await;
         let mut body = pin!(answer.into_body());
         let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
-        let first = first.expect("it is there").expect("more than nothing");
+        let first = first.expect("it is there").expect("at least one byte");
         let first = first.expect("it is whole").into_data().expect("data");
         match coding {
             "br" => assert!(!first.is_empty()),
@@ -151,7 +151,7 @@ async fn page_head_is_sent_for_compressed_page_without_charset() {
     let answer = proxy.answer(request, None).await;
     let mut body = pin!(answer.into_body());
     let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
-    let first = first.expect("it is there").expect("more than nothing");
+    let first = first.expect("it is there").expect("at least one byte");
     let first = first.expect("it is whole").into_data().expect("data");
     let mut decoder = spdy_proxy::body::content_coding::Decoder::new(Coding::Gzip, text.len());
     let first = decoder.write(&first).expect("it is gzip");
@@ -187,7 +187,10 @@ async fn long_page_streams_while_rewriting() {
         let frame = frame.expect("more of it").expect("it is whole");
         let before_it = got;
         got += frame.into_data().expect("data").len();
-        assert!(got - before_it <= 20 * 1024, "about what one turn takes");
+        assert!(
+            got - before_it <= 20 * 1024,
+            "about as much as one poll processes"
+        );
         let is_done = !proxy
             .telemetry
             .counters
@@ -320,7 +323,7 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
         assert_eq!(
             origin.times("/"),
             1,
-            "one is kept, and made into the others"
+            "one coding is stored, the others are made from it"
         );
     }
 }
@@ -497,7 +500,7 @@ async fn purge_by_original_url_removes_proxied_entry() {
         get(&proxy, &moved, &[]).await;
         until("it is kept", || proxy.cache.usage().2 == 1).await;
         assert_eq!(other.times("/b.png"), round + 1);
-        purge(wish).expect("a good one");
+        purge(wish).expect("a valid value");
         assert_eq!(proxy.cache.usage().2, 0);
     }
     let own_as_it_came = PurgeRequest {
@@ -506,7 +509,7 @@ async fn purge_by_original_url_removes_proxied_entry() {
     };
     get(&proxy, "/a.css", &[]).await;
     until("it is kept", || proxy.cache.usage().2 == 1).await;
-    purge(own_as_it_came).expect("a good one");
+    purge(own_as_it_came).expect("a valid value");
     assert_eq!(proxy.cache.usage().2, 0);
     for target in ["/.spdy/", "/.spdy/1/-/p/unlisted.test/b.png"] {
         let wish = PurgeRequest {
@@ -516,7 +519,7 @@ async fn purge_by_original_url_removes_proxied_entry() {
         let Err(why) = purge(wish) else {
             panic!("{target} means nothing");
         };
-        assert!(why.contains("want the URL of the host itself"), "{why}");
+        assert!(why.contains("expected the URL of the host itself"), "{why}");
     }
 }
 

@@ -127,7 +127,7 @@ async fn excluded_path_redirects_to_host() {
     let port = other.address.port();
     let stranger = format!("/.spdy/1/-/p/stranger.test~{port}/ads/a.js");
     let got = get(&proxy, &stranger, &load("script")).await;
-    assert_eq!(got.status, StatusCode::NOT_FOUND, "nobody is sent anywhere");
+    assert_eq!(got.status, StatusCode::NOT_FOUND, "expected no redirect");
     assert_eq!(other.asked(), [""; 0]);
 }
 
@@ -398,7 +398,7 @@ async fn stylesheet_blocked_by_csp_is_not_served_under_site() {
         let got = asked(&proxy, &other, "/s.css", &load("style")).await;
         is_sent_on(&got, &other, "/s.css");
         let got = asked(&proxy, &other, "/s.css", &[]).await;
-        assert_eq!(got.status, StatusCode::NOT_FOUND, "it is kept, and is one");
+        assert_eq!(got.status, StatusCode::NOT_FOUND, "one stored response");
         for (path, kind) in [("/a.js", "script"), ("/b.png", "image")] {
             let got = asked(&proxy, &other, path, &load(kind)).await;
             assert_eq!(got.status, StatusCode::OK, "{path} is allowed");
@@ -506,7 +506,7 @@ async fn pinned_site_stylesheet_is_rewritten_once_known() {
         .text()
         .split("integrity=\"")
         .nth(1)
-        .expect("it is pinned anew");
+        .expect("the new hash is present");
     let hash = hash.split('"').next().expect("a hash");
     assert!(
         matches(hash, &Digests::of(sheet.text().as_bytes())),

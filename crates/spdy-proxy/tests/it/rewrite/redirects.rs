@@ -137,7 +137,7 @@ async fn purge_of_redirect_target_removes_stored_response() {
             url: Some(format!("http://cdn.test:{port}{target}")),
             ..PurgeRequest::default()
         };
-        proxy.purge(&wish).expect("a good wish").0
+        proxy.purge(&wish).expect("a valid planned request").0
     };
     assert_eq!(purge("/other.js"), 0);
     assert_eq!(purge(TARGET), 1);
@@ -239,5 +239,5 @@ async fn stored_redirected_response_is_checked_for_each_hop() {
     get(&proxy, "/", &[]).await;
     assert_eq!(status("/far", &[]).await, StatusCode::NOT_FOUND);
     assert_eq!(status("/near", &[]).await, StatusCode::OK);
-    assert_eq!(other.times("/library"), 2, "all else was kept");
+    assert_eq!(other.times("/library"), 2, "all other objects were stored");
 }

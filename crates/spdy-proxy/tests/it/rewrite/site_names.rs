@@ -249,12 +249,12 @@ async fn http_site_urls_on_https_page_use_https() {
         .pages
         .reports
         .of("https://www.site.test/")
-        .expect("it came by");
+        .expect("the page has a report");
     let report = serde_json::to_value(&report).expect("it is data");
-    assert_eq!(report["named"], 0);
+    assert_eq!(report["aliased"], 0);
     let hosts = &report["hosts"];
-    assert_eq!(hosts["http://www.site.test"]["moved"], 2, "{report}");
-    assert_eq!(hosts["http://site.test"]["moved"], 1, "{report}");
+    assert_eq!(hosts["http://www.site.test"]["proxied"], 2, "{report}");
+    assert_eq!(hosts["http://site.test"]["proxied"], 1, "{report}");
     let plain = seen(&proxy, "http://www.site.test", "/").await;
     assert_eq!(plain.text(), html, "it came over http itself");
 }

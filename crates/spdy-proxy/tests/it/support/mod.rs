@@ -191,7 +191,7 @@ pub(crate) fn read_again(proxy: &Arc<Proxy>, text: &str) {
 
 fn made(text: &str, compile: Compile, runtime: &SharedRuntime) -> (Config, Sites, Upstream) {
     let config = Config::parse(text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-    let sites = compile(&config, &keys()).expect("good sites");
+    let sites = compile(&config, &keys()).expect("valid sites");
     let network: SharedNetwork = Arc::new(SystemNetwork);
     let rules = AddressRules {
         allow: config
@@ -296,7 +296,7 @@ pub(crate) fn answer(fields: &[(&str, &str)], body: impl Into<Bytes>) -> Respons
     for (name, value) in fields {
         response = response.header(*name, *value);
     }
-    response.body(Body::full(body.into())).expect("an answer")
+    response.body(Body::full(body.into())).expect("a response")
 }
 
 /// Target, fields, body.

@@ -67,7 +67,7 @@ impl Between {
         };
         let config = Config::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
         let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
-        let sites = Sites::compile(&config, &keys).expect("good sites");
+        let sites = Sites::compile(&config, &keys).expect("valid sites");
         let clock = Clock::default();
         let runtime = SharedRuntime::new(clock.clone());
         let (connections, origin) = mpsc::unbounded_channel();
@@ -145,7 +145,7 @@ impl Between {
 
     /// The next connection to the origin.
     pub(crate) async fn asked(&mut self) -> DuplexStream {
-        self.origin.recv().await.expect("it is asked")
+        self.origin.recv().await.expect("a request arrives")
     }
 
     /// What `waited` gives while time goes on, and how long it took.
@@ -156,7 +156,7 @@ impl Between {
             let turning = pin!(self.clock.advance(Duration::from_secs(1)));
             if let Either::Left((output, _)) = select(waited.as_mut(), turning).await {
                 let took = self.clock.wall_now().duration_since(begun);
-                return (output, took.expect("time goes on"));
+                return (output, took.expect("the clock advances"));
             }
         }
         panic!("nothing came of it in {PATIENCE:?}");
@@ -177,7 +177,7 @@ impl Between {
 pub(crate) async fn head(io: &mut DuplexStream) -> String {
     let mut head = Vec::new();
     while !head.ends_with(b"\r\n\r\n") {
-        head.push(io.read_u8().await.expect("the head goes on"));
+        head.push(io.read_u8().await.expect("the head continues"));
     }
     String::from_utf8(head).expect("text")
 }

@@ -108,7 +108,7 @@ fn unknown_requester_cannot_change_anything() {
             &["referer: https://www.site.test/"],
         ] {
             let told = asked(method.clone(), WIDGET, lines);
-            assert_eq!(told, Err("no-teller"), "{method} {lines:?}");
+            assert_eq!(told, Err("unknown-requester"), "{method} {lines:?}");
         }
         for origin in ["origin: {widgets}", "origin: https://www.site.test"] {
             assert!(asked(method.clone(), WIDGET, &[origin]).is_ok());

@@ -69,7 +69,7 @@ fn withheld_alias_opens_but_is_not_written() {
             assert_eq!(rules.verdict(&widgets, kind, finder), left, "{kind}");
         }
     }
-    let named = rules.named(name).expect("it is answered");
+    let named = rules.named(name).expect("a response");
     assert!(rules.open_alias(named, "/a.png").is_ok());
     let pictures = url("https://pictures.test:8443/pub/a.png");
     let moved = |rules: &Rules, url| rules.verdict(url, Kind::Image, ReferenceSource::Site);
@@ -114,7 +114,7 @@ fn previous_alias_opens_but_is_not_written() {
     assert_ne!(written, before);
     for name in [&written, &before] {
         let host = name.strip_prefix("https://").unwrap();
-        let named = rolled.named(host).expect("it is answered");
+        let named = rolled.named(host).expect("a response");
         assert_eq!(
             (named.original_origin(), named.origin()),
             ("https://widgets.test".to_owned(), &name[..])
@@ -163,9 +163,13 @@ fn invalid_alias_config_is_an_error() {
         is_wrong(&zone(near), Some(keys()), "registrable domain");
     }
     for nobody in ["test", "co.uk", "github.io"] {
-        is_wrong(&zone(nobody), Some(keys()), "anybody can have a name there");
+        is_wrong(
+            &zone(nobody),
+            Some(keys()),
+            "anyone can register a name there",
+        );
     }
-    is_wrong(&zone("X.assets.test"), Some(keys()), "lower-case name");
+    is_wrong(&zone("X.assets.test"), Some(keys()), "lower-case hostname");
     is_wrong(&zone("192.0.2.1"), Some(keys()), "address");
     is_wrong(&zone(&"a.".repeat(118)), Some(keys()), "names_under");
     let hosts = |hosts: Vec<HostConfig>| Config { hosts, ..config() };
@@ -174,7 +178,7 @@ fn invalid_alias_config_is_an_error() {
     is_wrong(
         &hosts(vec![named("*.widgets.test")]),
         Some(keys()),
-        "want one host",
+        "expected one host",
     );
     is_wrong(
         &hosts(vec![named("a.x.assets.test")]),
@@ -197,7 +201,7 @@ fn invalid_alias_config_is_an_error() {
         names_under: None,
         ..config()
     };
-    is_wrong(&nowhere, Some(keys()), "want `names_under`");
+    is_wrong(&nowhere, Some(keys()), "expected `names_under`");
     let own = Config {
         own_hosts: vec!["*.assets.test".to_owned()],
         ..config()
@@ -251,13 +255,13 @@ fn alias_url_keeps_path_query_and_fragment() {
         left("https://cdn.test/frame.html", Kind::Document),
         "document"
     );
-    assert_eq!(left(&format!("{widgets}/a.png"), Kind::Image), "own-host");
+    assert_eq!(left(&format!("{widgets}/a.png"), Kind::Image), "site-host");
 }
 
 #[test]
 fn aliased_host_has_no_proxied_path() {
     let refusal = rules().open("/.spdy/1/-/s/widgets.test/a.png").unwrap_err();
-    assert_eq!(refusal.name(), "has-name");
+    assert_eq!(refusal.name(), "has-alias");
 }
 
 #[test]

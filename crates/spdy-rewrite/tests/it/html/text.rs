@@ -45,7 +45,7 @@ fn skipped_pages_pass_through() {
     sandboxed.insert(CONTENT_SECURITY_POLICY, policy);
     cases.extend([
         (no_transform, "no-transform"),
-        (coded, "coded"),
+        (coded, "content-coding"),
         (sandboxed, "sandboxed"),
     ]);
     for (mut headers, why) in cases {
@@ -55,7 +55,7 @@ fn skipped_pages_pass_through() {
     }
     let (rules, admin) = (rules(), url("https://www.site.test/admin/x"));
     let head = PageHead::rewrite(&rules, &admin, StatusCode::OK, &mut html("text/html"), true);
-    assert_eq!(head.left.map(PageSkipReason::name), Some("page-opt-out"));
+    assert_eq!(head.left.map(PageSkipReason::name), Some("opt-out"));
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn non_ascii_url_is_rewritten_only_in_utf8() {
         page.as_bytes(),
     );
     assert_eq!(out, page.as_bytes());
-    assert_eq!(report.left_because.get("characters"), Some(&1));
+    assert_eq!(report.left_because.get("unknown-encoding"), Some(&1));
 }
 
 #[test]
