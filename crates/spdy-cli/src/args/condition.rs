@@ -56,8 +56,8 @@ impl ConditionArgs {
                 let (name, runs) = (&network.name, self.runs());
                 let them = if runs == 1 { "run" } else { "runs" };
                 printer.note(format_args!(
-                    "{WARN}chance{WARN:#}: {name} loses or delays packets by chance, and {runs} {them} of each kind may save \
-                     by chance alone; --runs 9 tells more"
+                    "{WARN}note{WARN:#}: {name} loses or delays packets at random, and with {runs} {them} of each kind a saving \
+                     may be random too; --runs 9 gives more certainty"
                 ));
             }
         }

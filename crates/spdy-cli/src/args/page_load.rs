@@ -68,7 +68,7 @@ impl PageLoadArgs {
         match self.compile(&[])? {
             (options, HostLayout::Recorded) => Ok(options),
             _ => {
-                let why = "--set fold, --set shard: only spdy race has pages whose resources are on other hosts";
+                let why = "--set fold and --set shard: only `spdy race` can move resources to other hosts";
                 Err(Usage(why.to_owned()))
             }
         }
@@ -87,12 +87,13 @@ impl PageLoadArgs {
         if let Some(twice) = levels.windows(2).find(|pair| pair[0].0 == pair[1].0) {
             let (name, [(_, first), (_, second)]) = (twice[0].0, [twice[0], twice[1]]);
             return Err(Usage(format!(
-                "{name} is set twice, to {first} and {second}: want one of them"
+                "{name} is set twice, to {first} and {second}: remove one of them"
             )));
         }
         let (options, hosts) = conditions::choices_of(&levels).map_err(Usage)?;
         if options.paper_urls && options.accelerator == Accelerator::Off {
-            let why = "urls=paper changes only loads through the accelerator: set accelerator=cold or accelerator=warm too";
+            let why =
+                "urls=paper needs an accelerator: also set accelerator=cold or accelerator=warm";
             return Err(Usage(why.to_owned()));
         }
         Ok((options, hosts))
@@ -110,7 +111,7 @@ impl PageLoadArgs {
             Compression::CrimeSafe => "masked".to_owned(),
             Compression::Zlib(level) => format!("zlib, level {level}"),
         };
-        let of_network = || "as the network has it".to_owned();
+        let of_network = || "from the network".to_owned();
         let tcp = options
             .tcp_era
             .map_or_else(of_network, |era| era.to_string());
@@ -118,13 +119,13 @@ impl PageLoadArgs {
             .initial_window
             .map_or_else(of_network, |window| format!("{window} segments"));
         let tickets = if options.tls_resumption {
-            "taken up"
+            "resumed"
         } else {
-            "not taken up"
+            "not resumed"
         };
         let names = match options.name_lookups {
             NameLookups::RoundTrip => "looked up, one round trip each",
-            NameLookups::Known => "known",
+            NameLookups::Known => "already resolved",
         };
         let preset = self.level(Factor::Preset).unwrap_or("today");
         let fitted = preset == "lulic" && self.level(Factor::Streams).is_none();
@@ -137,32 +138,32 @@ impl PageLoadArgs {
         let pushes = match options.push {
             Push::No => None,
             Push::ByGraph => Some("by the page's graph, over SPDY"),
-            Push::All => Some("all that the page fetches of its own host, over SPDY"),
+            Push::All => Some("all resources of the page's own host, over SPDY"),
         };
         let pooling = options
             .ip_pooling
-            .then_some("shared by hosts of one address");
+            .then_some("hosts with the same address share a session");
         let deployed = match options.deployment {
             Deployment::All => None,
             Deployment::FirstParty => {
-                Some("hosts of the page's own site; the others speak HTTP/1.1")
+                Some("hosts of the page's own site; other hosts use HTTP/1.1")
             }
         };
-        let priorities = (!options.priorities).then_some("all requests have the same");
-        let keys = options.ml_kem.then_some("agreed on by ML-KEM too");
+        let priorities = (!options.priorities).then_some("none: all requests are equal");
+        let keys = options.ml_kem.then_some("with ML-KEM");
         let scheduler = match options.scheduler {
             Scheduler::None => None,
-            Scheduler::Chromium => Some("held back as Chromium's schedulers do"),
+            Scheduler::Chromium => Some("delays requests as Chromium does"),
         };
         let hints = options
             .hints
-            .then_some("at what the document's text does not name");
+            .then_some("for resources that the document's text does not name");
         let accelerator = match options.accelerator {
             Accelerator::Off => None,
             Accelerator::Cold => Some("just started"),
-            Accelerator::Warm => Some("another client had the page from it"),
+            Accelerator::Warm => Some("another client has loaded the page"),
         };
-        let prefetch = (!options.prefetch).then_some("none: fetched when it is asked for");
+        let prefetch = (!options.prefetch).then_some("none: fetched when it is requested");
         let paper_urls = options.paper_urls.then_some("as in the paper: /HOST/PATH");
         let always = [
             ("preset", preset.to_owned()),
@@ -192,7 +193,7 @@ impl PageLoadArgs {
             ("hints", hints),
             ("accelerator", accelerator),
             ("prefetch", prefetch),
-            ("moved URLs", paper_urls),
+            ("proxied URLs", paper_urls),
         ];
         let unusual = unusual.map(|(name, what)| (name, what.map(str::to_owned)));
         let cache = (options.cache != Cache::Cold).then(|| options.cache.to_string());

@@ -68,14 +68,14 @@ impl RequestArgs {
 }
 
 fn parse_header(text: &str) -> Result<(HeaderName, HeaderValue), String> {
-    let (name, value) = text.split_once(':').ok_or("want \"name: value\"")?;
+    let (name, value) = text.split_once(':').ok_or("expected \"name: value\"")?;
     let name = name
         .trim()
         .parse()
-        .map_err(|_| format!("{name:?} is no header name"))?;
+        .map_err(|_| format!("{name:?} is not a valid header name"))?;
     let value = value
         .trim()
         .parse()
-        .map_err(|_| format!("{value:?} is no header value"))?;
+        .map_err(|_| format!("{value:?} is not a valid header value"))?;
     Ok((name, value))
 }

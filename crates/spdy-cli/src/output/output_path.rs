@@ -13,7 +13,7 @@ pub(crate) fn check_output_differs(input: &Path, output: &Path) -> anyhow::Resul
     if same {
         let (input, output) = (input.display(), output.display());
         return Err(Usage(format!(
-            "{output} is what is read ({input}); want another file"
+            "{output} is also the input ({input}): use another file"
         ))
         .into());
     }

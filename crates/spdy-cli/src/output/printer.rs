@@ -91,8 +91,8 @@ impl Printer {
         let asked = filter
             .or(from_environment.as_deref())
             .unwrap_or(if self.quiet { "error" } else { "warn" });
-        let filter = EnvFilter::try_new(asked)
-            .with_context(|| format!("{asked:?} is no filter for the log"))?;
+        let filter =
+            EnvFilter::try_new(asked).with_context(|| format!("invalid log filter {asked:?}"))?;
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             // A session or stream is a line when it ends, with all that is known of it.
@@ -171,7 +171,7 @@ impl Printer {
     /// A progress bar of `steps` steps on stderr; hidden if quiet, or if stderr is not a terminal.
     pub(crate) fn progress(&self, steps: u64, what: &'static str) -> ProgressBar {
         let style = ProgressStyle::with_template("{msg} {wide_bar:.cyan/dim} {pos}/{len} {eta}")
-            .expect("the template is ours")
+            .expect("a valid template")
             .progress_chars("━╸─");
         self.bars
             .add(ProgressBar::new(steps).with_style(style).with_message(what))
@@ -180,7 +180,7 @@ impl Printer {
     /// A progress bar of a load of `steps` steps; its message is the rate.
     pub(crate) fn load_bar(&self, steps: u64) -> ProgressBar {
         let style = ProgressStyle::with_template("load {wide_bar:.cyan/dim} {msg}")
-            .expect("the template is ours")
+            .expect("a valid template")
             .progress_chars("━╸─");
         self.bars.add(ProgressBar::new(steps).with_style(style))
     }

@@ -97,7 +97,7 @@ fn page_of(path: &str) -> Option<&'static str> {
 fn find<'a>(root: &'a Command, path: &str) -> &'a Command {
     path.split(' ').fold(root, |command, name| {
         let found = command.find_subcommand(name);
-        found.unwrap_or_else(|| panic!("spdy {path} is gone: remove it from OTHER_PAGES"))
+        found.unwrap_or_else(|| panic!("no command `spdy {path}`: remove it from OTHER_PAGES"))
     })
 }
 
@@ -282,8 +282,10 @@ fn long_about(command: &Command) -> String {
 /// The examples and the exit codes at the end of each help.
 fn examples_and_exit_codes(command: &Command) -> (String, String) {
     let end = command.get_after_help().map(StyledStr::to_string);
-    let end = end.expect("every help ends with examples");
-    let (examples, codes) = end.split_once("Exit codes:\n").expect("and exit codes");
+    let end = end.expect("help text ends with examples");
+    let (examples, codes) = end
+        .split_once("Exit codes:\n")
+        .expect("help text has exit codes");
     let examples = examples.trim_start_matches("Examples:\n");
     let lines = |text: &str, line: fn(&str) -> String| -> String {
         let lines = text.lines().filter(|line| !line.trim().is_empty());

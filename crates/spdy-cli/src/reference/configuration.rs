@@ -156,7 +156,7 @@ struct Table<'a> {
 
 /// A page for each group of tables, and the overview.
 pub(super) fn pages() -> Vec<Page> {
-    let schema = serde_json::to_value(schema_for!(Config)).expect("a schema is JSON");
+    let schema = serde_json::to_value(schema_for!(Config)).expect("the schema is valid JSON");
     let schema = Schema { root: &schema };
     let mut tables = Vec::new();
     schema.add_tables(&schema.top(), &mut tables);
@@ -189,7 +189,7 @@ pub(super) fn pages() -> Vec<Page> {
         !PAGES.iter().any(|(_, _, _, keys)| keys.contains(&key))
     };
     if let Some(table) = tables.iter().find(shown) {
-        panic!("[{}] is on no page: add it to PAGES", table.path);
+        panic!("table [{}] is on no page: add it to PAGES", table.path);
     }
     overview.push_str(&markdown_table(["table", "content"], &rows));
     pages.push(Page::new("README.md", &overview));
@@ -428,7 +428,9 @@ impl<'a> Schema<'a> {
                     Some("integer" | "number") => number(of, key),
                     Some("boolean") => "boolean".to_owned(),
                     Some("string") => "string".to_owned(),
-                    other => panic!("{key} has the type {other:?}: give it a name here"),
+                    other => {
+                        panic!("unknown type {other:?} of {key}: add its name to this function")
+                    }
                 }
             }
         }

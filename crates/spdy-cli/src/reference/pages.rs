@@ -38,24 +38,24 @@ fn folder(name: &str) -> PathBuf {
 /// The pages in `folder`, by the names of their files.
 fn written(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let files = entries.map(|entry| entry.expect("a readable folder").path());
+    let files = entries.map(|entry| entry.expect("read the folder").path());
     let read = |path: PathBuf| {
         let name = path.file_name().expect("a file has a name");
-        let text = fs::read_to_string(&path).expect("a page is readable");
+        let text = fs::read_to_string(&path).expect("read the page");
         (name.to_string_lossy().into_owned(), text)
     };
     files.map(read).collect()
 }
 
 fn write(folder: &Path, pages: &BTreeMap<String, String>) {
-    fs::create_dir_all(folder).expect("a folder can be made");
+    fs::create_dir_all(folder).expect("create the folder");
     for name in written(folder).keys() {
         if !pages.contains_key(name) {
-            fs::remove_file(folder.join(name)).expect("an old page can be removed");
+            fs::remove_file(folder.join(name)).expect("remove the old page");
         }
     }
     for (name, text) in pages {
-        fs::write(folder.join(name), text).expect("a page can be written");
+        fs::write(folder.join(name), text).expect("write the page");
     }
 }
 

@@ -75,11 +75,11 @@ pub(crate) fn bind_all(wanted: &ListenSpec<'_>) -> anyhow::Result<Vec<BoundListe
     let (plain, tls) = match (wanted.plain, wanted.tls) {
         (None, None) => (PLAIN.parse().ok().filter(|_| by_tcp), TLS.parse().ok()),
         (Some(_), None) if by_quic => {
-            let why = "h3 has no plain form: want --tls as well, or protocols without it";
+            let why = "h3 needs TLS: add --tls, or remove h3 from --protocols";
             return Err(Usage(why.to_owned()).into());
         }
         (Some(_), _) if !by_tcp => {
-            let why = "h3 has no plain form: want another protocol for --plain";
+            let why = "h3 needs TLS: add another protocol for --plain";
             return Err(Usage(why.to_owned()).into());
         }
         asked => asked,
@@ -196,7 +196,7 @@ fn next_address(base: IpAddr, nth: usize) -> anyhow::Result<IpAddr> {
     };
     next.ok_or_else(|| {
         Usage(format!(
-            "--per-host cannot count on from {base}; want an IPv4 address"
+            "--per-host cannot use the addresses after {base}: expected an IPv4 address"
         ))
         .into()
     })

@@ -19,9 +19,8 @@ const FILE_BYTES: u64 = 128;
 
 /// A folder with one file, and a server of it.
 fn served(more: &[&str]) -> (tempfile::TempDir, ServeProcess) {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    fs::write(folder.path().join("file"), [b'x'; FILE_BYTES as usize])
-        .expect("the folder can be written to");
+    let folder = tempfile::tempdir().expect("create a folder");
+    fs::write(folder.path().join("file"), [b'x'; FILE_BYTES as usize]).expect("write the file");
     let served = ServeProcess::start(folder.path(), more);
     (folder, served)
 }
@@ -147,9 +146,9 @@ fn wrong_answers_are_counted_and_end_with_1() {
 
 #[test]
 fn a_body_is_sent_with_each_request() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let form = folder.path().join("form");
-    fs::write(&form, [b'y'; 100_000]).expect("the folder can be written to");
+    fs::write(&form, [b'y'; 100_000]).expect("write the file");
     let data = format!("@{}", form.display());
     for protocol in ["spdy/3.1", "spdy/3", "spdy/2", "h2", "http/1.1"] {
         let site = Site::start(
@@ -238,8 +237,8 @@ fn cpu_and_memory_of_a_process_tree_are_reported() {
 
 /// Takes connections and answers nothing until its client has gone.
 fn silent() -> (TcpListener, String) {
-    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let url = format!("http://{}/", listener.local_addr().expect("it is bound"));
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+    let url = format!("http://{}/", listener.local_addr().expect("a bound socket"));
     (listener, url)
 }
 
@@ -354,7 +353,7 @@ fn ctrl_c_ends_a_run_with_partial_results() {
     .stdout(Stdio::piped())
     .stderr(Stdio::null())
     .spawn()
-    .expect("the program starts");
+    .expect("start the program");
     // Its first request is answered: it measures.
     let (stream, _) = listener.accept().expect("a connection");
     let mut stream = with_read_timeout(stream);
@@ -363,17 +362,17 @@ fn ctrl_c_ends_a_run_with_partial_results() {
         let _ = stream.read(&mut request).expect("a request");
         stream
             .write_all(b"HTTP/1.1 200 OK\r\ncontent-length: 0\r\n\r\n")
-            .expect("it is read");
+            .expect("write the response");
     }
     let _ = stream
         .read(&mut request)
-        .expect("a third request: two answers were heard");
+        .expect("a third request after two responses");
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
-    assert!(kill.expect("kill runs").success());
+    assert!(kill.expect("run `kill`").success());
     let mut said = String::new();
-    let mut stdout = child.stdout.take().expect("it is piped");
+    let mut stdout = child.stdout.take().expect("a pipe");
     stdout.read_to_string(&mut said).expect("text is UTF-8");
     let json: Value = serde_json::from_str(&said).expect("one line of JSON");
     assert_eq!(
@@ -397,7 +396,7 @@ fn text_output_has_the_same_results_as_json() {
         "{said}"
     );
     for words in [
-        "10 in all, 10 x 200",
+        "10 in total, 10 x 200",
         "latency     p50 ",
         "headers ",
         "set-up ",

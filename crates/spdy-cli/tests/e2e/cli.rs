@@ -91,7 +91,7 @@ fn completions_know_the_commands() {
     for shell in ["bash", "zsh", "fish", "powershell", "elvish"] {
         let script = stdout_of(0, &["completions", shell]);
         for command in ["race", "serve", "fetch", "replica"] {
-            assert!(script.contains(command), "{shell} does not know {command}");
+            assert!(script.contains(command), "{shell} has no {command}");
         }
     }
 }
@@ -108,14 +108,20 @@ fn a_wrong_command_line_ends_with_2() {
     }
     for none in ["0", "-1", "x"] {
         let said = stderr_of(2, &["lab", "run", "lulic", &format!("--jobs={none}")]);
-        assert!(said.contains("want a whole number from 1 on"), "{said}");
+        assert!(
+            said.contains("expected a whole number, 1 or more"),
+            "{said}"
+        );
     }
     for wrong in [
         &["serve", "portal", "--plain", "8080"][..],
         &["accelerate", "--origin", "http://a.test", "--tls", "8443"],
     ] {
         let said = stderr_of(2, wrong);
-        assert!(said.contains("as 127.0.0.1:8443 or [::]:443"), "{said}");
+        assert!(
+            said.contains("such as 127.0.0.1:8443 or [::]:443"),
+            "{said}"
+        );
     }
 }
 
@@ -151,7 +157,7 @@ fn load_options_take_effect_and_invalid_ones_state_the_expected() {
         (&["--push=some"], "no, yes or all"),
         (
             &["--set", "fold=yes", "--set", "shard=2"],
-            "want one of the two",
+            "give one of them",
         ),
         (&["--push", "--set", "push=all"], "push is set twice"),
         (&["--set", "urls=paper"], "set accelerator=cold"),
@@ -185,10 +191,7 @@ fn names_that_do_not_exist_get_the_list_of_those_that_do() {
     for (arguments, words) in cases {
         let said = stderr_of(2, arguments);
         for word in words {
-            assert!(
-                said.contains(word),
-                "{arguments:?} does not say {word}: {said}"
-            );
+            assert!(said.contains(word), "{arguments:?}: no {word} in {said}");
         }
     }
 }
@@ -200,7 +203,7 @@ fn a_page_of_an_experiment_is_known_by_its_name() {
     ];
     assert!(stdout_of(0, &race).contains("\"replica\":\"mineki\""));
     assert!(stdout_of(0, &["replica", "show", "mineki"]).contains("7 hosts"));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.replica");
     for name in ["portal", "mineki"] {
         let import = [
@@ -212,15 +215,15 @@ fn a_page_of_an_experiment_is_known_by_its_name() {
         ];
         let said = stdout_of(0, &import);
         assert!(said.contains("44 exchanges"), "{said}");
-        fs::remove_file(&file).expect("it was written");
+        fs::remove_file(&file).expect("the file exists");
     }
 }
 
 #[test]
 fn an_error_is_one_line_and_ends_with_1() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.har");
-    fs::write(&file, "{\"log\": 7}").expect("the folder can be written to");
+    fs::write(&file, "{\"log\": 7}").expect("write the file");
     let said = stderr_of(
         1,
         &["replica", "show", file.to_str().expect("the path is UTF-8")],
@@ -246,9 +249,9 @@ fn a_race_with_a_load_that_is_not_whole_shows_the_others_and_fails() {
         String::from_utf8_lossy(&output.stderr),
     );
     assert!(said.contains("flags"), "{said}");
-    assert!(why.contains("by spdy, seed 1, is not whole"), "{why}");
+    assert!(why.contains("by spdy, seed 1, is incomplete"), "{why}");
     let last = why.lines().last().expect("a reason");
-    assert_eq!(last, "error: 1 of 2 loads are not whole");
+    assert_eq!(last, "error: 1 of 2 loads are incomplete");
 }
 
 #[test]
@@ -319,7 +322,7 @@ fn with_loss_another_seed_is_another_race() {
 
 #[test]
 fn a_race_prints_a_table_and_writes_a_report() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let report = folder.path().join("race.html");
     let path = report.to_str().expect("the path is UTF-8");
     let output = run_expecting(
@@ -343,13 +346,13 @@ fn a_race_prints_a_table_and_writes_a_report() {
     );
     assert!(
         String::from_utf8_lossy(&output.stderr).contains("race.html"),
-        "the report is told"
+        "expected the path of the report"
     );
 }
 
 #[test]
 fn a_race_shows_the_doctors_advice() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let report = folder.path().join("race.html");
     let path = report.to_str().expect("the path is UTF-8");
     let race = ["race", "portal", "--network", "cable", "-p", "https,spdy"];
@@ -369,7 +372,7 @@ fn a_race_shows_the_doctors_advice() {
         .map(|line| serde_json::from_str(line).expect("JSON"))
         .collect();
     let [by_https, by_spdy, examination] = &said[..] else {
-        panic!("two loads and an examination: {loads}");
+        panic!("expected two loads and an examination: {loads}");
     };
     let ms = |load: &Value| load["load_ms"].as_f64().expect("a number");
     let faster = if ms(by_spdy) < ms(by_https) {
@@ -456,9 +459,9 @@ fn a_closed_stdout_ends_the_program_quietly() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("spdy starts");
+        .expect("start `spdy`");
     let mut line = String::new();
-    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
     stdout.read_line(&mut line).expect("a first line");
     drop(stdout);
     assert!(line.starts_with('{'), "{line}");
@@ -466,7 +469,7 @@ fn a_closed_stdout_ends_the_program_quietly() {
     child
         .stderr
         .take()
-        .expect("it is piped")
+        .expect("a pipe")
         .read_to_string(&mut said)
         .expect("text");
     assert_eq!((ended(&mut child).code(), said.as_str()), (Some(0), ""));
@@ -492,7 +495,7 @@ const HAR: &str = r#"{"log":{"version":"1.2","creator":{"name":"hand","version":
 
 #[test]
 fn a_recording_becomes_a_replica_that_shows_checks_and_races() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let path = |name: &str| {
         folder
             .path()
@@ -501,7 +504,7 @@ fn a_recording_becomes_a_replica_that_shows_checks_and_races() {
             .expect("the path is UTF-8")
             .to_owned()
     };
-    fs::write(path("page.har"), HAR).expect("the folder can be written to");
+    fs::write(path("page.har"), HAR).expect("write the file");
 
     let imported = stdout_of(
         0,
@@ -564,9 +567,9 @@ fn a_sound_replica_passes_its_check() {
 
 #[test]
 fn an_unknown_format_is_reported_with_its_first_bytes() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("photo.har");
-    fs::write(&file, b"\x89PNG....").expect("the folder can be written to");
+    fs::write(&file, b"\x89PNG....").expect("write the file");
     let path = file.to_str().expect("the path is UTF-8");
     let said = stderr_of(1, &["replica", "import", path, "-o", "nothing.replica"]);
     assert!(said.contains("PNG") && said.contains("HAR"), "{said}");
@@ -574,7 +577,7 @@ fn an_unknown_format_is_reported_with_its_first_bytes() {
 
 #[test]
 fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
-    let warning = "may save by chance alone";
+    let warning = "a saving may be random too";
     let said = |network: &str, runs: &str| {
         let doctor = ["doctor", "portal", "--network", network, "--runs", runs];
         stderr_of(0, &doctor)
@@ -582,7 +585,7 @@ fn the_doctor_warns_of_chance_where_there_is_some_and_runs_are_few() {
     let lossy = "down=5mbit,up=1mbit,rtt=20ms,loss=0.5%";
     assert!(said(lossy, "1").contains(warning), "one run");
     assert!(!said(lossy, "6").contains(warning), "six runs");
-    assert!(!said("cable", "1").contains(warning), "no chance");
+    assert!(!said("cable", "1").contains(warning), "no randomness");
     let default = ["doctor", "portal", "--network", lossy];
     assert!(!stderr_of(0, &default).contains(warning), "default runs");
 }
@@ -648,12 +651,12 @@ fn the_doctor_is_deterministic() {
 
 #[test]
 fn a_replica_is_exported_as_har_to_stdout_or_a_file_and_read_again() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("portal.har");
     let file = file.to_str().expect("the path is UTF-8");
     let text = stdout_of(0, &["replica", "export", "har", "portal"]);
     stdout_of(0, &["replica", "export", "har", "portal", "-o", file]);
-    assert_eq!(fs::read_to_string(file).expect("it was written"), text);
+    assert_eq!(fs::read_to_string(file).expect("the file exists"), text);
     let shown = stdout_of(0, &["replica", "show", file]);
     assert!(shown.contains("44 exchanges with 7 hosts"), "{shown}");
 }

@@ -48,7 +48,7 @@ fn text(path: &Path) -> &str {
 
 #[test]
 fn a_plain_fetch_is_read_from_its_capture() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let (pcap, _) = capture_fetch(folder.path(), false);
     let said = stdout_of(&["inspect", text(&pcap)]);
     for wanted in [
@@ -72,14 +72,14 @@ fn a_plain_fetch_is_read_from_its_capture() {
 
 #[test]
 fn a_fetch_over_tls_is_read_with_its_key_log_and_not_without() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let (pcap, keys) = capture_fetch(folder.path(), true);
     let said = stdout_of(&["inspect", text(&pcap), "--keylog", text(&keys), "--json"]);
     let lines: Vec<Value> = said
         .lines()
         .map(|line| serde_json::from_str(line).expect("a line is JSON"))
         .collect();
-    let session = lines.last().expect("there is a session");
+    let session = lines.last().expect("a session");
     assert_eq!(session["event"], "session", "{session}");
     assert_eq!(session["version"], "SPDY/3.1");
     assert_eq!(
@@ -139,19 +139,19 @@ fn priorities_are_shown_as_the_numbers_on_the_wire() {
             .lines()
             .map(|line| serde_json::from_str::<Value>(line).expect("a line is JSON"))
             .find(|line| line["type"] == "SYN_STREAM")
-            .expect("there is a stream");
+            .expect("a stream");
         assert_eq!(opened["priority"], priority, "{opened}");
     }
 }
 
 #[test]
 fn a_damaged_capture_fails_with_its_offset() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("cut.pcap");
     let head = [
         0xd4, 0xc3, 0xb2, 0xa1, 2, 0, 4, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0,
     ];
-    std::fs::write(&file, [&head[..], &[0; 5]].concat()).expect("the folder can be written to");
+    std::fs::write(&file, [&head[..], &[0; 5]].concat()).expect("write the file");
     let output = run_expecting(1, &mut spdy(&["inspect", text(&file)]));
     let said = String::from_utf8_lossy(&output.stderr);
     assert!(
@@ -164,12 +164,12 @@ fn a_damaged_capture_fails_with_its_offset() {
 
 #[test]
 fn a_capture_from_stdin_is_shown_while_it_grows() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let (pcap, _) = capture_fetch(folder.path(), false);
-    let capture = std::fs::read(&pcap).expect("the relay wrote it");
+    let capture = std::fs::read(&pcap).expect("read the capture");
     let mut inspect = spdy(&["inspect", "-"]);
     inspect.stdin(Stdio::piped()).stdout(Stdio::piped());
-    let mut inspect = inspect.spawn().expect("the program runs");
+    let mut inspect = inspect.spawn().expect("start the program");
     let mut stdin = inspect.stdin.take().expect("piped");
     let mut lines = BufReader::new(inspect.stdout.take().expect("piped")).lines();
     let mut until = |wanted: &str| {
@@ -178,10 +178,10 @@ fn a_capture_from_stdin_is_shown_while_it_grows() {
     };
     // Not the last packets: the session goes on, and its beginning is shown all the same.
     let (most, rest) = capture.split_at(capture.len() - 1000);
-    stdin.write_all(most).expect("the program reads");
+    stdin.write_all(most).expect("write to the program");
     until("SYN_STREAM stream 1");
     until("SYN_REPLY stream 1");
-    stdin.write_all(rest).expect("the program reads");
+    stdin.write_all(rest).expect("write to the program");
     drop(stdin);
     until("1048576 bytes of DATA");
     assert!(ended(&mut inspect).success());

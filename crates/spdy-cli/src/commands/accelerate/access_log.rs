@@ -61,25 +61,25 @@ impl fmt::Display for TextLine<'_> {
         )?;
         match answered.page {
             Some(PageCounts {
-                left_whole: Some(why),
+                skip_reason: Some(why),
                 ..
-            }) => write!(f, "{DIM}, left as it is: {why}{DIM:#}")?,
+            }) => write!(f, "{DIM}, not rewritten: {why}{DIM:#}")?,
             Some(PageCounts {
                 dry_run: true,
                 moved,
                 left,
                 ..
-            }) => write!(f, "{DIM}, would move {moved} and leave {left}{DIM:#}")?,
+            }) => write!(f, "{DIM}, would proxy {moved} and skip {left} URLs{DIM:#}")?,
             Some(PageCounts { moved, left, .. }) => {
-                write!(f, "{DIM}, moved {moved} and left {left}{DIM:#}")?;
+                write!(f, "{DIM}, proxied {moved} and skipped {left} URLs{DIM:#}")?;
             }
             None => {}
         }
         match answered.body_end {
             BodyEnd::Complete => Ok(()),
-            BodyEnd::ClientLeft => write!(f, ", {BAD}the client left{BAD:#}"),
-            BodyEnd::Shutdown => write!(f, ", {BAD}cut off by the shutdown{BAD:#}"),
-            BodyEnd::UpstreamError => write!(f, ", {BAD}broken off{BAD:#}"),
+            BodyEnd::ClientLeft => write!(f, ", {BAD}the client disconnected{BAD:#}"),
+            BodyEnd::Shutdown => write!(f, ", {BAD}aborted by the shutdown{BAD:#}"),
+            BodyEnd::UpstreamError => write!(f, ", {BAD}aborted by the origin{BAD:#}"),
         }
     }
 }
@@ -90,16 +90,16 @@ struct JsonLine<'a> {
     time: String,
     method: Option<&'a str>,
     uri: Option<&'a str>,
-    from: Option<IpAddr>,
+    client: Option<IpAddr>,
     protocol: Option<&'static str>,
     status: u16,
     outcome: &'static str,
     cache_status: Option<&'a str>,
-    trace: Option<String>,
-    head_ms: f64,
-    took_ms: f64,
+    trace_id: Option<String>,
+    time_to_head_ms: f64,
+    duration_ms: f64,
     bytes: u64,
-    ended: &'static str,
+    body_end: &'static str,
     page: Option<PageCounts>,
 }
 
@@ -109,16 +109,16 @@ impl<'a> JsonLine<'a> {
             time: time(answered.at),
             method: answered.method.as_ref().map(Method::as_str),
             uri: answered.uri.as_deref(),
-            from: answered.client,
+            client: answered.client,
             protocol: answered.protocol.map(Protocol::alpn),
             status: answered.status.as_u16(),
             outcome: answered.outcome,
             cache_status: answered.cache_status.as_deref(),
-            trace: answered.trace.map(|trace| trace.to_string()),
-            head_ms: answered.time_to_head.as_secs_f64() * 1e3,
-            took_ms: answered.duration.as_secs_f64() * 1e3,
+            trace_id: answered.trace.map(|trace| trace.to_string()),
+            time_to_head_ms: answered.time_to_head.as_secs_f64() * 1e3,
+            duration_ms: answered.duration.as_secs_f64() * 1e3,
             bytes: answered.bytes,
-            ended: answered.body_end.name(),
+            body_end: answered.body_end.name(),
             page: answered.page,
         }
     }
@@ -161,26 +161,26 @@ mod tests {
         let line = "2026-11-22T11:04:05.070Z 200 GET www.site.test/ miss, 1234 bytes, 2.2 ms";
         assert_eq!(plain(&one), line);
         one.body_end = BodyEnd::ClientLeft;
-        assert_eq!(plain(&one), format!("{line}, the client left"));
+        assert_eq!(plain(&one), format!("{line}, the client disconnected"));
         one.page = Some(PageCounts {
             dry_run: true,
-            left_whole: None,
+            skip_reason: None,
             moved: 2,
             left: 1,
         });
-        let page = ", would move 2 and leave 1, the client left";
+        let page = ", would proxy 2 and skip 1 URLs, the client disconnected";
         assert_eq!(plain(&one), format!("{line}{page}"));
-        let told = serde_json::to_value(JsonLine::of(&one)).expect("it is JSON");
+        let told = serde_json::to_value(JsonLine::of(&one)).expect("valid JSON");
         assert_eq!(told["time"], "2026-11-22T11:04:05.070Z");
         assert_eq!(
-            (&told["bytes"], &told["ended"]),
-            (&1234.into(), &"client-left".into())
+            (&told["bytes"], &told["body_end"]),
+            (&1234.into(), &"client-aborted".into())
         );
         assert_eq!(
-            (&told["head_ms"], &told["took_ms"]),
+            (&told["time_to_head_ms"], &told["duration_ms"]),
             (&1.5.into(), &2.25.into())
         );
-        assert_eq!(told["page"]["moved"], 2);
+        assert_eq!(told["page"]["proxied"], 2);
     }
 
     #[test]

@@ -20,9 +20,9 @@ struct HostNameStatus {
     /// The site whose pages it is for.
     site: String,
     /// The built-in name server answers for it.
-    is_answered_here: bool,
+    has_dns_record: bool,
     /// Whether the certificate contains it; `None` if certificates are generated or ordered, which contain all names.
-    is_certified: Option<bool>,
+    is_in_certificate: Option<bool>,
 }
 
 /// The line of `--check --json`.
@@ -67,13 +67,13 @@ fn host_names(
     for site in sites.all() {
         let identity = certificate_for(&site.name, certificates)?;
         for named in site.rules.aliases() {
-            let is_certified = identity.map(|identity| identity.covers(named.name()));
+            let is_in_certificate = identity.map(|identity| identity.covers(named.name()));
             all.push(HostNameStatus {
                 name: named.name().to_owned(),
                 stands_for: named.original_origin(),
                 site: site.name.clone(),
-                is_answered_here: !elsewhere.iter().any(|(name, _)| name == named.name()),
-                is_certified: is_certified.transpose()?,
+                has_dns_record: !elsewhere.iter().any(|(name, _)| name == named.name()),
+                is_in_certificate: is_in_certificate.transpose()?,
             });
         }
     }
@@ -95,14 +95,14 @@ fn certificate_for<'c>(
 
 fn warn(told: &HostNameStatus, printer: &Printer) {
     let (name, site) = (&told.name, &told.site);
-    if !told.is_answered_here {
+    if !told.has_dns_record {
         printer.note(format_args!(
-            "{BAD}{name}{BAD:#} is in no zone of [dns], or its site is not: enter it where it is, with the addresses of {site}"
+            "{BAD}{name}{BAD:#} is not served by [dns]: add it to the DNS zone that has it, with the addresses of {site}"
         ));
     }
-    if told.is_certified == Some(false) {
+    if told.is_in_certificate == Some(false) {
         printer.note(format_args!(
-            "{BAD}{name}{BAD:#} is not in the certificate: browsers refuse it, and would open a session of its own if another had it"
+            "{BAD}{name}{BAD:#} is not in the site's certificate: browsers refuse it (with another certificate they open another session)"
         ));
     }
 }

@@ -156,7 +156,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         printer,
     );
     let handed = InheritedSockets::from_env();
-    let handed = handed.context("cannot listen on a socket that was handed over")?;
+    let handed = handed.context("cannot listen on an inherited socket")?;
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()?;
@@ -172,7 +172,7 @@ impl Args {
             (None, Some(origin)) => Config::for_origin(origin, &environment())
                 .map_err(|error| Usage(error.to_string()))?,
             (None, None) => {
-                return Err(Usage("want a configuration, or --origin".to_owned()).into());
+                return Err(Usage("expected a configuration file or --origin".to_owned()).into());
             }
         };
         if !self.tls.is_empty() || !self.plain.is_empty() {

@@ -47,7 +47,7 @@ pub(crate) fn registry(
     hits: &LimitHits,
 ) -> Arc<Registry> {
     let mut registry = metrics::registry(metrics, hits);
-    let added = Arc::get_mut(&mut registry).expect("it was just made");
+    let added = Arc::get_mut(&mut registry).expect("a new Arc has one owner");
     added.register_collector(Box::new(shown));
     registry
 }
@@ -76,11 +76,11 @@ impl Collector for AcceleratorCollector {
             ("replaced", counters.replaced),
             ("evicted", counters.evicted),
             ("purged", counters.purged),
-            ("refused", counters.refused),
+            ("rejected", counters.refused),
         ];
         let mut metric = counter(
             &mut encoder,
-            "cache_objects",
+            "cache_memory_objects",
             "Objects of the memory tier, by event",
         )?;
         for (what, count) in all {
@@ -93,10 +93,10 @@ impl Collector for AcceleratorCollector {
             .map(|disk| (disk.usage(), disk.counters()));
         if let Some((_, counters)) = &disk {
             let all = [
-                ("hits", &counters.hits),
+                ("hit", &counters.hits),
                 ("written", &counters.written),
-                ("unwritten", &counters.write_skipped),
-                ("broken", &counters.corrupt),
+                ("write-skipped", &counters.write_skipped),
+                ("corrupt", &counters.corrupt),
                 ("evicted", &counters.evicted),
             ];
             let help = "Objects of the disk tier, by event";
@@ -116,12 +116,12 @@ impl Collector for AcceleratorCollector {
         if let Some(spans) = &self.spans {
             encode_spans(spans, &mut encoder)?;
         }
-        let mut held = gauge(&mut encoder, "cache_held_bytes", "Stored bytes")?;
+        let mut held = gauge(&mut encoder, "cache_stored_bytes", "Stored bytes")?;
         put_gauge(&mut held, &[("tier", "memory")], bytes)?;
         if let Some(((_, bytes), _)) = disk {
             put_gauge(&mut held, &[("tier", "disk")], bytes)?;
         }
-        let mut held = gauge(&mut encoder, "cache_held_objects", "Stored objects")?;
+        let mut held = gauge(&mut encoder, "cache_stored_objects", "Stored objects")?;
         put_gauge(&mut held, &[("tier", "memory")], objects as u64)?;
         if let Some(((objects, _), _)) = disk {
             put_gauge(&mut held, &[("tier", "disk")], objects as u64)?;
@@ -136,7 +136,7 @@ impl Collector for AcceleratorCollector {
 /// Encodes refused hosts and addresses of origins.
 fn encode_refusals(refusals: &RefusalCounts, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let help = "Hosts and addresses of origins to which no connection is allowed, by reason";
-    let mut metric = counter(encoder, "accelerator_refused_addresses", help)?;
+    let mut metric = counter(encoder, "accelerator_rejected_addresses", help)?;
     for (reason, count) in refusals.by_reason() {
         put(&mut metric, &[("reason", reason)], count)?;
     }
@@ -148,8 +148,8 @@ fn encode_unwanted_replies(
     unwanted: &MismatchedReplies,
     encoder: &mut DescriptorEncoder<'_>,
 ) -> fmt::Result {
-    let help = "DNS replies that do not match the resolver's question, by the first mismatch";
-    let mut metric = counter(encoder, "dns_unwanted_replies", help)?;
+    let help = "DNS responses that do not match a query of the resolver, by the first mismatch";
+    let mut metric = counter(encoder, "dns_mismatched_responses", help)?;
     for mismatch in Mismatch::ALL {
         put(
             &mut metric,
@@ -157,40 +157,40 @@ fn encode_unwanted_replies(
             unwanted.of(mismatch),
         )?;
     }
-    let help = "Look-ups that continued over TCP only, after too many unwanted replies";
-    let mut metric = counter(encoder, "dns_lookups_without_udp", help)?;
+    let help = "Lookups that continued over TCP only, after too many mismatched responses";
+    let mut metric = counter(encoder, "dns_tcp_only_lookups", help)?;
     metric.encode_counter::<NoLabelSet, _, u64>(&unwanted.switched_to_tcp(), None)
 }
 
 /// Encodes questions to the name server.
 fn encode_dns(names: &StatsReader, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let stats = names.stats();
-    let help = "Questions of the name server, by outcome";
-    let mut metric = counter(encoder, "dns_answers", help)?;
+    let help = "Queries to the name server, by outcome";
+    let mut metric = counter(encoder, "dns_queries", help)?;
     for (outcome, count) in stats.by_outcome() {
         put(&mut metric, &[("outcome", outcome)], count)?;
     }
     let help = "Responses of the name server that did not fit in a datagram";
-    let mut metric = counter(encoder, "dns_truncated_answers", help)?;
+    let mut metric = counter(encoder, "dns_truncated_responses", help)?;
     metric.encode_counter::<NoLabelSet, _, u64>(&stats.truncated, None)
 }
 
 /// Encodes the response times of origins.
 fn encode_latency(latency: &OriginLatency, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let help = "Time from the request to an origin to the head of its response";
-    let name = "accelerator_origin_seconds";
+    let name = "accelerator_origin_response_seconds";
     let mut metric = encoder.encode_descriptor(name, help, None, MetricType::Histogram)?;
-    for (whose, label) in [
+    for (kind, label) in [
         (OriginKind::Site, "site"),
-        (OriginKind::ThirdParty, "others"),
+        (OriginKind::ThirdParty, "third-party"),
     ] {
-        let latency = latency.load(whose);
+        let latency = latency.load(kind);
         let bounds = LATENCY_BOUNDS_MS.map(|bound| bound as f64 / 1000.0);
         let bounds = bounds.into_iter().chain([f64::INFINITY]);
         let buckets: Vec<_> = bounds.zip(latency.buckets).collect();
         let (sum, count) = (latency.sum.as_secs_f64(), latency.count());
         metric
-            .encode_family(&[("whose", label)])?
+            .encode_family(&[("kind", label)])?
             .encode_histogram::<NoLabelSet>(sum, count, &buckets, None)?;
     }
     Ok(())
@@ -214,7 +214,7 @@ fn encode_certificates(
         put_gauge(&mut metric, &[("name", name.as_str())], since)?;
     }
     let help = "Pairs of certificate files that were invalid when they were last read; the previous certificate is used";
-    let mut metric = gauge(encoder, "certificate_stale_files", help)?;
+    let mut metric = gauge(encoder, "certificate_invalid_files", help)?;
     metric.encode_gauge(&(certificates.stale_count() as u64))?;
     let orders = &certificates.orders;
     let all = [("issued", &orders.issued), ("failed", &orders.failed)];
@@ -233,8 +233,8 @@ fn encode_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
     let all = [
         ("sent", &counts.sent),
         ("dropped", &counts.dropped),
-        ("refused", &counts.refused),
-        ("unsent", &counts.unsent),
+        ("rejected", &counts.refused),
+        ("timeout", &counts.unsent),
     ];
     let help = "Spans, by outcome";
     let mut metric = counter(encoder, "telemetry_spans", help)?;
@@ -249,13 +249,13 @@ fn encode_spans(spans: &Queue, encoder: &mut DescriptorEncoder<'_>) -> fmt::Resu
 fn encode_shared_tier(shared: &Tier, encoder: &mut DescriptorEncoder<'_>) -> fmt::Result {
     let counters = shared.counters();
     let all = [
-        ("hits", &counters.hits),
-        ("misses", &counters.misses),
+        ("hit", &counters.hits),
+        ("miss", &counters.misses),
         ("purged", &counters.purged),
-        ("broken", &counters.broken),
-        ("unanswered", &counters.unanswered),
+        ("corrupt", &counters.broken),
+        ("unreachable", &counters.unanswered),
         ("written", &counters.written),
-        ("unwritten", &counters.unwritten),
+        ("write-skipped", &counters.unwritten),
     ];
     let help = "Objects of the shared tier, by event";
     let mut metric = counter(encoder, "cache_shared_objects", help)?;
@@ -265,7 +265,7 @@ fn encode_shared_tier(shared: &Tier, encoder: &mut DescriptorEncoder<'_>) -> fmt
     }
     let help = "Sixteenths of the cluster's slots, by whether they respond";
     let mut metric = gauge(encoder, "cache_shared_parts", help)?;
-    let (answering, resting) = shared.parts();
-    put_gauge(&mut metric, &[("state", "answering")], answering as u64)?;
-    put_gauge(&mut metric, &[("state", "resting")], resting as u64)
+    let (available, backoff) = shared.parts();
+    put_gauge(&mut metric, &[("state", "available")], available as u64)?;
+    put_gauge(&mut metric, &[("state", "backoff")], backoff as u64)
 }

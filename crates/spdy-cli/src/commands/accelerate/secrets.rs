@@ -18,7 +18,8 @@ impl RandomSecret {
     /// Generates a secret from the system's random numbers.
     pub(crate) fn generate() -> anyhow::Result<Self> {
         let mut secret = [0; SECRET_BYTES];
-        getrandom::fill(&mut secret).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
+        getrandom::fill(&mut secret)
+            .map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
         Ok(Self(secret))
     }
 }
@@ -32,7 +33,7 @@ pub(crate) fn keys(config: &Config, random_secret: &RandomSecret) -> anyhow::Res
     let former = config.former_secret_file.as_deref();
     let former = former.map(read).transpose()?;
     if former.as_ref() == Some(&current) {
-        let why = "former_secret_file: want another secret than that of secret_file, got the same";
+        let why = "former_secret_file: expected another secret than in secret_file";
         return Err(Usage(why.to_owned()).into());
     }
     Ok(Keys::from_secrets(&current, former.as_deref())?)
@@ -43,7 +44,7 @@ fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
     let len = secret.trim_ascii().len();
     if len < SECRET_BYTES {
         let what = path.display();
-        let why = format!("{what}: want a secret of {SECRET_BYTES} bytes or more, got {len}");
+        let why = format!("{what}: secret has {len} bytes, expected at least {SECRET_BYTES}");
         return Err(Usage(why).into());
     }
     Ok(secret.trim_ascii().to_vec())

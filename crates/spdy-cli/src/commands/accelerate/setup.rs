@@ -34,7 +34,8 @@ pub(crate) fn disk(config: &Config) -> anyhow::Result<Option<DiskStore>> {
         return Ok(None);
     };
     let disk = DiskStore::open(folder, (config.cache.disk_mib as u64) << 20);
-    let disk = disk.with_context(|| format!("cannot keep anything in {}", folder.display()))?;
+    let disk =
+        disk.with_context(|| format!("cannot open the disk cache in {}", folder.display()))?;
     Ok(Some(disk))
 }
 
@@ -72,7 +73,7 @@ pub(crate) fn token(path: &Path) -> anyhow::Result<String> {
     if token.len() < MIN_TOKEN_CHARS {
         let (what, got) = (path.display(), token.len());
         let why =
-            format!("{what}: want a token of {MIN_TOKEN_CHARS} characters or more, got {got}");
+            format!("{what}: token has {got} characters, expected at least {MIN_TOKEN_CHARS}");
         return Err(Usage(why).into());
     }
     Ok(token.to_owned())

@@ -130,7 +130,7 @@ async fn write_mark(tier: &Tier, proxy: &Proxy, path: &Path) {
     let written = tokio::task::spawn_blocking(move || write(&to, heard)).await;
     let written = written.unwrap_or_else(|error| Err(std::io::Error::other(error)));
     if let Err(error) = written {
-        tracing::warn!(%error, path = %path.display(), "cannot be written: after a restart, purges are heard again");
+        tracing::warn!(%error, path = %path.display(), "cannot save the purge log position: a restart applies old purges again");
     }
 }
 
@@ -157,15 +157,15 @@ mod tests {
 
     #[test]
     fn the_purge_mark_survives_a_restart_and_ignores_garbage() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let path = folder.path().join("heard");
         assert_eq!(read(&path), PurgeVersion::default());
         let mark = PurgeVersion(1_795_279_831_641 << 64 | 7);
-        write(&path, mark).expect("the folder can be written to");
+        write(&path, mark).expect("write the file");
         assert_eq!(read(&path), mark);
-        write(&path, PurgeVersion::default()).expect("likewise");
+        write(&path, PurgeVersion::default()).expect("write the file");
         assert_eq!(read(&path), mark, "nothing was heard since");
-        std::fs::write(&path, "what?").expect("likewise");
+        std::fs::write(&path, "what?").expect("write the file");
         assert_eq!(read(&path), PurgeVersion::default());
     }
 }

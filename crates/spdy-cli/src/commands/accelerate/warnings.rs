@@ -13,15 +13,15 @@ use crate::output::{BAD, Printer, WARN};
 pub(crate) fn warn_sites(sites: &Sites, printer: &Printer) {
     for site in sites.possible_loops() {
         printer.note(format_args!(
-            "{BAD}site {site}{BAD:#}: its origin has a name that is answered for here, and no address: where that name leads back \
-             here, every request ends with 508; say `address`"
+            "{BAD}site {site}{BAD:#}: the hostname of its origin is also a name of a site: if it resolves to this machine, every \
+             request fails with 508; set `address`"
         ));
     }
     for site in sites.all() {
         for host in site.rules.unmarked_public_cdns() {
             printer.note(format_args!(
-                "{BAD}site {}{BAD:#}: {host} has anybody's scripts for everybody, and all of them are moved: a page whose policy has \
-                 'self' lets any of them run; say `shared = true`, or the `path` of what the site needs",
+                "{BAD}site {}{BAD:#}: {host} is a public CDN with scripts of any author, and all of them are moved: a page whose policy \
+                 has 'self' allows each of them; set `shared = true`, or the `path` that the site needs",
                 site.name
             ));
         }
@@ -41,12 +41,12 @@ pub(crate) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyh
     let needs = UpstreamNeeds::of_hosts(hosts, &BTreeMap::new(), &config.upstream, &rules);
     for host in &needs.allow_hosts {
         printer.note(format_args!(
-            "{WARN}{host}{WARN:#} is no public name, and is not fetched from: add it to `upstream.allow_hosts`"
+            "{WARN}{host}{WARN:#} is not a public hostname, so it is refused: add it to `upstream.allow_hosts`"
         ));
     }
     for address in &needs.allow_addresses {
         printer.note(format_args!(
-            "{WARN}{address}{WARN:#} of `upstream.resolve` is not public, and is not connected to: add it to `upstream.allow_addresses`"
+            "{WARN}{address}{WARN:#} of `upstream.resolve` is not public, so it is refused: add it to `upstream.allow_addresses`"
         ));
     }
     // Resolvers that are configured may know names that the public DNS does not have.
@@ -56,7 +56,7 @@ pub(crate) fn warn_unreachable_hosts(config: &Config, printer: &Printer) -> anyh
         .filter(|_| config.dns.servers.is_empty())
     {
         printer.note(format_args!(
-            "{WARN}{host}{WARN:#} is in no public DNS: unless this machine's resolver knows it, give its address in `upstream.resolve`"
+            "{WARN}{host}{WARN:#} is not in the public DNS: unless this machine's resolver finds it, set its address in `upstream.resolve`"
         ));
     }
     Ok(())

@@ -157,7 +157,7 @@ pub(crate) const EXAMPLES: &str = examples! {
 fn parse_rate(text: &str) -> Result<f64, String> {
     match text.parse() {
         Ok(rate) if (0.001..=1e9).contains(&rate) => Ok(rate),
-        _ => Err("want requests a second, 0.001 to 1000000000".to_owned()),
+        _ => Err("expected a rate in requests per second, from 0.001 to 1000000000".to_owned()),
     }
 }
 
@@ -212,7 +212,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         ..TlsOptions::default()
     };
     if args.protocol == Some(Protocol::Http3) {
-        let why = "h3 cannot be measured so far; there are http/1.1, h2, spdy/3.1, spdy/3, spdy/2";
+        let why = "`spdy bench` does not support h3: use http/1.1, h2, spdy/3.1, spdy/3 or spdy/2";
         return Err(Usage(why.to_owned()).into());
     }
     let offered = args

@@ -162,9 +162,9 @@ fn page(report: &Report, plan: &Plan, printer: &Printer) -> anyhow::Result<()> {
     } else {
         ""
     };
-    let pace = plan.rate.map_or(String::new(), |rate| {
-        format!(", {rate} requests/s intended")
-    });
+    let pace = plan
+        .rate
+        .map_or(String::new(), |rate| format!(", target {rate} requests/s"));
     row(
         "load",
         format!(
@@ -173,13 +173,17 @@ fn page(report: &Report, plan: &Plan, printer: &Printer) -> anyhow::Result<()> {
             report.sessions,
             report.streams,
             report.elapsed.as_secs_f64(),
-            if report.stopped { ", ended early" } else { "" },
+            if report.stopped {
+                ", stopped early"
+            } else {
+                ""
+            },
         ),
     )?;
     row(
         "requests",
         format!(
-            "{BOLD}{:.0}{BOLD:#} a second, {} in all{}",
+            "{BOLD}{:.0}{BOLD:#} per second, {} in total{}",
             report.per_second(report.answered),
             report.answered,
             statuses(report),
@@ -222,21 +226,21 @@ fn page(report: &Report, plan: &Plan, printer: &Printer) -> anyhow::Result<()> {
     if report.resent + report.reconnects > 0 {
         row(
             "reconnects",
-            format!(
-                "{}, {} requests sent again",
-                report.reconnects, report.resent
-            ),
+            format!("{}, {} requests retried", report.reconnects, report.resent),
         )?;
     }
     let bad = |text: String| row("wrong", format!("{BAD}{text}{BAD:#}"));
     if report.wrong_status > 0 {
         bad(format!(
-            "{} answers with another status",
+            "{} responses with an unexpected status",
             report.wrong_status
         ))?;
     }
     if report.wrong_length > 0 {
-        bad(format!("{} bodies of another length", report.wrong_length))?;
+        bad(format!(
+            "{} bodies with an unexpected length",
+            report.wrong_length
+        ))?;
     }
     for (kind, faults) in &report.faults {
         let text = format!(
@@ -269,12 +273,12 @@ fn bytes(report: &Report, count: u64, headers: u64) -> String {
     let each = match report.answered {
         0 => String::new(),
         answered => format!(
-            ", headers {:.1} B a request",
+            ", headers {:.1} B per request",
             headers as f64 / answered as f64
         ),
     };
     format!(
-        "{}/s, {} in all{each}",
+        "{}/s, {} in total{each}",
         size(report.per_second(count)),
         size(count as f64)
     )

@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         if let [first, others @ ..] = examination.failures.as_slice() {
             let more = others.len();
             printer.note(format_args!(
-                "{WARN}not whole{WARN:#} over {}: {first} (and {more} more); the times are of what came",
+                "{WARN}incomplete{WARN:#} over {}: {first} (and {more} more); the times are of the resources that arrived",
                 examination.network
             ));
             outcome = Outcome::Failed;
@@ -87,5 +87,5 @@ fn examine(case: &ExaminationCase, args: &Args, printer: &Printer) -> Examinatio
     if let Some(bar) = bar {
         bar.finish_and_clear();
     }
-    examination.expect("nobody broke it off")
+    examination.expect("an examination without a stop flag runs to its end")
 }

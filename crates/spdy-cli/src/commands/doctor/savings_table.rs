@@ -40,18 +40,18 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
     }
     let more = helps.len().saturating_sub(most);
     let left = if more > 0 {
-        format!(", of which {more} are not shown")
+        format!(" ({more} not shown)")
     } else {
         String::new()
     };
     let lost = if broken > 0 {
-        format!("; {broken} broke the page and count for nothing")
+        format!("; {broken} broke the page and are not counted")
     } else {
         String::new()
     };
     let undecided = match examination.undecided() {
         0 => String::new(),
-        count => format!("; {count} may save as much or nothing, which more --runs would show"),
+        count => format!("; {count} are undecided and need more --runs"),
     };
     let _ = write!(
         text,
@@ -87,8 +87,8 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
 }
 
 /// What a dash and an interval mean.
-const CHANCE_NOTE: &str = "Intervals are of 95 %, over runs of the same seeds. A dash: the interval includes 0, so the \
-    difference may be chance.";
+const CHANCE_NOTE: &str = "Intervals are 95 % intervals over runs with the same seeds. A dash: the interval includes 0, so the \
+    difference may be random.";
 
 /// Heads of the table of remedies; intervals only where there is chance.
 fn remedy_heads(has_chance: bool) -> Vec<Cell> {
@@ -105,7 +105,7 @@ fn remedy_heads(has_chance: bool) -> Vec<Cell> {
 fn elsewhere_heads(has_chance: bool) -> Vec<Cell> {
     let mut heads = vec![Cell::number("load ms"), Cell::number("more ms")];
     heads.extend(has_chance.then(|| Cell::number("95 %")));
-    heads.extend([Cell::number("DCL ms"), Cell::word("elsewhere")]);
+    heads.extend([Cell::number("DCL ms"), Cell::word("other conditions")]);
     heads
 }
 
@@ -184,11 +184,12 @@ pub(crate) fn brief(examinations: &[Examination], most: usize) -> String {
             told = [""; 3];
         }
         if helping.is_empty() {
-            let nothing = ["–", "–", "–", "nothing that was tried saves 1 %"].map(Cell::word);
+            let nothing = ["–", "–", "–", "no change saves 1 %"].map(Cell::word);
             table.row(told.map(Cell::word).into_iter().chain(nothing));
         }
     }
     format!(
-        "{table}\n{DIM}Each change was tried by itself, by the protocol that was fastest; savings do not add up. spdy doctor reports all of them. 95 %: the interval of the time saved.{DIM:#}"
+        "{table}\n{DIM}Each change was tried alone, over the fastest protocol; savings do not add up. `spdy doctor` reports all \
+         changes. 95 %: the interval of the saved time.{DIM:#}"
     )
 }

@@ -179,19 +179,19 @@ pub(crate) const EXAMPLES: &str = examples! {
 };
 
 fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
-    const WANT: &str = "want HOST:PORT:ADDRESS";
+    const EXPECTED: &str = "expected HOST:PORT:ADDRESS";
     // The host may be an IPv6 address in brackets, the address may be one without.
     let after_host = if text.starts_with('[') {
-        text.find(']').ok_or(WANT)?
+        text.find(']').ok_or(EXPECTED)?
     } else {
         0
     };
-    let colon = text[after_host..].find(':').ok_or(WANT)? + after_host;
+    let colon = text[after_host..].find(':').ok_or(EXPECTED)? + after_host;
     let (host, rest) = (&text[..colon], &text[colon + 1..]);
-    let (port, address) = rest.split_once(':').ok_or(WANT)?;
+    let (port, address) = rest.split_once(':').ok_or(EXPECTED)?;
     let port = port
         .parse()
-        .map_err(|_| format!("{port:?} is no port; {WANT}"))?;
+        .map_err(|_| format!("{port:?} is not a port; {EXPECTED}"))?;
     let bare = |text: &str| {
         text.trim_start_matches('[')
             .trim_end_matches(']')
@@ -200,7 +200,7 @@ fn parse_resolve(text: &str) -> Result<(String, u16, IpAddr), String> {
     let address = bare(address);
     let address = address
         .parse()
-        .map_err(|_| format!("{address:?} is no address; {WANT}"))?;
+        .map_err(|_| format!("{address:?} is not an IP address; {EXPECTED}"))?;
     Ok((bare(host), port, address))
 }
 
@@ -222,7 +222,7 @@ fn accepts_pushes(args: &Args) -> bool {
 fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<FetchRequest>> {
     if args.output.output.is_some() && args.urls.len() > 1 {
         return Err(
-            Usage("--output is for one URL; want --output-dir for several".to_owned()).into(),
+            Usage("--output is for one URL: use --output-dir for several".to_owned()).into(),
         );
     }
     let asked = &args.order.request;
@@ -381,7 +381,10 @@ fn print_result(args: &Args, fetched: &FetchResult, printer: &Printer) -> anyhow
     match (&fetched.error, fetched.status) {
         (Some(error), _) => printer.error(&anyhow::anyhow!("{}: {error}", fetched.url)),
         (None, Some(status)) if refused => {
-            printer.error(&anyhow::anyhow!("{}: the answer is {status}", fetched.url));
+            printer.error(&anyhow::anyhow!(
+                "{}: response status {status}",
+                fetched.url
+            ));
         }
         _ => {}
     }

@@ -31,7 +31,7 @@ impl FileNames {
         let free = std::iter::once(name.to_owned())
             .chain(numbered)
             .find(|name| !self.0.contains(name) && !is_there(name))
-            .expect("numbers do not run out");
+            .expect("one of the numbers is free");
         self.0.push(free.clone());
         free
     }

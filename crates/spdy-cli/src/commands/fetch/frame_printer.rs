@@ -74,7 +74,7 @@ impl Tap for FramePrinter {
                 self.connections.fetch_add(1, Ordering::Relaxed);
                 let ms = at.as_millis_f64();
                 return self.printer.note(format_args!(
-                    "{DIM}{ms:>9.3} ms * connection {connection} speaks{DIM:#} {BOLD}{protocol}{BOLD:#}"
+                    "{DIM}{ms:>9.3} ms * connection {connection} uses{DIM:#} {BOLD}{protocol}{BOLD:#}"
                 ));
             }
             TapEvent::Spdy(seen) => (

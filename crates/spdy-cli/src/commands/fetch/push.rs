@@ -20,9 +20,9 @@ fn limit_body(body: Body, most: u64) -> Body {
     let mut left = most;
     let pieces = body.into_data_stream().map(move |piece| {
         let piece = piece?;
-        left = left.checked_sub(piece.len() as u64).ok_or_else(|| {
-            BoxError::from("pushes that no request claims may bring no more (--push-bytes)")
-        })?;
+        left = left
+            .checked_sub(piece.len() as u64)
+            .ok_or_else(|| BoxError::from("unclaimed pushes exceed the limit (--push-bytes)"))?;
         Ok::<_, BoxError>(piece)
     });
     Body::from_stream(pieces)
@@ -43,7 +43,7 @@ pub(crate) async fn read(
     let mut fetched = FetchResult::of_push(&push.request().uri, connection, &route);
     let beside = PushReport {
         stream: push.id().value(),
-        beside: push.associated_to().value(),
+        associated_to: push.associated_to().value(),
         claimed: false,
     };
     let reading = async {
@@ -61,7 +61,7 @@ pub(crate) async fn read(
     let limit = limit.unwrap_or(PUSH_TIMEOUT);
     let outcome = match tokio::time::timeout(limit, reading).await {
         Ok(outcome) => outcome,
-        Err(_) => Err(format!("not done within {limit:?}")),
+        Err(_) => Err(format!("timeout after {limit:?}")),
     };
     fetched.error = outcome.err();
     fetched.pushed = Some(beside);

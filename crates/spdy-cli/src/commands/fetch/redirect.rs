@@ -64,7 +64,7 @@ pub(crate) fn redirect_request(
     };
     let location = location
         .to_str()
-        .map_err(|_| "the redirect's location is no text".to_owned())?;
+        .map_err(|_| "the Location header of the redirect is not text".to_owned())?;
     let bad =
         |why: &dyn std::fmt::Display| format!("cannot follow the redirect to {location}: {why}");
     let base = url::Url::parse(&order.url.to_string()).map_err(|error| bad(&error))?;

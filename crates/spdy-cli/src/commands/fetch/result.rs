@@ -128,7 +128,7 @@ pub(crate) struct PushReport {
     /// Its stream.
     pub(crate) stream: u32,
     /// The stream of the request that the push is associated with.
-    pub(crate) beside: u32,
+    pub(crate) associated_to: u32,
     /// The push answered a request.
     pub(crate) claimed: bool,
 }
@@ -139,23 +139,19 @@ impl PushReport {
         let pushed: &PushInfo = head.extensions.get()?;
         Some(Self {
             stream: pushed.id.value(),
-            beside: pushed.associated_to.value(),
+            associated_to: pushed.associated_to.value(),
             claimed: true,
         })
     }
 
     /// The result as text.
     pub(crate) fn line(self, fetched: &FetchResult) -> String {
-        let claimed = if self.claimed {
-            "claimed"
-        } else {
-            "not claimed"
-        };
+        let claimed = if self.claimed { "claimed" } else { "unclaimed" };
         format!(
-            "{BOLD}pushed{BOLD:#} {} {DIM}on stream {} beside {}, {}, {claimed}{DIM:#}",
+            "{BOLD}pushed{BOLD:#} {} {DIM}on stream {} for stream {}, {}, {claimed}{DIM:#}",
             fetched.url,
             self.stream,
-            self.beside,
+            self.associated_to,
             format_count(fetched.bytes, "byte"),
         )
     }

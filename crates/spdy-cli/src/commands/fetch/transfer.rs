@@ -56,7 +56,7 @@ impl StdoutSink {
         if too_much && !self.has_turn.load(Ordering::Relaxed) {
             self.waiting.0.fetch_sub(piece.len(), Ordering::Relaxed);
             return Err(format!(
-                "more than {MAX_WAITING_BYTES} bytes wait for their turn on stdout; want --output-dir"
+                "more than {MAX_WAITING_BYTES} bytes wait to be written to stdout: use --output-dir"
             ));
         }
         let _ = self.pieces.send(piece); // the receiver may be gone
@@ -91,7 +91,7 @@ impl Transfer {
                 None => fetching.await,
                 Some(limit) => match tokio::time::timeout(limit, fetching).await {
                     Ok(outcome) => outcome,
-                    Err(_) => Err(format!("not done within {limit:?}")),
+                    Err(_) => Err(format!("timeout after {limit:?}")),
                 },
             };
             fetched.error = outcome.err();
@@ -183,7 +183,7 @@ pub(crate) async fn receive(
             },
             Err(error) => {
                 outcome = Err(format!(
-                    "the body broke off after {} bytes: {error}",
+                    "the body ended after {} bytes: {error}",
                     fetched.bytes
                 ));
                 break;
@@ -243,7 +243,9 @@ mod tests {
         let piece = |len| Bytes::from(vec![0; len]);
         second.send(piece(MAX_WAITING_BYTES - 1)).unwrap();
         first.send(piece(1)).unwrap();
-        first.send(piece(1)).expect("it is written as it comes");
+        first
+            .send(piece(1))
+            .expect("the first body is written at once");
         assert!(second.send(piece(1)).is_err());
     }
 }

@@ -81,7 +81,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         let used = options.keys.add(&whole(path)?, limits.secrets);
         if used == 0 {
             printer.note(format_args!(
-                "{WARN}note{WARN:#}: {} has no TLS secret that can be used",
+                "{WARN}note{WARN:#}: no usable TLS secret in {}",
                 path.display()
             ));
         }
@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             inspector.finish();
             read.err().map(|error| (path, error))
         }
-        _ => return Err(Usage("want a capture, or --client and --server".to_owned()).into()),
+        _ => return Err(Usage("expected a capture, or --client and --server".to_owned()).into()),
     };
     view.drain(&mut inspector)?;
     view.sum_up(inspector.counts());

@@ -57,15 +57,19 @@ impl<'a> InspectPrinter<'a> {
             ))
         };
         match what {
-            EventKind::SessionStart(begun) if !self.json && !self.summary_only => aside(beginning(&begun)),
+            EventKind::SessionStart(begun) if !self.json && !self.summary_only => {
+                aside(beginning(&begun))
+            }
             EventKind::Frame(seen) if self.summary_only => {
                 drop(seen);
                 Ok(())
             }
-            EventKind::Frame(seen) if self.json => self.printer.json(&frame_json(at, connection, &seen)),
+            EventKind::Frame(seen) if self.json => {
+                self.printer.json(&frame_json(at, connection, &seen))
+            }
             EventKind::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
             EventKind::Unreadable(why) if self.json => self.printer.json(&json!({
-                "event": "trouble", "connection": connection, "at_ms": at.as_millis_f64(), "why": why,
+                "event": "error", "connection": connection, "at_ms": at.as_millis_f64(), "why": why,
             })),
             EventKind::Unreadable(why) => aside(format!("{BAD}{}{BAD:#}", escape(&why))),
             EventKind::EncryptedTls {
@@ -76,7 +80,7 @@ impl<'a> InspectPrinter<'a> {
                 self.sealed += 1;
                 if self.json {
                     return self.printer.json(&json!({
-                        "event": "sealed", "connection": connection, "at_ms": at.as_millis_f64(),
+                        "event": "encrypted", "connection": connection, "at_ms": at.as_millis_f64(),
                         "server_name": server_name, "alpn_offered": offered, "why": why,
                     }));
                 }
@@ -84,7 +88,7 @@ impl<'a> InspectPrinter<'a> {
                 if !offered.iter().any(|name| name.starts_with("spdy/")) {
                     return Ok(());
                 }
-                let name = server_name.unwrap_or_else(|| "a server without a name".to_owned());
+                let name = server_name.unwrap_or_else(|| "an unnamed server".to_owned());
                 let text = format!("TLS to {name}, offering {}: {why}", offered.join(", "));
                 aside(format!("{WARN}{}{WARN:#}", escape(&text)))
             }
@@ -117,23 +121,27 @@ impl<'a> InspectPrinter<'a> {
                 .note(format_args!("{WARN}note{WARN:#}: {text}"));
         };
         let told = [
-            (self.sealed, "TLS connection", "not opened (see --keylog)"),
+            (
+                self.sealed,
+                "TLS connection",
+                "not decrypted (see --keylog)",
+            ),
             (
                 counts.cut,
                 "packet",
-                "kept only in part: capture with a longer snapshot length",
+                "truncated: capture with a longer snapshot length",
             ),
-            (counts.fragments, "IP fragment", "left out"),
-            (counts.damaged, "packet", "too short for its own headers"),
+            (counts.fragments, "IP fragment", "skipped"),
+            (counts.damaged, "packet", "shorter than its headers"),
             (
                 counts.other_links,
                 "packet",
-                "of a link type that is not read",
+                "with an unsupported link type",
             ),
             (
                 counts.given_up,
                 "connection",
-                "given up for others: too many at once",
+                "dropped: too many at the same time",
             ),
         ];
         for (count, noun, rest) in told {
@@ -218,7 +226,7 @@ fn beginning(begun: &SessionInfo) -> String {
         .version
         .map_or_else(|| "SPDY/3 or 3.1".to_owned(), |version| version.to_string());
     let ends = match (begun.client, begun.server) {
-        (Some(client), Some(server)) => format!("{client} -> {server} speaks "),
+        (Some(client), Some(server)) => format!("{client} -> {server} uses "),
         _ => String::new(),
     };
     let tls = if begun.tls { " in TLS" } else { "" };
@@ -242,7 +250,7 @@ fn streams_table(summary: &Summary) -> Table {
     if summary.timed {
         head.push(Cell::number("stalled"));
     }
-    head.extend(["end", "asked and answered"].map(Cell::word));
+    head.extend(["end", "request and response"].map(Cell::word));
     let mut table = Table::new(head);
     for (id, line) in &summary.streams {
         let mut row = vec![Cell::number(id)];
@@ -300,7 +308,7 @@ fn frame_line(at: Instant, connection: u64, seen: &FrameRecord) -> String {
     let mut below = match &seen.headers {
         Some(Ok(block)) => frame_text::block(block),
         Some(Err(why)) => vec![format!(
-            "{BAD}headers cannot be read: {}{BAD:#}",
+            "{BAD}cannot decode the headers: {}{BAD:#}",
             escape(why)
         )],
         None => Vec::new(),
@@ -427,8 +435,8 @@ fn summary_json(connection: u64, summary: &Summary) -> Value {
             "bytes_to_client": line.bytes[1],
             "stalls_of_client": stalls(&line.stalls[0]),
             "stalls_of_server": stalls(&line.stalls[1]),
-            "asked": line.request,
-            "answered": line.answered,
+            "request": line.request,
+            "response": line.answered,
         })
     };
     let begun = &summary.info;

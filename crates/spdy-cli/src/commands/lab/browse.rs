@@ -113,14 +113,15 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             protocol,
             RaceProtocol::Http | RaceProtocol::Https | RaceProtocol::H2 | RaceProtocol::H3
         ) {
-            let why =
-                format!("--protocols {protocol}: want those of browsers: http, https, h2, h3");
+            let why = format!(
+                "--protocols {protocol}: expected http, https, h2 or h3 (protocols of browsers)"
+            );
             return Err(Usage(why).into());
         }
     }
     match namespaces::enter(CtrlCPolicy::EndAll)? {
         ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
-        ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
+        ProcessRole::Command(_) => anyhow::bail!("unexpected process role: expected no command"),
         ProcessRole::Inner(inside) => browse(args, inside, printer),
     }
 }
@@ -134,7 +135,7 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
             .with_context(|| format!("cannot make the folder {}", folder.display()))?;
     }
     inside.set_resolver(SERVER)?;
-    let first = networks.first().expect("there is a default");
+    let first = networks.first().expect("--network has a default");
     let mut link = RealNetwork::start(&RealNetworkConfig::new(first.profile.path.clone()))?;
     let load_before = load_average();
     let cells = networks.len() * args.protocols.len();
@@ -192,7 +193,7 @@ impl Args {
         bar: &ProgressBar,
         printer: &Printer,
     ) -> anyhow::Result<Vec<BrowserLoad>> {
-        let stage = Replay::new(replica, protocol).context("the page cannot be served")?;
+        let stage = Replay::new(replica, protocol).context("cannot serve the page")?;
         let visitor = BrowserLoader {
             browser: self.browser.clone(),
             timeout: LOAD_TIMEOUT,
@@ -253,14 +254,14 @@ fn write(
     match &kept.png {
         Some(png) => AtomicFile::create(&path("png"))?.write(png)?,
         None => printer.note(format_args!(
-            "{WARN}no {}{WARN:#}: the browser drew nothing",
+            "{WARN}no {}{WARN:#}: the browser rendered nothing",
             path("png").display()
         )),
     }
     if kept.left_out() > 0 {
         let (left_out, most) = (kept.left_out(), CAPTURE_BYTES >> 20);
         printer.note(format_args!(
-            "{WARN}{name}.pcapng ends after {most} MiB{WARN:#}: {left_out} packets came later"
+            "{WARN}{name}.pcapng ends after {most} MiB{WARN:#}: {left_out} later packets are missing"
         ));
     }
     Ok(())
@@ -272,13 +273,13 @@ impl Series {
         let figures = [
             "load ms",
             "DCL ms",
-            "ours, virtual",
-            "differs",
+            "simulated ms",
+            "difference",
             "requests",
             "connections",
             "kB down",
             "count",
-            "left out",
+            "excluded",
         ];
         let mut table = Table::new(words.into_iter().chain(figures.map(Cell::number)));
         for cell in &self.cells {
@@ -311,26 +312,26 @@ impl Series {
             } = ratio;
             let verdict = if ratio.agrees() { "agree" } else { "disagree" };
             printer.line(format_args!(
-                "{network}: {protocol} over {base} is {browser:.3} by the browser and {ours:.3} by ours: they {verdict}"
+                "{network}: {protocol} over {base} is {browser:.3} in the browser and {ours:.3} simulated: they {verdict}"
             ))?;
         }
         for cell in &self.cells {
             let (network, protocol) = (&cell.network, cell.protocol);
             for why in cell.excluded() {
                 printer.note(format_args!(
-                    "{WARN}left out{WARN:#} of {network} by {protocol}: {why}"
+                    "{WARN}excluded{WARN:#} from {network} by {protocol}: {why}"
                 ));
             }
             if let Some(failure) = &cell.virtual_failure {
                 printer.note(format_args!(
-                    "{WARN}ours over {network} by {protocol} is not whole{WARN:#}: {failure}"
+                    "{WARN}the simulated load over {network} by {protocol} is incomplete{WARN:#}: {failure}"
                 ));
             }
         }
         let load = |load: Option<f64>| load.map_or("?".to_owned(), |load| format!("{load:.1}"));
         let (before, after) = (load(self.load_before), load(self.load_after));
         printer.line(format_args!(
-            "{DIM}{}; load {before} to {after}{DIM:#}",
+            "{DIM}{}; system load {before} to {after}{DIM:#}",
             self.replica
         ))
     }

@@ -40,7 +40,7 @@ impl Experiment {
                 )
             }
         };
-        let plan = Plan::parse(&text).with_context(|| format!("{name} is no experiment"))?;
+        let plan = Plan::parse(&text).with_context(|| format!("invalid experiment {name}"))?;
         Ok(Self { plan, folder })
     }
 
@@ -61,7 +61,7 @@ impl Experiment {
         }
         if let repeats @ 1.. = ineffective_factors::duplicate_cells(&self.plan) {
             printer.note(format_args!(
-                "{repeats} cells are others over again but for their seeds; a report counts what they say once"
+                "{repeats} cells differ from other cells only in their seeds; a report counts them once"
             ));
         }
     }
@@ -69,11 +69,11 @@ impl Experiment {
     /// The plan in a store. Its paths are relative to `folder` and must stay below it: a store may come from another
     /// person and must not choose which of our files are read.
     pub(crate) fn stored(plan: &str, folder: &Path) -> anyhow::Result<Self> {
-        let plan = Plan::parse(plan).context("the plan in the store is none")?;
+        let plan = Plan::parse(plan).context("invalid plan in the store")?;
         for name in plan.pages() {
             anyhow::ensure!(
                 stays_below(Path::new(name)),
-                "the store names the page {name}, which is not below the folder of the pages"
+                "the store has the page {name}, expected a path below the folder of the pages"
             );
         }
         let folder = folder.to_owned();
@@ -113,7 +113,7 @@ fn read(path: &Path) -> anyhow::Result<String> {
         std::io::ErrorKind::NotFound => {
             let shipped = builtin_experiments::EXPERIMENTS.join(", ");
             Usage(format!(
-                "no experiment {shown}: no file of that name, and the shipped ones are {shipped}"
+                "unknown experiment {shown}: no such file; the shipped experiments are {shipped}"
             ))
             .into()
         }
@@ -145,7 +145,7 @@ mod tests {
         }
         for page in ["/dev/zero", "../a.warc.gz", "deep/../../a.warc.gz"] {
             let why = format!(
-                "the store names the page {page}, which is not below the folder of the pages"
+                "the store has the page {page}, expected a path below the folder of the pages"
             );
             assert_eq!(stored(page), Err(why));
         }

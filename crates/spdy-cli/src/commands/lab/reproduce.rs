@@ -64,7 +64,7 @@ fn papers(name: &str) -> Result<Papers, String> {
     let found = Paper::ALL.into_iter().find(|paper| paper.name() == name);
     found.map(Papers::One).ok_or_else(|| {
         let names = Paper::ALL.map(Paper::name).join(", ");
-        format!("want one of {names}, or all")
+        format!("expected one of {names}, or all")
     })
 }
 
@@ -138,7 +138,7 @@ fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
         ))?;
         if measured.left_out > 0 {
             printer.line(format_args!(
-                "    {WARN}left out{WARN:#}   {} pairs of {} loads were not whole",
+                "    {WARN}excluded{WARN:#}   {} pairs of {} loads were incomplete",
                 measured.left_out, measured.loads
             ))?;
         }

@@ -108,7 +108,7 @@ fn shape(
     if profile.era != Era::default() {
         let era = profile.era;
         printer.note(format_args!(
-            "{WARN}note{WARN:#}: the network has TCP of {era}, and here the kernel's runs, as it is"
+            "{WARN}note{WARN:#}: the network has TCP of {era}, but this command always uses the kernel's TCP"
         ));
     }
     let config = RealNetworkConfig {

@@ -126,7 +126,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
     match broken.count() {
         0 => Ok(Outcome::Done),
-        count => anyhow::bail!("{count} of {} loads are not whole", loads.len()),
+        count => anyhow::bail!("{count} of {} loads are incomplete", loads.len()),
     }
 }
 
@@ -141,8 +141,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     retain_first(&mut names);
     let (options, hosts) = args.choices.race(&args.common)?;
     if args.doctor.is_some() && hosts != HostLayout::Recorded {
-        let what =
-            "--doctor with fold or shard: it examines a page on its own hosts; give one of them";
+        let what = "--doctor cannot be used with fold or shard, because it examines the page on its own hosts";
         return Err(Usage(what.to_owned()).into());
     }
     let networks = networks(&args.networks)?;
@@ -200,11 +199,11 @@ fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
             }
         }
     }
-    let bar = printer.progress(cases.len() as u64, "trying what would help");
+    let bar = printer.progress(cases.len() as u64, "examining");
     let examine = |case: &ExaminationCase| {
         let examination = case.examine(race.threads, |_, _| ControlFlow::Continue(()));
         bar.inc(1);
-        examination.expect("nobody broke it off")
+        examination.expect("an examination without a stop flag runs to its end")
     };
     let examinations = cases.iter().map(examine).collect();
     bar.finish_and_clear();
@@ -234,7 +233,7 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
     };
     let hosts = match race.hosts {
         HostLayout::Recorded => None,
-        HostLayout::Folded => Some("everything on the page's own".to_owned()),
+        HostLayout::Folded => Some("all resources on the page's host".to_owned()),
         HostLayout::Sharded(shards) => Some(format!("the page's own resources on {shards}")),
     };
     let mut notes = vec![("seed".to_owned(), seeds)];
@@ -267,7 +266,7 @@ fn tell_failures(loads: &[Load], printer: &Printer) {
                 count => format!(" (and {count} more)"),
             };
             printer.note(format_args!(
-                "{WARN}{replica} over {network} by {protocol}, seed {seed}, is not whole{WARN:#}: {first}{more}"
+                "{WARN}{replica} over {network} by {protocol}, seed {seed}, is incomplete{WARN:#}: {first}{more}"
             ));
         }
     }

@@ -78,7 +78,7 @@ fn parse_url(text: &str) -> Result<Url, String> {
     let url: Url = text.parse().map_err(|fault| format!("{fault}"))?;
     match url.scheme() {
         "http" | "https" => Ok(url),
-        other => Err(format!("scheme {other}, want http or https")),
+        other => Err(format!("expected the scheme http or https, found {other}")),
     }
 }
 
@@ -87,7 +87,7 @@ fn parse_seconds(text: &str) -> Result<Duration, String> {
     seconds
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
         .filter(|duration| *duration <= Duration::from_secs(86_400))
-        .ok_or_else(|| "want seconds above 0 and up to a day, 2.5 for example".to_owned())
+        .ok_or_else(|| "expected seconds, above 0 and at most 86400, such as 2.5".to_owned())
 }
 
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
@@ -138,7 +138,7 @@ fn outputs(urls: &[Url], output: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     if output.exists() && !output.is_dir() {
         let output = output.display();
-        let why = format!("a replica is one page, and {output} is no folder for several");
+        let why = format!("expected a folder for several pages, found the file {output}");
         return Err(Usage(why).into());
     }
     let mut outputs: Vec<PathBuf> = Vec::new();

@@ -30,7 +30,7 @@ pub(crate) struct RecordReport {
     refused: Vec<RefusedResponse>,
     /// Requests without a response.
     failures: Vec<FailedRequest>,
-    left_out: std::collections::BTreeMap<String, usize>,
+    skipped: std::collections::BTreeMap<String, usize>,
     remarks: Vec<String>,
     runs: Vec<Run>,
 }
@@ -61,7 +61,7 @@ struct FailedRequest {
 struct Run {
     fingerprint: Option<String>,
     /// The error of a failed run.
-    fault: Option<String>,
+    error: Option<String>,
     /// Fetched in this run, but not in the stored one.
     added: Vec<String>,
     /// Fetched in the stored run, but not in this one.
@@ -84,7 +84,7 @@ impl RecordReport {
         let exchanges = &replica.exchanges;
         let mut remarks = remarks.clone();
         if replica.load.is_none() {
-            remarks.push("the load event did not come in time".to_owned());
+            remarks.push("no load event before the timeout".to_owned());
         }
         let of_error = |exchange: &Exchange| {
             let status = exchange.status().filter(|&status| status >= 400)?;
@@ -124,7 +124,7 @@ impl RecordReport {
                 }
             }
             Err(fault) => Run {
-                fault: Some(fault.clone()),
+                error: Some(fault.clone()),
                 ..Run::default()
             },
         };
@@ -141,7 +141,7 @@ impl RecordReport {
             errors: exchanges.iter().filter_map(of_error).collect(),
             refused: exchanges.iter().filter_map(of_refused).collect(),
             failures: failures.collect(),
-            left_out: skipped.clone(),
+            skipped: skipped.clone(),
             remarks,
             runs: runs.iter().map(of_run).collect(),
         }
@@ -157,7 +157,7 @@ impl RecordReport {
         ))?;
         for FailedRequest { error, method, url } in &self.failures {
             printer.line(format_args!(
-                "{BAD}no answer{BAD:#}: {method} {url}: {error}"
+                "{BAD}no response{BAD:#}: {method} {url}: {error}"
             ))?;
         }
         for HttpError {
@@ -170,14 +170,14 @@ impl RecordReport {
         }
         for RefusedResponse { why, method, url } in &self.refused {
             printer.line(format_args!(
-                "{WARN}not for the page{WARN:#}: {method} {url}: {why}"
+                "{WARN}refused by the browser{WARN:#}: {method} {url}: {why}"
             ))?;
         }
         if self.runs.len() > 1 {
             self.print_runs(printer)?;
         }
-        for (reason, count) in &self.left_out {
-            printer.note(format_args!("{WARN}left out{WARN:#}: {count} {reason}"));
+        for (reason, count) in &self.skipped {
+            printer.note(format_args!("{WARN}skipped{WARN:#}: {count} {reason}"));
         }
         for remark in &self.remarks {
             printer.note(format_args!("{WARN}note{WARN:#}: {remark}"));
@@ -189,14 +189,14 @@ impl RecordReport {
         let mut is_kept = true;
         for (number, run) in (1..).zip(&self.runs) {
             let Some(fingerprint) = &run.fingerprint else {
-                let fault = run.fault.as_deref().unwrap_or_default();
+                let fault = run.error.as_deref().unwrap_or_default();
                 printer.line(format_args!("run {number}  {BAD}failed{BAD:#}: {fault}"))?;
                 continue;
             };
             let same = run.added.is_empty() && run.missing.is_empty();
             let verdict = match (std::mem::take(&mut is_kept), same) {
-                (true, _) => format!("{DIM}kept{DIM:#}"),
-                (_, true) => format!("{GOOD}the same{GOOD:#}"),
+                (true, _) => format!("{DIM}written{DIM:#}"),
+                (_, true) => format!("{GOOD}identical{GOOD:#}"),
                 (_, false) => format!("{WARN}different{WARN:#}"),
             };
             printer.line(format_args!("run {number}  {fingerprint}  {verdict}"))?;

@@ -62,9 +62,9 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if !args.json {
         let exchanges = opened.replica.exchanges.len();
         let verdict = if bad {
-            format!("{BAD}not sound{BAD:#}")
+            format!("{BAD}invalid{BAD:#}")
         } else {
-            format!("{GOOD}sound{GOOD:#}")
+            format!("{GOOD}valid{GOOD:#}")
         };
         printer.line(format_args!(
             "{verdict}: {exchanges} exchanges, {} findings",

@@ -174,7 +174,7 @@ fn import(args: &ImportArgs, printer: &Printer) -> anyhow::Result<Outcome> {
     ))?;
     printer.line(format_args!("from {format}: {real_bodies} bodies as recorded, {filler_bodies} filler of the recorded size"))?;
     for (reason, count) in skipped {
-        printer.note(format_args!("{WARN}left out{WARN:#}: {count} {reason}"));
+        printer.note(format_args!("{WARN}skipped{WARN:#}: {count} {reason}"));
     }
     for remark in remarks {
         printer.note(format_args!("{WARN}note{WARN:#}: {remark}"));

@@ -27,7 +27,7 @@ fn parse_output(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     match path.extension().and_then(|ending| ending.to_str()) {
         Some("svg" | "png") => Ok(path),
-        _ => Err("want a name that ends in .svg or .png".to_owned()),
+        _ => Err("expected a file name that ends in .svg or .png".to_owned()),
     }
 }
 
@@ -37,12 +37,14 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         check_output_differs(Path::new(name), &args.output)?;
         let replica = open_replica(name, &ImportOptions::default())?.replica;
         if !has_times(&replica) {
-            let why = format!("{name} has no times: want what `spdy record` or a browser recorded");
+            let why = format!(
+                "{name} has no times: expected a page recorded by `spdy record` or a browser"
+            );
             return Err(Usage(why).into());
         }
         recorded.push((label(name), replica));
     }
-    let svg = report::recordings(&recorded).expect("all have times");
+    let svg = report::recordings(&recorded).expect("all replicas have times");
     let picture = match args.output.extension() {
         Some(ending) if ending == "png" => report::png(&svg),
         _ => svg.into_bytes(),

@@ -88,7 +88,7 @@ struct Resource {
     body_bytes: usize,
     body_is_real: bool,
     /// When a browser requests it, in words; `None` if the page load does not need it.
-    asked: Option<String>,
+    requested: Option<String>,
     /// The protocol that the browser reported, if the page was recorded live.
     protocol: Option<String>,
     priority: Option<String>,
@@ -176,7 +176,7 @@ impl FailedRequest {
 }
 
 impl Resource {
-    fn of(exchange: &Exchange, asked: Option<String>) -> Self {
+    fn of(exchange: &Exchange, requested: Option<String>) -> Self {
         let Observation {
             protocol,
             priority,
@@ -192,7 +192,7 @@ impl Resource {
             kind: exchange.kind.name(),
             body_bytes: exchange.body.len(),
             body_is_real: exchange.body_is_real,
-            asked,
+            requested,
             protocol,
             priority,
             connection,
@@ -274,7 +274,7 @@ fn print(shown: &ReplicaReport, resources: bool, printer: &Printer) -> anyhow::R
     for FailedRequest { method, url, error } in &shown.failures {
         let [url, error] = [url, error].map(|text| escape(text));
         printer.line(format_args!(
-            "{WARN}no answer{WARN:#}: {method} {url}: {error}"
+            "{WARN}no response{WARN:#}: {method} {url}: {error}"
         ))?;
     }
     if resources {
@@ -292,7 +292,7 @@ fn resource_table(shown: &ReplicaReport) -> Table {
     ];
     let mut table = Table::new(
         head.into_iter()
-            .chain([Cell::word("asked for"), Cell::word("URL")]),
+            .chain([Cell::word("requested"), Cell::word("URL")]),
     );
     for (number, resource) in shown.resources.iter().enumerate() {
         let filler = if resource.body_is_real { "" } else { "~" };
@@ -305,7 +305,7 @@ fn resource_table(shown: &ReplicaReport) -> Table {
             ),
             Cell::word(resource.kind),
             Cell::number(format_args!("{filler}{}", resource.body_bytes)),
-            Cell::word(resource.asked.as_deref().unwrap_or("not by the page")).styled(DIM),
+            Cell::word(resource.requested.as_deref().unwrap_or("not by the page")).styled(DIM),
             Cell::word(short(&resource.url)),
         ]);
     }
@@ -340,12 +340,15 @@ mod tests {
         );
         let bytes: u64 = shown.kinds.iter().map(|of_kind| of_kind.body_bytes).sum();
         assert_eq!(bytes, shown.body_bytes);
-        assert_eq!(shown.resources[0].asked.as_deref(), Some("at the start"));
+        assert_eq!(
+            shown.resources[0].requested.as_deref(),
+            Some("at the start")
+        );
         assert!(
             shown
                 .resources
                 .iter()
-                .all(|resource| resource.asked.is_some())
+                .all(|resource| resource.requested.is_some())
         );
     }
 

@@ -48,7 +48,7 @@ pub(crate) fn server_tls(
                     let key = LocalCa::key_file(path);
                     let (path, key) = (path.display(), key.display());
                     printer.note(format_args!(
-                        "{DIM}the local authority is in {path}, its key in {key}{DIM:#}"
+                        "{DIM}the certificate of the local CA is in {path}, its key in {key}{DIM:#}"
                     ));
                     ca
                 }

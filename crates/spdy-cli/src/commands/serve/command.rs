@@ -158,7 +158,8 @@ fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     if path.is_dir() {
         let of_heads = args.as_of_now || args.max_age.is_some();
         if args.per_host || of_heads {
-            let why = "a folder has neither hosts nor heads: --per-host, --as-of-now and --max-age are for recorded pages";
+            let why =
+                "--per-host, --as-of-now and --max-age are for recorded pages, not for folders";
             return Err(Usage(why.to_owned()).into());
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
@@ -174,10 +175,7 @@ fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     let opened = open_replica(&args.source, &ImportOptions::default())?;
     let mut replica = opened.replica;
     if args.as_of_now && !freshness::shift_dates(&mut replica, SystemTime::now()) {
-        let why = format!(
-            "--as-of-now: {} does not tell when it was recorded",
-            args.source
-        );
+        let why = format!("--as-of-now: {} has no recording time", args.source);
         return Err(Usage(why).into());
     }
     if let Some(seconds) = args.max_age {
@@ -315,7 +313,7 @@ async fn serve(
                     io, answer, &protocols, None, &options, &runtime, &ended,
                 );
                 if let Err(error) = serving.await {
-                    tracing::debug!(%error, "a look at the metrics ended out of order");
+                    tracing::debug!(%error, "serving the metrics failed");
                 }
             }
         }));
@@ -326,12 +324,12 @@ async fn serve(
     while running.join_next().await.is_some() {}
     let stats = site.stats();
     printer.note(format_args!(
-        "{DIM}answered {} requests, {} of them not found, {} for other hosts{DIM:#}",
+        "{DIM}served {} requests: {} not found, {} for unknown hosts{DIM:#}",
         stats.requests, stats.not_found, stats.misdirected
     ));
     for (limit, count) in hits.iter() {
         printer.note(format_args!(
-            "{DIM}clients met {limit} {count} times{DIM:#}"
+            "{DIM}clients reached the limit {limit} {count} times{DIM:#}"
         ));
     }
     Ok(())
@@ -370,12 +368,12 @@ fn announce(
     match default_host {
         Some(host) => {
             printer.note(format_args!(
-                "serving {targets} URLs of {source}; {host} answers for addresses and localhost"
+                "serving {targets} URLs of {source}; requests for IP addresses and localhost get {host}"
             ));
             printer.note(format_args!("{DIM}hosts: {}{DIM:#}", hosts.join(", ")));
         }
         None => printer.note(format_args!(
-            "serving {targets} files of {source} under any host name"
+            "serving {targets} files of {source} for any hostname"
         )),
     }
     if let Some(address) = metrics {

@@ -104,7 +104,9 @@ impl PushArgs {
         let asked = |source| self.push.contains(&source);
         if asked(PushSource::None) {
             if self.push.len() > 1 {
-                return Err(Usage("--push none goes with no other source".to_owned()).into());
+                return Err(
+                    Usage("--push none cannot be combined with other sources".to_owned()).into(),
+                );
             }
             return Ok(None);
         }

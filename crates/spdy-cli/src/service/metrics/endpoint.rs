@@ -35,7 +35,7 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
         (
             StatusCode::NOT_FOUND,
             "text/plain",
-            format!("want {PATH}\n"),
+            format!("expected {PATH}\n"),
         )
     } else if *request.method() != Method::GET && *request.method() != Method::HEAD {
         (StatusCode::METHOD_NOT_ALLOWED, "text/plain", String::new())
@@ -47,7 +47,7 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
                 let text = format.of_openmetrics(text);
                 (StatusCode::OK, format.content_type(), text)
             }
-            Err(fmt::Error) => unreachable!("a string takes whatever is written"),
+            Err(fmt::Error) => unreachable!("writing to a string cannot fail"),
         }
     };
     let mut response = Response::builder()
@@ -60,7 +60,7 @@ pub(crate) fn answer(registry: &Registry, request: &Request<Body>) -> Response<B
         response = response.header(header::ALLOW, "GET, HEAD"); // required (RFC 9110 §15.5.6)
     }
     let response = response.body(Body::full(text.into_bytes()));
-    response.expect("a status and two headers make a response")
+    response.expect("a valid response")
 }
 
 #[cfg(test)]
@@ -81,9 +81,9 @@ mod tests {
         let response = answer(&registry, &request);
         let kind = &response.headers()[header::CONTENT_TYPE];
         assert_eq!(kind, "text/plain; version=0.0.4; charset=utf-8");
-        let body = response.into_body().try_clone().expect("it is in memory");
+        let body = response.into_body().try_clone().expect("a body in memory");
         let text = futures_util::FutureExt::now_or_never(body.collect_up_to(1 << 20));
-        let text = text.expect("it is in memory").expect("it is whole");
+        let text = text.expect("a body in memory").expect("a complete body");
         let text = std::str::from_utf8(&text).expect("text");
         let samples = text.lines().filter(|line| !line.starts_with('#'));
         let mut names: Vec<_> = samples

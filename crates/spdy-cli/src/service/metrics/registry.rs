@@ -94,7 +94,7 @@ fn streams(encoder: &mut DescriptorEncoder<'_>, sides: &[RoleStats<'_>]) -> fmt:
     for (role, side) in sides {
         let stats = &side.stats;
         let both = [
-            ("us", stats.streams_opened),
+            ("local", stats.streams_opened),
             ("peer", stats.streams_accepted),
         ];
         for (who, count) in both {

@@ -22,7 +22,7 @@ fn audit(code: i32, arguments: &[&str]) -> (String, String) {
 
 fn json(arguments: &[&str]) -> Value {
     let (said, _) = audit(0, &[arguments, &["--json"]].concat());
-    serde_json::from_str(&said).expect("it prints JSON")
+    serde_json::from_str(&said).expect("valid JSON")
 }
 
 /// The entries that `said` ends with, as they are to be copied.
@@ -46,17 +46,17 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
         audit(0, &["portal", "--network", "dsl"])
     );
     for told in [
-        "portal, as it was recorded: 44 resources of 7 hosts",
-        "36 moved, 0 left, 8 of the site's own; a client then asks 1 of 7 hosts.",
-        "img.portal.test, thumbs.portal.test are of the same site",
+        "portal, as recorded: 44 resources of 7 hosts",
+        "36 moved, 0 left in place, 8 are the site's own; a client then contacts 1 of 7 hosts.",
+        "img.portal.test, thumbs.portal.test are on the same site",
     ] {
-        assert!(said.contains(told), "{told:?} is not in\n{said}");
+        assert!(said.contains(told), "no {told:?} in\n{said}");
     }
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("site.toml");
     let site = "[[site]]\nnames = ['www.portal.test']\norigin = 'http://origin.portal.test'\n";
     let write = |entries: &str| {
-        fs::write(&file, format!("{site}{entries}")).expect("the folder can be written to");
+        fs::write(&file, format!("{site}{entries}")).expect("write the file");
     };
     write(&advised_entries(&said));
     run_expecting(0, &mut spdy(&["accelerate", "--check", path(&file)]));
@@ -75,7 +75,7 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
     // Without them nothing moves, and the report shows what would move and what that would save.
     write("");
     let (bare, _) = audit(0, &by_config);
-    assert!(bare.contains("0 moved, 36 left, 8 of"), "{bare}");
+    assert!(bare.contains("0 moved, 36 left in place, 8 are"), "{bare}");
     assert!(
         bare.contains("as advised ms") && bare.contains("not-listed"),
         "{bare}"
@@ -85,21 +85,21 @@ fn an_audit_of_the_shipped_page_advises_lines_that_move_all_of_it() {
 
 #[test]
 fn audit_errors_state_the_expected_input() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("site.toml");
     let site = "[[site]]\nnames = ['other.test']\norigin = 'http://origin.test'\n";
-    fs::write(&file, site).expect("the folder can be written to");
+    fs::write(&file, site).expect("write the file");
     for (wrong, told) in [
         (&["nowhere"][..], "nowhere"),
         (&["portal", "--set", "accelerator=warm"], "accelerator"),
         (&["portal", "--set", "cache=warm"], "cache"),
         (
             &["http://127.0.0.1:1/"],
-            "want a URL with a name, which an accelerator answers for, not 127.0.0.1",
+            "expected a URL with a hostname, found the address 127.0.0.1",
         ),
         (
             &["portal", "--config", path(&file)],
-            "the page is of www.portal.test, and the configuration is for other.test",
+            "no site has the host www.portal.test of the page: expected one of other.test",
         ),
     ] {
         let (_, said) = audit(2, wrong);
@@ -113,11 +113,11 @@ fn audit_errors_state_the_expected_input() {
 
 #[test]
 fn without_a_browser_a_live_page_is_crawled() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let served = |files: &[(&str, String)]| {
-        let folder = tempfile::tempdir_in(folder.path()).expect("a folder can be made");
+        let folder = tempfile::tempdir_in(folder.path()).expect("create a folder");
         for (name, text) in files {
-            fs::write(folder.path().join(name), text).expect("the folder can be written to");
+            fs::write(folder.path().join(name), text).expect("write the file");
         }
         // What is served is read at the beginning.
         ServeProcess::start(folder.path(), &[])
@@ -178,7 +178,7 @@ fn without_a_browser_a_live_page_is_crawled() {
     );
     let pattern = "*.test:80:127.0.0.1";
     let (_, said) = audit(2, &[&page, "--no-browser", "--resolve", pattern]);
-    assert!(said.contains("patterns are for browsers"), "{said}");
+    assert!(said.contains("only browsers support patterns"), "{said}");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_live_page_is_loaded_by_a_browser_where_there_is_one() {
         command.args(["--resolve", &resolve]);
     }
     let said = run_expecting(0, command.args(["--network", "cable"]));
-    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
     assert_eq!(told["source"], "browser");
     assert_eq!(told["hosts"].as_array().expect("a list").len(), 4);
     let resources = told["resources"].as_array().expect("a list");
@@ -217,11 +217,11 @@ fn upstream_of(text: &str) -> &str {
 
 #[test]
 fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let served = |files: &[(&str, String)]| {
-        let folder = tempfile::tempdir_in(folder.path()).expect("a folder can be made");
+        let folder = tempfile::tempdir_in(folder.path()).expect("create a folder");
         for (name, text) in files {
-            fs::write(folder.path().join(name), text).expect("the folder can be written to");
+            fs::write(folder.path().join(name), text).expect("write the file");
         }
         ServeProcess::start(folder.path(), &[])
     };
@@ -251,7 +251,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     };
     let modules = folder.path().join("modules.warc");
     let encoded = spdy_page::archive::encode(&replica, false);
-    fs::write(&modules, encoded).expect("the folder can be written to");
+    fs::write(&modules, encoded).expect("write the file");
     let others = ServeProcess::start(&modules, &[]);
     let far = format!("http://esm.test:{}", others.plain.port());
     let html = format!(
@@ -273,7 +273,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
         &resolve[1],
     ];
     let (plan, _) = audit(0, &args);
-    assert!(plan.contains("3 moved, 0 left, 2 of"), "{plan}");
+    assert!(plan.contains("3 moved, 0 left in place, 2 are"), "{plan}");
     assert!(plan.contains("\"esm.test\" = \"127.0.0.1\""), "{plan}");
     assert!(
         plan.contains("allow_addresses = [\"127.0.0.1/32\"]"),
@@ -289,7 +289,7 @@ fn the_lines_that_an_audit_of_modules_prints_move_the_modules() {
     let (code, note) = check(&config(""));
     assert!(
         code == 0
-            && note.contains("esm.test is in no public DNS")
+            && note.contains("esm.test is not in the public DNS")
             && note.contains("`upstream.resolve`"),
         "{note}"
     );

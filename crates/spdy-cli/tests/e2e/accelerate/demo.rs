@@ -20,7 +20,7 @@ const PAGE: &str = include_str!("../../../../../docs/tutorials/accelerate-a-site
 const LINES: [&str; 3] = [
     "from its hosts",
     "through the accelerator, just started",
-    "through the accelerator that has it",
+    "through the accelerator with a warm cache",
 ];
 
 /// How long the program may have run before it is asked.
@@ -66,9 +66,9 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
     require("chromium", is_installed("chromium"));
     assert!(
         PAGE.contains("\nscripts/accelerate-demo "),
-        "the page tells another way"
+        "the page uses this script"
     );
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let mut told = Vec::new();
     for _ in 0..TRIES {
         let mut command = Command::new(SCRIPT);
@@ -94,7 +94,7 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
             );
         }
         let picture = folder.path().join("accelerated.svg");
-        let picture = std::fs::read_to_string(picture).expect("it was drawn");
+        let picture = std::fs::read_to_string(picture).expect("read the picture");
         for name in ["direct: ", "first: ", "again: "] {
             assert!(picture.contains(name), "no {name} in the picture");
         }
@@ -104,7 +104,7 @@ fn the_demo_script_shows_a_faster_page_and_draws_it() {
             return;
         }
     }
-    panic!("it is not served faster, milliseconds: {told:?}");
+    panic!("expected faster loads, found {told:?} (ms)");
 }
 
 #[test]
@@ -127,7 +127,7 @@ fn a_recorded_page_is_served_to_caches_as_of_now_and_takes_its_time() {
     assert!(age.is_ok_and(|age| age < READY_WITHIN), "{}", got.head);
     // As long before as when it was recorded.
     let modified = date("date").duration_since(date("last-modified"));
-    assert_eq!(modified.expect("it is earlier").as_secs(), 92_333);
+    assert_eq!(modified.expect("an earlier date").as_secs(), 92_333);
     assert_eq!(got.field("cache-control").as_deref(), Some("max-age=90"));
 }
 
@@ -137,7 +137,7 @@ fn draw_refuses_replicas_without_times_and_unknown_formats() {
         (&["portal", "-o", "x.svg"], "portal has no times"),
         (
             &["portal", "-o", "x.gif"],
-            "want a name that ends in .svg or .png",
+            "expected a file name that ends in .svg or .png",
         ),
     ] {
         let mut command = spdy(&["replica", "draw"]);

@@ -16,15 +16,16 @@ fn start_with_limits(limits: &str, connections: u32) -> Accelerator {
 
 fn has_warning(accelerator: &Accelerator) -> bool {
     let said = accelerator.log_lines();
-    said.iter().any(|line| line.contains("files may be open"))
+    said.iter()
+        .any(|line| line.contains("the limit of open files"))
 }
 
 #[test]
 fn the_file_limit_is_raised_and_a_low_one_warned_about() {
     let low = start_with_limits("ulimit -n 700", 200);
-    let line = low.line_with("no more than 700 files may be open");
+    let line = low.line_with("the limit of open files is 700");
     assert!(
-        line.contains("200 connections and 4096 WebSockets to origins want 912"),
+        line.contains("200 connections and 4096 WebSockets to origins need 912"),
         "{line}"
     );
     let fewer = start_with_limits("ulimit -n 700", 50);
@@ -35,7 +36,10 @@ fn the_file_limit_is_raised_and_a_low_one_warned_about() {
         let line = limits
             .lines()
             .find(|line| line.starts_with("Max open files"));
-        let words: Vec<_> = line.expect("it is one").split_whitespace().collect();
+        let words: Vec<_> = line
+            .expect("a line with the limit")
+            .split_whitespace()
+            .collect();
         assert_eq!(words[3..5], ["1000", "1000"], "{limits}");
     }
 }

@@ -21,11 +21,11 @@ fn the_example_that_is_shipped_is_good() {
     assert_eq!(told, "good: example.com, www.example.com\n");
     // What stands in comments is good, too.
     let [secret, former, token] = [b's', b'f', b't'].map(|fill| {
-        let file = tempfile::NamedTempFile::new().expect("a file can be made");
-        std::fs::write(file.path(), [fill; 32]).expect("it can be written to");
+        let file = tempfile::NamedTempFile::new().expect("create the file");
+        std::fs::write(file.path(), [fill; 32]).expect("write the file");
         file
     });
-    let text = std::fs::read_to_string(EXAMPLE).expect("it is there");
+    let text = std::fs::read_to_string(EXAMPLE).expect("read the file");
     let text: String = text
         .lines()
         .map(|line| match line.strip_prefix("# [") {
@@ -56,7 +56,7 @@ fn the_example_that_is_shipped_is_good() {
     let (good, rest) = told.split_once('\n').expect("a line");
     assert_eq!((code, good), (0, "good: example.com, www.example.com"));
     // The zone of the aliases is none of `[dns]`. Each alias is reported, one for each secret.
-    let of_name = "x.site-assets.example is in no zone of [dns]";
+    let of_name = "x.site-assets.example is not served by [dns]";
     assert_eq!(rest.matches(of_name).count(), 2, "{rest}");
     assert_eq!(rest.lines().count(), 2, "{rest}");
 }
@@ -82,7 +82,7 @@ fn an_invalid_configuration_is_reported_with_its_key() {
             "[[site]]\nnames = ['a.test']\norigin = 'https://b.test/path'\n",
             "without a path",
         ),
-        (&format!("{site}{site}"), "a name of one site"),
+        (&format!("{site}{site}"), "each name in one site only"),
         (
             &format!("[listen]\nprotocols = ['spdy/4']\n{site}"),
             "listen.protocols",
@@ -94,11 +94,11 @@ fn an_invalid_configuration_is_reported_with_its_key() {
         ),
         (
             &format!("former_secret_file = 'former'\n{site}"),
-            "former_secret_file: want a secret_file beside it, which took its place",
+            "former_secret_file: expected secret_file to be set to the new secret",
         ),
         (
             &format!("[cache.shared]\nurls = ['redis://a.test:6379']\n{site}"),
-            "a secret_file beside it",
+            "secret_file to be set",
         ),
         (
             &format!("[cache.shared]\nurls = []\n{site}"),
@@ -116,7 +116,7 @@ fn an_invalid_configuration_is_reported_with_its_key() {
         ),
         (
             &format!("[websocket]\nidle_timeout_s = 86401\n{site}"),
-            "websocket.idle_timeout_s: want 1 to 86400",
+            "websocket.idle_timeout_s: expected 1 to 86400",
         ),
         (&format!("[websocket]\nopen = 0\n{site}"), "websocket.open"),
         (&format!("[tls]\ncertificate = 'a.pem'\n{site}"), "tls"),
@@ -131,7 +131,7 @@ fn an_invalid_configuration_is_reported_with_its_key() {
         (&format!("{site}colour = 'red'\n"), "colour"),
         (
             &format!("[upstream]\nallow_addresses = ['10.0.0.0']\n{site}"),
-            "upstream.allow_addresses: want a range as 10.0.0.0/8, got \"10.0.0.0\"",
+            "upstream.allow_addresses: expected a range such as 10.0.0.0/8, found \"10.0.0.0\"",
         ),
         (
             &format!("[upstream]\ndeny_addresses = ['all']\n{site}"),
@@ -139,7 +139,7 @@ fn an_invalid_configuration_is_reported_with_its_key() {
         ),
         (
             &format!("[upstream]\nnat64 = ['2001:db8::/97']\n{site}"),
-            "upstream.nat64: want a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052), got 2001:db8::/97",
+            "upstream.nat64: expected a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052), found 2001:db8::/97",
         ),
     ] {
         let (code, told) = check(text);
@@ -182,7 +182,7 @@ fn a_possible_origin_loop_is_warned_about() {
         assert_eq!(code, 0, "{site}\n{told}");
         assert!(told.contains("good: a.test"), "{site}\n{told}");
         assert_eq!(
-            told.contains("site a.test: its origin"),
+            told.contains("site a.test: the hostname of its origin"),
             is_doubtful,
             "{site}\n{told}"
         );
@@ -197,15 +197,15 @@ fn a_public_cdn_not_marked_shared_is_warned_about() {
              [[site.rewrite.hosts]]\nhost = 'cdnjs.cloudflare.com'\nkinds = ['script', 'style']\n{said}\n"
         ));
         assert_eq!(code, 0, "{told}");
-        let doubt = "site a.test: cdnjs.cloudflare.com has anybody's scripts for everybody";
+        let doubt = "site a.test: cdnjs.cloudflare.com is a public CDN";
         assert_eq!(told.contains(doubt), is_doubtful, "{told}");
     }
 }
 
 #[test]
 fn a_public_admin_listener_is_warned_about() {
-    let token = tempfile::NamedTempFile::new().expect("a file can be made");
-    std::fs::write(token.path(), TOKEN).expect("it can be written to");
+    let token = tempfile::NamedTempFile::new().expect("create the file");
+    std::fs::write(token.path(), TOKEN).expect("write the file");
     for (address, is_doubtful) in [
         ("127.0.0.1:9180", false),
         ("[::1]:9180", false),
@@ -225,10 +225,10 @@ fn a_public_admin_listener_is_warned_about() {
 
 /// Sends `request` to `to`, and gives the answer as text.
 fn talk(to: SocketAddr, request: &str) -> String {
-    let mut io = with_read_timeout(TcpStream::connect(to).expect("it listens"));
-    io.write_all(request.as_bytes()).expect("it reads");
+    let mut io = with_read_timeout(TcpStream::connect(to).expect("connect"));
+    io.write_all(request.as_bytes()).expect("write");
     let mut answer = Vec::new();
-    io.read_to_end(&mut answer).expect("it answers, and closes");
+    io.read_to_end(&mut answer).expect("a response and the end");
     String::from_utf8_lossy(&answer).into_owned()
 }
 
@@ -258,12 +258,12 @@ fn query_address(to: SocketAddr, label: &str) {
         question.extend(label.bytes());
     }
     question.extend([0, 1, 0, 1]); // A, IN
-    let socket = UdpSocket::bind("127.0.0.1:0").expect("loopback has ports");
+    let socket = UdpSocket::bind("127.0.0.1:0").expect("free ports on loopback");
     socket.connect(to).expect("an address");
     socket.set_read_timeout(Some(WAIT_LIMIT)).expect("a while");
-    socket.send(&question).expect("it can be sent");
+    socket.send(&question).expect("send the query");
     let mut answer = [0; 512];
-    let len = socket.recv(&mut answer).expect("it answers");
+    let len = socket.recv(&mut answer).expect("a response");
     assert!(len > question.len() && answer[..2] == question[..2]);
 }
 
@@ -274,7 +274,7 @@ fn assert_is_documented(metrics: &str) {
     let is_always_told = |name: &&str| families.iter().any(|family| name.starts_with(family));
     let (_, page) = include_str!("../../../../../docs/reference/metrics.md")
         .split_once("`spdy accelerate` exports")
-        .expect("it has a table");
+        .expect("a table of metrics");
     let documented: BTreeSet<&str> = page
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
@@ -295,15 +295,15 @@ const TOKEN: &str = "a token of the operator";
 #[cfg(unix)]
 #[test]
 fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let site = folder.path().join("site");
-    std::fs::create_dir(&site).expect("the folder can be written to");
-    std::fs::write(site.join("a.txt"), "first").expect("likewise");
+    std::fs::create_dir(&site).expect("write the file");
+    std::fs::write(site.join("a.txt"), "first").expect("write the file");
     let origin = ServeProcess::start(&site, &[]);
     let token = folder.path().join("token");
-    std::fs::write(&token, format!("{TOKEN}\n")).expect("likewise");
+    std::fs::write(&token, format!("{TOKEN}\n")).expect("write the file");
     let secret = folder.path().join("secret");
-    std::fs::write(&secret, [b's'; 32]).expect("likewise");
+    std::fs::write(&secret, [b's'; 32]).expect("write the file");
     let config = |names: &str| {
         format!(
             "secret_file = '{}'\n[cache]\ndisk = '{}'\n[cache.shared]\nurls = ['redis://127.0.0.1:1']\n\
@@ -321,7 +321,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     let accelerator = Accelerator::start_json(&config("'www.site.test'"));
     let ready = accelerator.json_line(0);
     let address = |of: &Value| -> SocketAddr {
-        let address = of.as_str().expect("it listens");
+        let address = of.as_str().expect("an address");
         address.parse().expect("an address")
     };
     let (here, door) = (accelerator.plain(), address(&ready["admin"]));
@@ -350,12 +350,12 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         )
     );
     assert_eq!(
-        (&told["bytes"], &told["ended"]),
+        (&told["bytes"], &told["body_end"]),
         (&5.into(), &"complete".into())
     );
     let time = told["time"].as_str().expect("the time of day");
     assert!(time.ends_with('Z') && time.as_bytes()[10] == b'T', "{time}");
-    let status = told["cache_status"].as_str().expect("it was looked up");
+    let status = told["cache_status"].as_str().expect("a Cache-Status");
     assert!(status.starts_with("spdy; fwd=uri-miss;"), "{status}");
     assert!(get(here, "other.test", "/a.txt").starts_with("HTTP/1.1 421 "));
     let told = accelerator.json_line(2);
@@ -370,22 +370,23 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
         let got = PendingResponse::begin(here, asked.as_bytes()).end(usize::MAX);
         assert_eq!(got.status, 400, "{asked:?}");
         let told = accelerator.json_line(if method == Value::Null { 4 } else { 3 });
-        let told = ["status", "outcome", "method", "from"].map(|key| told[key].clone());
+        let told = ["status", "outcome", "method", "client"].map(|key| told[key].clone());
         let want = [400.into(), "malformed".into(), method, "127.0.0.1".into()];
         assert_eq!(told, want, "{asked:?}");
     }
 
     let metrics = get(door, "localhost", "/metrics");
     assert!(
-        metrics.contains("spdy_accelerator_answers_total{outcome=\"miss\"} 1\n")
-            && metrics.contains("spdy_accelerator_answers_total{outcome=\"misdirected\"} 1\n")
-            && metrics.contains("spdy_accelerator_answers_total{outcome=\"malformed\"} 2\n")
-            && metrics.contains("spdy_accelerator_refused_total{reason=\"host\"} 1\n")
-            && metrics.contains("spdy_accelerator_refused_total{reason=\"malformed\"} 1\n")
-            && metrics.contains("spdy_cache_held_objects{tier=\"memory\"} 1\n")
-            && metrics.contains("spdy_dns_answers_total{outcome=\"answered\"} 2\n")
-            && metrics.contains("spdy_dns_answers_total{outcome=\"no-such-name\"} 1\n")
-            && metrics.contains("spdy_dns_truncated_answers_total 0\n"),
+        metrics.contains("spdy_accelerator_responses_total{outcome=\"miss\"} 1\n")
+            && metrics.contains("spdy_accelerator_responses_total{outcome=\"misdirected\"} 1\n")
+            && metrics.contains("spdy_accelerator_responses_total{outcome=\"malformed\"} 2\n")
+            && metrics.contains("spdy_accelerator_rejected_requests_total{reason=\"host\"} 1\n")
+            && metrics
+                .contains("spdy_accelerator_rejected_requests_total{reason=\"malformed\"} 1\n")
+            && metrics.contains("spdy_cache_stored_objects{tier=\"memory\"} 1\n")
+            && metrics.contains("spdy_dns_queries_total{outcome=\"noerror\"} 2\n")
+            && metrics.contains("spdy_dns_queries_total{outcome=\"nxdomain\"} 1\n")
+            && metrics.contains("spdy_dns_truncated_responses_total 0\n"),
         "{metrics}"
     );
     assert_is_documented(&metrics);
@@ -396,7 +397,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     }
     let purged = purge(door, TOKEN, all);
     assert!(
-        purged.ends_with(r#"{"purged":1,"soft":false,"gone":true,"told":false}"#),
+        purged.ends_with(r#"{"purged":1,"soft":false,"removed_from_disk":true,"published":false}"#),
         "{purged}"
     );
     let wrong = purge(door, TOKEN, r#"{"colour": "red"}"#);
@@ -421,7 +422,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     assert!(taken_on.ends_with(r#"{"id":2,"state":"running"}"#));
     assert!(get(door, "localhost", "/purge/2").starts_with("HTTP/1.1 401 "));
     let job = || with(door, "localhost", "/purge/2", &known);
-    let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"gone":true,"told":false}"#;
+    let done = r#"{"id":2,"state":"done","purged":0,"soft":false,"removed_from_disk":true,"published":false}"#;
     until("the purge is over", || job().ends_with(done));
     let other = with(door, "localhost", "/purge/7", &known);
     assert!(other.starts_with("HTTP/1.1 404 "), "{other}");
@@ -446,7 +447,7 @@ fn an_operator_can_inspect_purge_and_reconfigure_at_run_time() {
     accelerator.write(&config("'www.site.test', 'new.site.test'"));
     assert!(get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 421 "));
     accelerator.reload_unchanged();
-    until("it has the new name", || {
+    until("the new name is served", || {
         get(here, "new.site.test", "/a.txt").starts_with("HTTP/1.1 200 ")
     });
     // A configuration that cannot work changes nothing.

@@ -17,8 +17,8 @@ fn get(from: SocketAddr) -> String {
 
 #[test]
 fn an_origin_that_resolves_to_the_accelerator_is_refused() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    std::fs::write(folder.path().join("a.txt"), "first").expect("it can be written to");
+    let folder = tempfile::tempdir().expect("create a folder");
+    std::fs::write(folder.path().join("a.txt"), "first").expect("write the file");
     let origin = ServeProcess::start(folder.path(), &[]);
     let config = |origin: SocketAddr| {
         format!(
@@ -36,13 +36,13 @@ fn an_origin_that_resolves_to_the_accelerator_is_refused() {
     for address in ["127.0.0.9", "127.0.0.1", "::ffff:127.0.0.1"] {
         let address: IpAddr = address.parse().expect("an address");
         accelerator.reload(&config(origin.plain));
-        until("the origin is there again", || get(here).ends_with("first"));
+        until("the origin responds again", || get(here).ends_with("first"));
         accelerator.reload(&config((address, port).into()));
-        until("it refuses to come back", || {
+        until("the loop is refused", || {
             get(here).starts_with("HTTP/1.1 502 ")
         });
     }
     // The log says why; clients only see that it was refused.
-    let why = accelerator.line_with("an origin was refused");
+    let why = accelerator.line_with("connection to an origin denied");
     assert!(why.contains("own_listener"), "{why}");
 }

@@ -50,7 +50,7 @@ fn curl(balancer: &HaProxy, scheme: &str, target: &str) -> Command {
 fn seen_client(origin: &EchoOrigin, target: &str) -> (String, String) {
     let asked = origin.requests().into_iter();
     let asked = asked.rev().find(|asked| asked.target() == target);
-    let asked = asked.unwrap_or_else(|| panic!("nobody asked for {target}"));
+    let asked = asked.unwrap_or_else(|| panic!("no request for {target}"));
     let field = |name| asked.values(name).join("+");
     (field("x-forwarded-for"), field("x-forwarded-proto"))
 }
@@ -84,7 +84,7 @@ fn the_announced_client_is_logged_and_forwarded() {
         assert_eq!((&client[..], &scheme[..]), (CLIENT, want), "{how}");
         let line = accelerator.json_line(1 + number);
         assert_eq!(line["uri"], format!("{want}://{NAME}{target}"), "{line}");
-        assert_eq!(line["from"], CLIENT, "{line}");
+        assert_eq!(line["client"], CLIENT, "{line}");
     }
 }
 
@@ -106,7 +106,7 @@ fn a_connection_to_the_tls_port_counts_as_tls() {
     // Where is listened stays, and so does where TLS ends.
     let elsewhere = port.replace("tls = []", "tls = ['127.0.0.1:0']");
     accelerator.reload(&config(&origin, &elsewhere));
-    accelerator.line_with("listen.tls stay as they were");
+    accelerator.line_with("listen.tls changed");
     run_expecting(0, &mut curl(&balancer, "https", "/later"));
     assert_eq!(seen_client(&origin, "/later").1, "https");
 }
@@ -142,12 +142,12 @@ fn a_proxy_protocol_mismatch_is_warned_about() {
             .end(usize::MAX)
             .status
     };
-    assert_eq!(status(here), 0, "it comes from 127.0.0.1, and says nothing");
-    let line = accelerator.line_with("does not announce its clients");
-    assert!(line.contains("got \"GET / HTTP/1.1"), "{line}");
+    assert_eq!(status(here), 0, "no PROXY header from 127.0.0.1");
+    let line = accelerator.line_with("sends no valid PROXY protocol header");
+    assert!(line.contains("found \"GET / HTTP/1.1"), "{line}");
 
     accelerator.reload(&config(&origin, &listen("")));
-    until("it is a client as any", || status(here) == 200);
+    until("no PROXY header is needed", || status(here) == 200);
     let balancer = HaProxy::start(here, "send-proxy", false, NAME);
     let output = output(&mut curl(&balancer, "http", "/"));
     assert_eq!(output.status.code(), Some(22), "400: {output:?}");

@@ -42,11 +42,11 @@ fn status(accelerated: &AcceleratedSite, target: &str) -> u16 {
 #[test]
 fn urls_of_the_previous_secret_work_until_it_is_removed() {
     let origins = origins();
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let [current, former] = ["secret", "former"].map(|name| folder.path().join(name));
     let roll = |now: u8| {
-        std::fs::write(&former, [now - 1; 32]).expect("the folder of a test can be written to");
-        std::fs::write(&current, [now; 32]).expect("the folder of a test can be written to");
+        std::fs::write(&former, [now - 1; 32]).expect("write the test's file");
+        std::fs::write(&current, [now; 32]).expect("write the test's file");
     };
     roll(1);
     let accelerated = AcceleratedSite::start(
@@ -75,7 +75,7 @@ fn urls_of_the_previous_secret_work_until_it_is_removed() {
     assert_eq!(pages(), 2, "a page of the former secret is not served");
     let at = "/.spdy/1/u".len();
     let [of_first, of_second] = [&first, &second].map(|url| url[at..].split_at(1));
-    assert_ne!(of_first.1, of_second.1, "another secret made it");
+    assert_ne!(of_first.1, of_second.1, "URLs of different secrets");
     // What a key is called does not matter: another build may call it otherwise.
     let renamed = [(of_second.0, of_first.1), (of_first.0, of_second.1)];
     let renamed = renamed.map(|(kid, rest)| format!("/.spdy/1/u{kid}{rest}"));

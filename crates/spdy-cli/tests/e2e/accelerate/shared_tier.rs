@@ -62,8 +62,8 @@ impl SharingAccelerator {
 
     /// Waits until so many parts of the cluster answer it.
     fn wait_for_slots(&self, want: u64) {
-        until(&format!("{want} parts answer"), || {
-            self.metric("spdy_cache_shared_parts{state=\"answering\"}") == want
+        until(&format!("{want} parts respond"), || {
+            self.metric("spdy_cache_shared_parts{state=\"available\"}") == want
         });
     }
 
@@ -109,13 +109,13 @@ impl Setup {
         Self {
             cluster: RedisCluster::start(),
             origins: Origins::start(&[(SITE, "http")], |asked, _| answer(asked)),
-            folder: tempfile::tempdir().expect("a folder can be made"),
+            folder: tempfile::tempdir().expect("create a folder"),
         }
     }
 
     fn file(&self, name: &str, text: &str) -> PathBuf {
         let path = self.folder.path().join(name);
-        std::fs::write(&path, text).expect("the folder can be written to");
+        std::fs::write(&path, text).expect("write the file");
         path
     }
 
@@ -159,7 +159,7 @@ fn purges_missed_while_stopped_are_applied_at_start() {
         let told = one.purge(&format!(
             r#"{{"prefix": "http://{SITE}/{prefix}", "wait": true}}"#
         ));
-        assert!(told.ends_with(r#""told":true}"#), "{told}");
+        assert!(told.ends_with(r#""published":true}"#), "{told}");
     };
     purge("kept");
     let disk = format!("disk = {:?}", scene.folder.path().join("kept"));
@@ -172,12 +172,12 @@ fn purges_missed_while_stopped_are_applied_at_start() {
     purge("gone");
     let other = SharingAccelerator::start(&with_disk);
     other.wait_for_slots(16);
-    until("it has heard of it", || !other.is_hit("/gone.css"));
+    until("the purge is applied", || !other.is_hit("/gone.css"));
     assert_eq!(scene.origin_requests("/gone.css"), 2);
     // What was purged before it was fetched is no news.
     assert!(other.is_hit("/kept.css"));
-    let hits = "spdy_cache_disk_objects_total{event=\"hits\"}";
-    assert!(other.metric(hits) >= 1, "it is on the disk still");
+    let hits = "spdy_cache_disk_objects_total{event=\"hit\"}";
+    assert!(other.metric(hits) >= 1, "a disk cache hit");
     assert_eq!(scene.origin_requests("/kept.css"), 1);
 }
 
@@ -197,7 +197,10 @@ fn shutdown_completes_while_the_cluster_stalls_or_is_down() {
     };
     let (one, other) = (start("one"), start("other"));
     (0..NODES).for_each(|node| scene.cluster.pause(node));
-    assert!(!one.is_hit("/a.css"), "what it is to share waits");
+    assert!(
+        !one.is_hit("/a.css"),
+        "a write to the shared tier is waiting"
+    );
     one.end();
     (0..NODES).for_each(|node| scene.cluster.kill(node));
     other.wait_for_slots(0);
@@ -220,21 +223,23 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     other.wait_for_slots(16);
 
     one.fill_shared_tier("/a.css");
-    assert!(other.is_hit("/a.css"), "the other need not fetch it");
+    assert!(other.is_hit("/a.css"), "a hit in the shared tier");
     assert_eq!(scene.origin_requests("/a.css"), 1);
-    let hits = "spdy_cache_shared_objects_total{event=\"hits\"}";
+    let hits = "spdy_cache_shared_objects_total{event=\"hit\"}";
     assert_eq!(other.metric(hits), 1);
     assert!(other.is_hit("/a.css"));
-    assert_eq!(other.metric(hits), 1, "it is in memory now");
+    assert_eq!(other.metric(hits), 1, "a hit in memory");
 
     // A purge on one is applied by all, in memory too.
     let purged = one.purge(&format!(
         r#"{{"tag": "all", "site": "{SITE}", "wait": true}}"#
     ));
-    assert_eq!(purged, r#"{"purged":1,"soft":false,"told":true}"#);
-    until("the other hears of it", || !other.is_hit("/a.css"));
+    assert_eq!(purged, r#"{"purged":1,"soft":false,"published":true}"#);
+    until("the other instance applies the purge", || {
+        !other.is_hit("/a.css")
+    });
     let written = "spdy_cache_shared_objects_total{event=\"written\"}";
-    until("it is written anew", || other.metric(written) == 1);
+    until("the object is written again", || other.metric(written) == 1);
     assert!(one.is_hit("/a.css"));
     assert_eq!(scene.origin_requests("/a.css"), 2);
 
@@ -245,25 +250,29 @@ fn two_accelerators_share_a_cache_and_survive_a_cluster_outage() {
     assert!(one.is_hit("/a.css") && other.is_hit("/a.css"));
     for accelerator in [&one, &other] {
         assert!(!accelerator.is_hit("/b.css"));
-        until("it is kept, as without it", || accelerator.is_hit("/b.css"));
-        accelerator.assert_logged_once("the shared tier is gone");
+        until("stored without the shared tier", || {
+            accelerator.is_hit("/b.css")
+        });
+        accelerator.assert_logged_once("the shared tier is unavailable");
     }
     let purged = one.purge(&format!(
         r#"{{"url": "http://{SITE}/b.css", "wait": true}}"#
     ));
-    assert_eq!(purged, r#"{"purged":1,"soft":false,"told":false}"#);
-    assert!(other.is_hit("/b.css"), "nobody could tell it");
+    assert_eq!(purged, r#"{"purged":1,"soft":false,"published":false}"#);
+    assert!(other.is_hit("/b.css"), "the purge was not published");
 
     // And comes back, with nothing of what it had.
     scene.cluster.restart(&[0, 1, 2]);
     one.wait_for_slots(16);
     other.wait_for_slots(16);
-    until("the other is told at last", || !other.is_hit("/b.css"));
+    until("the other instance applies the purge", || {
+        !other.is_hit("/b.css")
+    });
     one.fill_shared_tier("/c.css");
     assert!(other.is_hit("/c.css"));
     assert_eq!(scene.origin_requests("/c.css"), 1);
     for accelerator in [&one, &other] {
-        accelerator.assert_logged_once("the shared tier is gone");
-        accelerator.assert_logged_once("the shared tier is back");
+        accelerator.assert_logged_once("the shared tier is unavailable");
+        accelerator.assert_logged_once("the shared tier is available again");
     }
 }

@@ -91,11 +91,11 @@ fn the_cache_does_what_http_cache_tests_requires() {
         let why = outcome.why.as_deref().unwrap_or_default();
         if why.starts_with("Setup: PUT config") {
             let again = run(&[&outcome.id]).into_iter().next();
-            *outcome = again.expect("the test is there");
+            *outcome = again.expect("the test's outcome");
         }
     }
 
-    let exceptions = std::fs::read(folder.join("exceptions.json")).expect("it is there");
+    let exceptions = std::fs::read(folder.join("exceptions.json")).expect("read the file");
     let exceptions: BTreeMap<String, String> =
         serde_json::from_slice(&exceptions).expect("a reason for each test");
     assert!(exceptions.len() <= MOST_EXCEPTIONS, "{exceptions:#?}");
@@ -123,8 +123,12 @@ fn the_cache_does_what_http_cache_tests_requires() {
         failed.keys().copied().collect(),
         exceptions.keys().map(String::as_str).collect(),
     );
-    assert_eq!(failing, excepted, "the suite says {failed:#?}");
-    assert_eq!((required.1, corrected), (157, 13), "another suite");
+    assert_eq!(failing, excepted, "failed tests: {failed:#?}");
+    assert_eq!(
+        (required.1, corrected),
+        (157, 13),
+        "a different number of tests"
+    );
     assert!(outcomes.iter().any(|outcome| outcome.ours));
     assert!(optimal.0 >= OPTIMAL, "{optimal:?} of the optimal tests");
 }

@@ -26,7 +26,7 @@ impl TestSite {
     fn open(cache_control: &'static str) -> Self {
         let shop = Self {
             origin: EchoOrigin::start(cache_control, Duration::ZERO),
-            folder: tempfile::tempdir().expect("a folder can be made"),
+            folder: tempfile::tempdir().expect("create a folder"),
         };
         shop.write("token", "a token of the operator");
         shop
@@ -37,7 +37,7 @@ impl TestSite {
     }
 
     fn write(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).expect("the folder of a test can be written to");
+        std::fs::write(self.path(name), text).expect("write the test's file");
     }
 
     /// The configuration with these keys of `[telemetry]`, for a collector at `collector`.
@@ -86,7 +86,7 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
     let accelerator = Accelerator::start(&shop.config(collector.address, &keys));
     let fields = "Cookie: id=sesame-of-a-client\r\nUser-Agent: test/1\r\n";
     let answer = get(&accelerator, "/a?sesame-of-a-page", fields);
-    let cache_status = answer.field("cache-status").expect("it is told");
+    let cache_status = answer.field("cache-status").expect("a Cache-Status");
     let spans = collector.spans_once(2);
     let (request, fetch) = (
         of_kind(&spans, SpanKind::Server)[0].clone(),
@@ -103,10 +103,10 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
     assert!(fetch.end_time_unix_nano <= request.end_time_unix_nano);
     let now = std::time::UNIX_EPOCH
         .elapsed()
-        .expect("it is later")
+        .expect("a time after 1970")
         .as_nanos();
     let age = now - u128::from(request.start_time_unix_nano);
-    assert!(age < 600_000_000_000, "it began {age} ns ago");
+    assert!(age < 600_000_000_000, "started {age} ns ago");
     for (span, name, wanted) in [
         (&request, "http.request.method", "GET"),
         (&request, "url.path", "/a"),
@@ -140,9 +140,11 @@ fn spans_are_exported_with_a_token_and_without_secrets() {
     let bytes = String::from_utf8_lossy(&asked.body).into_owned();
     assert!(!bytes.contains("sesame"), "{bytes}");
     let taken = &collector.taken()[0].resource_spans[0];
-    let resource = taken.resource.as_ref().expect("it says what it is");
+    let resource = taken.resource.as_ref().expect("a resource");
     assert_eq!(said(&resource.attributes, "service.name"), "front");
-    until("they are counted", || span_count(&accelerator, "sent") == 2);
+    until("the spans are counted", || {
+        span_count(&accelerator, "sent") == 2
+    });
 }
 
 #[test]
@@ -165,9 +167,9 @@ fn queries_are_recorded_only_if_configured_and_failures_marked() {
         format!("http://{nowhere}/a?b=c")
     );
     assert_eq!(said(&request.attributes, "error.type"), "502");
-    assert_eq!(said(&fetch.attributes, "error.type"), "connect");
+    assert_eq!(said(&fetch.attributes, "error.type"), "connect-error");
     for span in [request, fetch] {
-        let status = span.status.as_ref().expect("it is told");
+        let status = span.status.as_ref().expect("a status");
         assert_eq!(status.code(), StatusCode::Error);
     }
 }
@@ -180,22 +182,22 @@ fn a_collector_outage_fails_no_request_and_is_logged_once() {
     for number in 0..40 {
         assert_eq!(get(&accelerator, &format!("/{number}"), "").status, 200);
     }
-    accelerator.line_with("takes no spans");
+    accelerator.line_with("does not accept spans");
     let collector = OtelCollector::start_at(place.open(), Behavior::Takes);
-    accelerator.line_with("takes spans again");
+    accelerator.line_with("accepts spans again");
     // Nothing that fitted into the queue is lost.
     assert_eq!(collector.spans_once(80).len(), 80);
     collector.be(Behavior::Answers(503));
     get(&accelerator, "/a", "");
-    until("it is told", || {
-        accelerator.count_lines_with("takes no spans: it answers 503") == 1
+    until("the failure is logged", || {
+        accelerator.count_lines_with("does not accept spans: response status 503") == 1
     });
     collector.be(Behavior::Takes);
     assert_eq!(collector.spans_once(82).len(), 82);
-    until("and of its return", || {
-        accelerator.count_lines_with("takes spans again") == 2
+    until("the return is logged", || {
+        accelerator.count_lines_with("accepts spans again") == 2
     });
-    assert_eq!(accelerator.count_lines_with("takes no spans"), 2);
+    assert_eq!(accelerator.count_lines_with("does not accept spans"), 2);
 }
 
 #[test]
@@ -204,14 +206,14 @@ fn rejected_and_dropped_spans_are_counted() {
     let collector = OtelCollector::start(Behavior::Answers(400));
     let accelerator = Accelerator::start(&shop.config(collector.address, "queue = 4"));
     get(&accelerator, "/a", "");
-    until("they are refused", || {
-        span_count(&accelerator, "refused") == 2
+    until("the spans are rejected", || {
+        span_count(&accelerator, "rejected") == 2
     });
     let before = collector.requests().len();
     collector.be(Behavior::TakesAllButOne);
     get(&accelerator, "/a", "");
-    let [refused, sent] = ["refused", "sent"];
-    until("they are judged", || {
+    let [refused, sent] = ["rejected", "sent"];
+    until("all spans are counted", || {
         span_count(&accelerator, refused) + span_count(&accelerator, sent) == 4
     });
     // Both in one batch, as a rule.
@@ -222,11 +224,11 @@ fn rejected_and_dropped_spans_are_counted() {
         assert_eq!(get(&accelerator, "/a", "").status, 200);
     }
     // A batch is on its way, and one more waits: of four spans at most each.
-    until("they are dropped", || {
+    until("spans are dropped", || {
         span_count(&accelerator, "dropped") >= 40 - 3 * 4
     });
     let asked = collector.requests().len();
-    assert!(asked < 10, "{asked} requests are under way");
+    assert!(asked < 10, "{asked} requests in progress");
 }
 
 #[test]
@@ -268,7 +270,7 @@ fn opentelemetry_variables_fill_missing_configuration() {
     assert_eq!(asked.target(), "/below/v1/traces");
     assert_eq!(asked.values("x-key"), ["sesame"]);
     let taken = &collector.taken()[0].resource_spans[0];
-    let resource = taken.resource.as_ref().expect("it says what it is");
+    let resource = taken.resource.as_ref().expect("a resource");
     assert_eq!(said(&resource.attributes, "service.name"), "named");
     assert_eq!(
         said(&resource.attributes, "deployment.environment.name"),
@@ -281,7 +283,7 @@ fn opentelemetry_variables_fill_missing_configuration() {
         shop.origin.requests()[1].values("traceparent"),
         [] as [&str; 0]
     );
-    assert_eq!(accelerator.count_lines_with("spans go to"), 0);
+    assert_eq!(accelerator.count_lines_with("sending spans to"), 0);
 }
 
 #[test]
@@ -299,10 +301,11 @@ fn the_environments_sampler_applies_without_a_configured_one() {
         let accelerator = Accelerator::start_under(&wrapper, &config);
         get(&accelerator, "/a", "");
         let asked = shop.origin.requests();
-        let told = asked.last().expect("it was asked").values("traceparent");
+        let told = asked.last().expect("a request").values("traceparent");
         let flags = if is_recorded { "-01" } else { "-00" };
         assert!(told[0].ends_with(flags), "{sampler} {keys}: {told:?}");
-        let doubts = accelerator.count_lines_with("OTEL_TRACES_SAMPLER in the environment: want");
+        let doubts =
+            accelerator.count_lines_with("OTEL_TRACES_SAMPLER in the environment: expected");
         assert_eq!(doubts, usize::from(is_told), "{sampler} {keys}");
     }
 }
@@ -326,9 +329,9 @@ fn a_reload_replaces_the_token_and_reports_restart_only_keys() {
         collector.requests()[0].values("authorization"),
         ["the second"]
     );
-    assert_eq!(accelerator.count_lines_with("stays as it was"), 0);
+    assert_eq!(accelerator.count_lines_with("[telemetry] changed"), 0);
     accelerator.reload(&shop.config(collector.address, &format!("{keys}\nsample = 0")));
-    accelerator.line_with("[telemetry] stays as it was");
+    accelerator.line_with("[telemetry] changed");
     get(&accelerator, "/b", "");
     collector.spans_once(4);
 }
@@ -343,7 +346,7 @@ fn check_reports_telemetry_errors_without_the_token() {
         (
             format!("headers_file = {headers:?}"),
             2,
-            "line 1: want a field as Name: value, got none",
+            "line 1: expected a header as Name: value",
         ),
         (
             "headers_file = '/nowhere'".to_owned(),
@@ -353,12 +356,12 @@ fn check_reports_telemetry_errors_without_the_token() {
         (
             "authority = '/nowhere'".to_owned(),
             2,
-            "telemetry.authority: want an https endpoint",
+            "telemetry.authority: expected an https endpoint",
         ),
         (
             "sample = 2".to_owned(),
             2,
-            "telemetry.sample: want a number from 0 to 1, got 2",
+            "telemetry.sample: expected a number from 0 to 1, found 2",
         ),
         ("sample = 0.5".to_owned(), 0, "good"),
     ] {

@@ -84,12 +84,12 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     require("Chromium", is_installed("chromium"));
     let origin = SocketOrigin::start();
     let second = before(&origin);
-    let token = tempfile::NamedTempFile::new().expect("a file can be made");
-    std::fs::write(&token, "a token of the operator").expect("it can be written to");
+    let token = tempfile::NamedTempFile::new().expect("create the file");
+    std::fs::write(&token, "a token of the operator").expect("write the file");
     let first = in_front_of(&second, token.path());
     let mut browser = browser(&first);
     let page = browser.fetched_resources().remove(0);
-    assert_eq!(page.protocol, "h2", "the page itself came over HTTP/2");
+    assert_eq!(page.protocol, "h2", "the page was loaded over HTTP/2");
 
     let talk = browser.ask(
         "(async () => {

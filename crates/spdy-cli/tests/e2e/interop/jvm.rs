@@ -65,11 +65,11 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
     let output = run_expecting(1, command.arg(format!("{origin}/128")));
     let text = String::from_utf8_lossy(&output.stdout);
     assert!(
-        text.contains("stream 1 was reset here: PROTOCOL_ERROR"),
+        text.contains("stream 1 was reset locally: PROTOCOL_ERROR"),
         "{text}"
     );
     let names = ["0", "128", "10k", "1m"];
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let mut command = spdy(&[
         "fetch",
         "--protocol",
@@ -83,8 +83,8 @@ fn fetch_resets_what_mock_web_server_answers_unless_it_folds_names() {
         command.args(names.map(|name| format!("{origin}/{name}"))),
     );
     for name in names {
-        let got = std::fs::read(folder.path().join(name)).expect("it was written");
-        let want = std::fs::read(FILES.folder.join(name)).expect("the file is there");
+        let got = std::fs::read(folder.path().join(name)).expect("read the file");
+        let want = std::fs::read(FILES.folder.join(name)).expect("read the file");
         assert!(got == want, "{name}: {} bytes", got.len());
     }
 }
@@ -99,17 +99,17 @@ fn the_default_client_uploads_to_undertow() {
     let (_running, origin) = Peer::Undertow.serve("spdy/3.1", false);
     let address = origin.trim_start_matches("http://").to_owned();
     let files = every_file();
-    let runtime = Runtime::new().expect("a runtime can be made");
+    let runtime = Runtime::new().expect("create a runtime");
     let uploads = runtime.block_on(async {
-        let socket = TcpStream::connect(&address).await.expect("it listens");
+        let socket = TcpStream::connect(&address).await.expect("connect");
         let (session, connection) = spdy::client::handshake(socket);
         connection.spawn();
         let uploads = files.iter().map(async |file| {
-            let body = std::fs::read(FILES.folder.join(file.name)).expect("the file is there");
+            let body = std::fs::read(FILES.folder.join(file.name)).expect("read the file");
             let request = Request::post(format!("{origin}/echo")).body(Body::full(body));
             let request = request.expect("a valid request");
             let answer = session.request(request, Priority::HIGHEST).await?;
-            let came = answer.into_body().collect().await.expect("a whole body");
+            let came = answer.into_body().collect().await.expect("a complete body");
             Ok::<_, spdy::Error>((file, sha256(&came.to_bytes())))
         });
         let uploads = futures_util::future::try_join_all(uploads);

@@ -60,11 +60,11 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
     if are_left_out() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let cell = browse("h2", folder.path());
     let names: BTreeSet<_> = fs::read_dir(folder.path())
-        .expect("the folder was made")
-        .map(|entry| entry.expect("it can be read").file_name())
+        .expect("read the folder")
+        .map(|entry| entry.expect("read the file").file_name())
         .collect();
     let name = |ending: &str| format!("portal-h2-lte-1.{ending}");
     assert_eq!(
@@ -72,7 +72,7 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
         ["har", "pcapng", "png"].map(|it| name(it).into()).into()
     );
 
-    let har = fs::read(folder.path().join(name("har"))).expect("it is there");
+    let har = fs::read(folder.path().join(name("har"))).expect("read the file");
     check_har(&har, "HTTP/2");
 
     let capture = folder.path().join(name("pcapng"));
@@ -109,7 +109,7 @@ fn a_load_by_http_2_is_a_har_a_capture_that_opens_itself_and_a_picture() {
     let said = String::from_utf8_lossy(&inspected.stderr);
     assert!(said.contains("no SPDY session found"), "{said}");
 
-    let png = fs::read(folder.path().join(name("png"))).expect("it is there");
+    let png = fs::read(folder.path().join(name("png"))).expect("read the file");
     let rows = different_rows(&png);
     assert!(
         rows > 50,
@@ -122,7 +122,7 @@ fn a_load_by_http_3_goes_over_quic_alone_and_its_capture_opens_itself() {
     if are_left_out() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let cell = browse("h3", folder.path());
     let visit = &cell["visits"][0];
     assert_eq!(visit["asked_in_vain"], serde_json::json!([]));
@@ -130,7 +130,7 @@ fn a_load_by_http_3_goes_over_quic_alone_and_its_capture_opens_itself() {
     assert!(cell["virtual_failure"].is_null(), "{cell}");
 
     let file = |ending: &str| folder.path().join(format!("portal-h3-lte-1.{ending}"));
-    check_har(&fs::read(file("har")).expect("it is there"), "HTTP/3");
+    check_har(&fs::read(file("har")).expect("read the file"), "HTTP/3");
 
     let capture = file("pcapng");
     // HEADERS of every request, and of every response (RFC 9114 §7.2.2).
@@ -143,7 +143,7 @@ fn a_load_by_http_3_goes_over_quic_alone_and_its_capture_opens_itself() {
 
 /// A HAR of the portal, by our importer and by the form: HAR 1.2 wants these of every log, page and entry.
 fn check_har(har: &[u8], version: &str) {
-    let log: Value = serde_json::from_slice(har).expect("a HAR is JSON");
+    let log: Value = serde_json::from_slice(har).expect("a HAR is valid JSON");
     let log = &log["log"];
     let has = |of: &Value, names: &str| {
         for name in names.split(' ') {
@@ -177,7 +177,7 @@ fn check_har(har: &[u8], version: &str) {
         );
     }
     let opened = read(har.to_vec().into(), "x.har", &ImportOptions::default());
-    let replica = opened.expect("our importer reads it").replica;
+    let replica = opened.expect("the importer accepts it").replica;
     // 44 of the page, and the icon that Chromium looks for by itself.
     assert_eq!(replica.exchanges.len(), 45);
     assert!(
@@ -197,7 +197,7 @@ fn check_har(har: &[u8], version: &str) {
 fn different_rows(png: &[u8]) -> usize {
     let mut rest = png
         .strip_prefix(b"\x89PNG\r\n\x1a\n")
-        .expect("a PNG begins so");
+        .expect("a PNG signature");
     let (mut packed, mut height) = (Vec::new(), 0);
     while let Some((len, after)) = rest.split_first_chunk::<4>() {
         let (kind, after) = after.split_at(4);
@@ -213,7 +213,7 @@ fn different_rows(png: &[u8]) -> usize {
         rest = &after[4..];
     }
     let mut rows = Vec::new();
-    std::io::copy(&mut ZlibDecoder::new(&packed[..]), &mut rows).expect("its pixels are packed");
+    std::io::copy(&mut ZlibDecoder::new(&packed[..]), &mut rows).expect("compressed pixels");
     let rows: BTreeSet<_> = rows.chunks(rows.len() / height).collect();
     rows.len()
 }

@@ -94,8 +94,8 @@ fn merged_parts_make_one_store_in_any_order() {
     assert_eq!(
         ends[..2],
         [
-            "3 cells added, 0 there already",
-            "0 cells added, 3 there already"
+            "3 cells added, 0 already present",
+            "0 cells added, 3 already present"
         ]
     );
     assert_eq!(
@@ -119,14 +119,14 @@ fn merged_parts_make_one_store_in_any_order() {
         lab.path("small.toml"),
         SMALL.replace("seed = 7", "seed = 8"),
     )
-    .expect("the folder can be written to");
+    .expect("write the file");
     lab.stdout(&["cell", "small.toml", "1", "--store", "other.db"]);
     let other = run_expecting(
         1,
         &mut lab.command(&["merge", "other.db", "--store", "all.db"]),
     );
     assert!(
-        text(&other.stderr).contains("holds results of the plan small ("),
+        text(&other.stderr).contains("has results of the plan small ("),
         "{}",
         text(&other.stderr)
     );
@@ -156,7 +156,7 @@ fn differing_results_of_a_cell_are_reported_and_the_first_kept() {
     let told =
         text(&run_expecting(1, &mut lab.command(&["merge", "b.db", "--store", "a.db"])).stderr);
     for word in [
-        "a.db holds other results of the cell page=portal,protocol=spdy",
+        "a.db has other results of the cell page=portal,protocol=spdy",
         "load_ms is",
         "of run 2",
         "same build",
@@ -230,7 +230,7 @@ fn a_task_of_an_array_takes_no_url_with_a_password() {
         let output = run_expecting(2, &mut array(url));
         let told = text(&output.stderr);
         assert!(
-            told.contains("want PGPASSWORD") && !told.contains("hu"),
+            told.contains("use PGPASSWORD") && !told.contains("hu"),
             "{told}"
         );
         assert_eq!(text(&output.stdout), "", "{url}");
@@ -266,7 +266,7 @@ fn sweep_errors_never_show_a_password() {
     };
     for url in WITH_PASSWORDS {
         let told = told(2, &["--store", url]);
-        assert!(told.contains("want PGPASSWORD"), "{told}");
+        assert!(told.contains("use PGPASSWORD"), "{told}");
     }
     // No server is there, as the program itself says.
     for url in WITHOUT {
@@ -274,10 +274,10 @@ fn sweep_errors_never_show_a_password() {
         assert!(told.contains("postgres://"), "{told}");
     }
     for (option, count, wanted) in [
-        ("--cells", "0", "want 1 or more"),
-        ("--cells", "-1", "want 1 or more"),
+        ("--cells", "0", "expected 1 or more"),
+        ("--cells", "-1", "expected 1 or more"),
         ("--cells", "some", "invalid"),
-        ("--retries", "-1", "want 0 or more"),
+        ("--retries", "-1", "expected 0 or more"),
     ] {
         let told = told(2, &["--store", WITHOUT[0], option, count]);
         assert!(told.contains(wanted), "{option} {count}: {told}");
@@ -306,17 +306,17 @@ fn a_dask_cluster_that_loses_a_worker_ends_with_the_rows_of_one_machine() {
         .stdin(Stdio::null())
         .stdout(Stdio::null())
         .stderr(Stdio::piped());
-    let mut child = sweep.spawn().expect("the driver can be started");
+    let mut child = sweep.spawn().expect("start the driver");
 
     // When one of them is lost, which, and whether its machine with it or its process alone, whose cell then goes on.
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let seed = now.expect("it is after 1970").as_nanos() as u64;
+    let seed = now.expect("a time after 1970").as_nanos() as u64;
     let mut state = seed;
     let at = format!("{} of 24 tasks", 2 + chance(&mut state) % 15);
     let (which, with_its_task) = (chance(&mut state) % 2, chance(&mut state).is_multiple_of(2));
     let case = format!("seed {seed}: worker {which} lost at {at}, with its task: {with_its_task}");
     let mut told = Vec::new();
-    for line in BufReader::new(child.stderr.take().expect("it is piped")).lines() {
+    for line in BufReader::new(child.stderr.take().expect("a pipe")).lines() {
         let line = line.expect("text");
         if line == at {
             workers[which as usize].kill(with_its_task);

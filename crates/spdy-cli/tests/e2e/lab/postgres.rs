@@ -21,7 +21,7 @@ fn all_at_once(commands: Vec<Command>) -> Vec<Output> {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        child.expect("the program can be started")
+        child.expect("start the program")
     };
     let children: Vec<_> = commands.into_iter().map(start).collect();
     let end = |output: Output| {
@@ -100,13 +100,13 @@ fn a_postgres_store_reads_the_same_as_a_file() {
     );
 
     // Lulic's own table has no half milliseconds, and empty columns.
-    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    let his = Connection::open(lab.path("results.db")).expect("create the file");
     his.execute_batch(
         "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
                                onContentLoad INT, onLoad INT, tow FLOAT, run INT);
          INSERT INTO results VALUES (1, '100', '10', 'http', 'a', 300, 30000, 31, 0), (2, '100', '10', 'spdy', 'a', 400, 10000, 11.5, 0);",
     )
-    .expect("it is SQL");
+    .expect("valid SQL");
     let imported = server.database("imported");
     for store in [&imported[..], "his.db"] {
         lab.stdout(&["import", "results.db", "--store", store]);
@@ -115,7 +115,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
             &mut lab.command_with_password(&["import", "results.db", "--store", store]),
         );
         assert!(
-            text(&again.stderr).contains("there already"),
+            text(&again.stderr).contains("already present"),
             "{}",
             text(&again.stderr)
         );
@@ -184,7 +184,7 @@ fn concurrent_tasks_on_one_database_equal_one_run() {
         .stderr,
     );
     assert!(
-        resumed.contains("10 of 12 cells are there already"),
+        resumed.contains("10 of 12 cells are already present"),
         "{resumed}"
     );
     assert_eq!(
@@ -216,7 +216,7 @@ fn waiting_for_a_stalled_transaction_times_out() {
     let cell = ["cell", "small.toml", "2", "--store", &url];
     let added = lab.stdout(&cell);
     assert!(
-        added.ends_with(": 1 cells added, 0 there already\n"),
+        added.ends_with(": 1 cells added, 0 already present\n"),
         "{added}"
     );
 
@@ -287,8 +287,8 @@ fn a_run_fails_with_the_url_when_the_server_stops() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn();
-    let child = child.expect("the program can be started");
-    until("it has its tables", || {
+    let child = child.expect("start the program");
+    until("the tables exist", || {
         let found = server.sql("lost", "SELECT to_regclass('spdy_store')");
         !found.trim().is_empty()
     });
@@ -343,7 +343,7 @@ fn database_errors_never_show_a_password() {
         &tcp("lab", PASSWORD, "?connect_timeout=no"),
         &["postgres://..."],
     );
-    refused("postgres:///sweep", &["it names no host"]);
+    refused("postgres:///sweep", &["it has no host"]);
     refused(
         "postgres://127.0.0.1:1/sweep?user=lab",
         &["postgres://lab@127.0.0.1:1/sweep: ", "refused"],
@@ -352,11 +352,7 @@ fn database_errors_never_show_a_password() {
     let elsewhere = spdy_net::tls::certificates::LocalCa::generate(
         spdy_net::tls::certificates::KeyKind::EcdsaP256,
     );
-    fs::write(
-        lab.path("else.pem"),
-        elsewhere.expect("an authority can be made").pem(),
-    )
-    .expect("the folder can be written to");
+    fs::write(lab.path("else.pem"), elsewhere.expect("create a CA").pem()).expect("write the file");
     refused(
         &tcp("lab", PASSWORD, &roots(&lab.path("else.pem"))),
         &["TLS", "invalid peer certificate"],
@@ -372,26 +368,26 @@ fn database_errors_never_show_a_password() {
     assert!(done.contains("4 of 4 cells, 2 loads each"), "{done}");
     for mode in ["?sslmode=require", "?sslmode=disable", ""] {
         let again = told(0, &tcp("lab", PASSWORD, mode), &[]);
-        assert!(again.contains("4 of 4 cells are there already"), "{again}");
+        assert!(
+            again.contains("4 of 4 cells are already present"),
+            "{again}"
+        );
     }
 
     // Another plan, another version, the tables of another program.
     let lab_of_more = Lab::new(SMALL);
     let other = ["run", "small.toml", "--store", &url];
     let other = text(&run_expecting(1, &mut lab_of_more.command_with_password(&other)).stderr);
-    assert!(
-        other.contains("holds results of the plan small ("),
-        "{other}"
-    );
+    assert!(other.contains("has results of the plan small ("), "{other}");
     server.sql("sweep", "UPDATE spdy_store SET version = 0");
     refused(&url, &["is a store of version 0, want "]);
     let bookmarks = server.database("bookmarks");
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
-    refused(&bookmarks, &["no store of experiments", "spdy_store"]);
+    refused(&bookmarks, &["not an experiment store", "spdy_store"]);
     let empty = server.database("empty");
     let nothing = run_expecting(1, &mut lab.command_with_password(&["show", &empty]));
     assert!(
-        text(&nothing.stderr).contains("there is no store postgres://lab@"),
+        text(&nothing.stderr).contains("store postgres://lab@"),
         "{}",
         text(&nothing.stderr)
     );

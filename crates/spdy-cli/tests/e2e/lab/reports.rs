@@ -94,11 +94,11 @@ fn a_page_that_chromium_looks_at_can_leave_no_file() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let page = folder.path().join("page.html");
     let text =
         "<!doctype html><title>t</title><a href='data:text/plain,left' download='left.txt'>it</a>";
-    fs::write(&page, text).expect("the folder can be written to");
+    fs::write(&page, text).expect("write the file");
     let mut chromium = Chromium::start();
     chromium.open(&format!("file://{}", page.display()), LOOKS[0]);
     chromium.ask("document.querySelector('a').click()");
@@ -114,10 +114,10 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let mut pages = Vec::new();
     for (name, text) in EXPERIMENTS {
-        fs::write(folder.path().join("it.toml"), text).expect("the folder can be written to");
+        fs::write(folder.path().join("it.toml"), text).expect("write the file");
         let lab = |arguments: &[&str]| {
             let mut command = spdy(&["lab"]);
             command.args(arguments).current_dir(folder.path());
@@ -167,7 +167,7 @@ fn every_chart_is_seen_on_a_desk_and_a_phone_in_light_and_dark() {
             continue;
         }
         // The page has every figure that is written for papers, each once.
-        let files = fs::read_dir(folder.path().join(name)).expect("it was made");
+        let files = fs::read_dir(folder.path().join(name)).expect("read the report");
         let mut files: Vec<_> = files
             .map(|file| file.expect("a file").path())
             .map(|path| Value::from(path.file_stem().and_then(|stem| stem.to_str())))

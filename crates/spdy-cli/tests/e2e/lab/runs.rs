@@ -38,13 +38,13 @@ fn a_run_is_the_same_file_twice_whatever_the_number_of_jobs() {
 
     let again = lab.run("a.db", &[]);
     assert!(
-        text(&again.stderr).contains("12 of 12 cells are there already"),
+        text(&again.stderr).contains("12 of 12 cells are already present"),
         "{}",
         text(&again.stderr)
     );
     assert!(
         lab.bytes("a.db") == lab.bytes("b.db"),
-        "a run with nothing to do wrote something"
+        "a run without remaining cells changed the store"
     );
 
     let csv = lab.csv("a.db");
@@ -77,7 +77,7 @@ fn a_run_killed_ten_times_has_the_same_result() {
     lab.run("alone.db", &[]);
     let whole = begun.elapsed();
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
-    let seed = now.expect("it is after 1970").as_nanos() as u64;
+    let seed = now.expect("a time after 1970").as_nanos() as u64;
     let mut state = seed;
     let mut seen = Vec::new();
     for _ in 0..10 {
@@ -106,8 +106,8 @@ fn run_and_kill_after(lab: &Lab, moment: Duration) {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .expect("the program can be started");
-    let mut stdout = child.stdout.take().expect("it is piped");
+        .expect("start the program");
+    let mut stdout = child.stdout.take().expect("a pipe");
     let (sender, over) = mpsc::channel();
     let reader = thread::spawn(move || {
         let _ = stdout.read_to_end(&mut Vec::new());
@@ -115,8 +115,8 @@ fn run_and_kill_after(lab: &Lab, moment: Duration) {
     });
     let _ = over.recv_timeout(moment);
     let _ = child.kill();
-    child.wait().expect("it was ours");
-    reader.join().expect("reading does not panic");
+    child.wait().expect("wait for the process");
+    reader.join().expect("the reader thread panicked");
 }
 
 #[cfg(unix)]
@@ -128,14 +128,14 @@ fn ctrl_c_stops_a_run_and_the_same_command_resumes_it() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the program can be started");
-    until("a cell is there", || lab.cells_in("a.db") > 0);
+        .expect("start the program");
+    until("a cell is stored", || lab.cells_in("a.db") > 0);
     interrupt(&child);
     let output = output_of(child);
     let told = text(&output.stderr);
     assert_eq!(output.status.code(), Some(1), "{told}");
     assert!(
-        told.contains("ended early") && told.contains("the same command goes on"),
+        told.contains("stopped early") && told.contains("run the same command to continue"),
         "{told}"
     );
     assert!(
@@ -156,7 +156,7 @@ fn interrupt(child: &Child) {
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
-    assert!(kill.expect("there is a kill").success());
+    assert!(kill.expect("run `kill`").success());
 }
 
 #[cfg(unix)]
@@ -170,8 +170,8 @@ fn ctrl_c_drops_incomplete_cells() {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the program can be started");
-    until("it has a plan", || lab.has_plan("a.db"));
+        .expect("start the program");
+    until("the plan is stored", || lab.has_plan("a.db"));
     interrupt(&child);
     let output = output_of(child);
     let told = text(&output.stderr);
@@ -184,7 +184,7 @@ fn ctrl_c_drops_incomplete_cells() {
 /// Whether a thread of `child` loads pages.
 #[cfg(target_os = "linux")]
 fn loads(child: &Child) -> bool {
-    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).expect("it runs");
+    let tasks = fs::read_dir(format!("/proc/{}/task", child.id())).expect("a running process");
     let mut names = tasks.map(|task| fs::read_to_string(task.expect("a task").path().join("comm")));
     names.any(|name| name.is_ok_and(|name| name == "load\n"))
 }
@@ -198,8 +198,8 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
         .stdout(Stdio::null())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("the program can be started");
-    until("a cell is there", || lab.cells_in("a.db") > 0);
+        .expect("start the program");
+    until("a cell is stored", || lab.cells_in("a.db") > 0);
     // Loads go on, but no cell can be written: once the last is loaded it waits for us, and cannot end in order.
     let holder = Connection::open(lab.path("a.db")).expect("a store");
     let patience = holder.busy_timeout(Duration::from_secs(10));
@@ -208,11 +208,11 @@ fn a_second_ctrl_c_ends_a_run_at_once() {
     until("the last is loaded", || !loads(&child));
     interrupt(&child);
     // Before that it said what has no effect.
-    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
     while !said.contains("stopping") {
         let read = stderr.read_line(&mut said).expect("text");
-        assert!(read > 0, "it ended: {said}");
+        assert!(read > 0, "the process ended: {said}");
     }
     interrupt(&child);
     let status = ended(&mut child);
@@ -231,7 +231,7 @@ fn two_concurrent_runs_into_one_store_equal_one_run() {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn();
-        child.expect("the program can be started")
+        child.expect("start the program")
     };
     for child in [start(), start()] {
         let output = output_of(child);
@@ -257,12 +257,12 @@ fn incomplete_loads_are_stored_marked_and_reported() {
     };
     assert!(whole.starts_with("0 ") && !whole.contains('!'), "{said}");
     assert!(lossy.starts_with("50% ") && lossy.contains('!'), "{said}");
-    assert!(why.ends_with(" of 4 loads are not whole\n"), "{why}");
+    assert!(why.ends_with(" of 4 loads are incomplete\n"), "{why}");
     let csv = lab.csv("lossy.db");
     assert!(csv.contains("http://www.portal.test/"), "no cause in {csv}");
     // They are results as others are: nothing is loaded again.
     let again = run_expecting(1, &mut lab.command(&["run", "small.toml"]));
-    assert!(text(&again.stderr).contains("4 of 4 cells are there already"));
+    assert!(text(&again.stderr).contains("4 of 4 cells are already present"));
 }
 
 #[test]
@@ -282,7 +282,7 @@ fn a_folded_page_takes_its_connections_to_one_host() {
         .collect();
     assert_eq!(connections, [(0.into(), 7.into()), (1.into(), 1.into())]);
     assert_eq!(rows[0]["requests"], rows[1]["requests"]);
-    assert_eq!(rows[0]["page"], rows[1]["page"], "it is the same page");
+    assert_eq!(rows[0]["page"], rows[1]["page"], "the same page");
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn adding_levels_keeps_keys_and_seeds_of_cells() {
     );
     assert_eq!((small.len(), larger.len()), (12, 24));
     for cell in &small {
-        assert!(larger.contains(cell), "{cell:?} is another now");
+        assert!(larger.contains(cell), "{cell:?} changed");
     }
     let mut seeds: Vec<_> = small.iter().map(|(_, seeds)| seeds.to_string()).collect();
     assert_eq!(seeds[0], seeds[1], "http and spdy");
@@ -380,11 +380,11 @@ fn ineffective_levels_are_reported() {
         "name = 'a'\npages = ['portal']\nprotocols = ['http', 'spdy', 'h2']\n[factors]\nnetwork = 'dsl'\ncompression = ['masked', 0]\n",
     );
     let cells = run_expecting(0, &mut lab.command(&["cells", "small.toml"]));
-    assert_eq!(text(&cells.stdout).lines().count(), 6, "all are there");
+    assert_eq!(text(&cells.stdout).lines().count(), 6, "all cells");
     let said = text(&cells.stderr);
     for line in [
-        "compression has no effect on 4 of 6 cells (http, h2): it is how SPDY compresses heads",
-        "2 cells are others over again but for their seeds",
+        "compression has no effect on 4 of 6 cells (http, h2): only SPDY has this header compression",
+        "2 cells differ from other cells only in their seeds",
     ] {
         assert!(said.contains(line), "{said}");
     }
@@ -401,7 +401,7 @@ fn an_invalid_experiment_is_reported_with_its_line() {
     assert!(!lab.path("small.db").exists(), "a store of nothing");
     let bare = Lab::new("name = 'bare'\npages = ['portal']\n[factors]\nconnections = 6\n");
     let told = text(&run_expecting(1, &mut bare.command(&["run", "small.toml"])).stderr);
-    assert!(told.contains("no network given: want a name"), "{told}");
+    assert!(told.contains("no network: give a name"), "{told}");
     let told = text(&run_expecting(2, &mut lab.command(&["run", "nowhere.toml"])).stderr);
     assert!(
         told.contains("nowhere.toml") && told.contains("lulic"),

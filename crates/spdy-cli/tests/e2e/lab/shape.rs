@@ -33,9 +33,9 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
     if skips() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let body: Vec<u8> = (0..300_000u32).map(|at| (at % 251) as u8).collect();
-    std::fs::write(folder.path().join("file"), &body).expect("the folder can be written to");
+    std::fs::write(folder.path().join("file"), &body).expect("write the file");
     let (program, folder) = (env!("CARGO_BIN_EXE_spdy"), folder.path().display());
     let server = format!("{program} serve {folder} --plain 0.0.0.0:80");
     let mut faults = Vec::new();
@@ -44,7 +44,11 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
         command.args(["--network", "down=2mbit,up=384kbit,rtt=30ms", "--"]);
         command.args([program, "fetch", "-q", "http://203.0.113.9/file"]);
         let output = run_expecting(0, &mut command);
-        assert!(output.stdout == body, "{} bytes came", output.stdout.len());
+        assert!(
+            output.stdout == body,
+            "{} bytes arrived",
+            output.stdout.len()
+        );
         let run = achieved(&output);
         if run["faults"] != serde_json::json!([]) {
             faults.push(run["faults"].clone());
@@ -59,7 +63,7 @@ fn a_program_behind_a_link_gets_what_the_link_carries() {
         assert!((0.995..=1.005).contains(&rate), "{run}");
         return;
     }
-    panic!("no run of {ATTEMPTS} counts: {faults:#?}");
+    panic!("no valid run in {ATTEMPTS} attempts: {faults:#?}");
 }
 
 /// Root creates its namespaces directly, other users inside a user namespace. The command keeps its user and group there.
@@ -68,7 +72,7 @@ fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
     if skips() {
         return;
     }
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let shape = |words: &[&str]| {
         let arguments = ["lab", "shape", "-q", "--network", "dsl", "--"];
         let mut command = unprivileged(folder.path(), &arguments);
@@ -76,10 +80,7 @@ fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     };
     let of = |option: &str| {
-        let me = Command::new("id")
-            .arg(option)
-            .output()
-            .expect("there is an id");
+        let me = Command::new("id").arg(option).output().expect("a user ID");
         match String::from_utf8_lossy(&me.stdout).trim() {
             "0" => UNPRIVILEGED_ID.to_string(),
             number => number.to_owned(),
@@ -97,12 +98,12 @@ fn an_unprivileged_user_keeps_its_identity_behind_the_link() {
     assert_ne!(who[2], ours.to_string_lossy(), "no user namespace");
     assert_eq!(
         who[3], "CapEff:\t0000000000000000",
-        "it has privileges over its link"
+        "expected no privileges over the link"
     );
     // And the link carries what its server has.
     let served = folder.path().join("served");
-    std::fs::create_dir(&served).expect("it is ours");
-    std::fs::write(served.join("file"), "behind the link").expect("it is ours");
+    std::fs::create_dir(&served).expect("create a folder");
+    std::fs::write(served.join("file"), "behind the link").expect("write the file");
     let program = folder.path().join("spdy");
     let (program, served) = (program.display(), served.display());
     let server = format!("{program} serve {served} --plain 0.0.0.0:80");
@@ -157,7 +158,7 @@ fn impossible_settings_are_reported_with_a_reason() {
     );
     let nothing = said(2, &["--", "true"]);
     assert!(
-        nothing.contains("no network given: want a name") && nothing.contains("rtt="),
+        nothing.contains("no network: give a name") && nothing.contains("rtt="),
         "{nothing}"
     );
     let congestion = said(1, &["-n", "dsl", "--congestion", "nosuch", "--", "true"]);
@@ -187,13 +188,13 @@ fn killing_the_shaper_kills_every_child() {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .expect("spdy starts");
-    let mut stdout = BufReader::new(child.stdout.take().expect("it is piped"));
+        .expect("start `spdy`");
+    let mut stdout = BufReader::new(child.stdout.take().expect("a pipe"));
     let mut line = String::new();
     stdout.read_line(&mut line).expect("text");
     assert_eq!(line, "ready\n");
-    child.kill().expect("it runs");
-    child.wait().expect("it was killed");
+    child.kill().expect("a running process");
+    child.wait().expect("the process was killed");
     let mut rest = String::new();
     stdout.read_to_string(&mut rest).expect("text");
     assert_eq!(rest, "");
@@ -215,19 +216,19 @@ fn ctrl_c_ends_a_calibration_and_leaves_nothing_behind() {
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
         .spawn()
-        .expect("spdy starts");
+        .expect("start `spdy`");
     let children = format!("/proc/{id}/task/{id}/children", id = child.id());
-    until("it has a child", || {
+    until("a child process exists", || {
         !std::fs::read_to_string(&children).is_ok_and(|inner| inner.is_empty())
     });
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
-    assert!(kill.expect("there is a kill").success());
+    assert!(kill.expect("run `kill`").success());
     let mut said = String::new();
-    let mut stdout = child.stdout.take().expect("it is piped");
+    let mut stdout = child.stdout.take().expect("a pipe");
     stdout.read_to_string(&mut said).expect("text");
-    assert_eq!(said, "", "it went on to its end");
+    assert_eq!(said, "", "the command ran to its end");
     let status = ended(&mut child);
     assert_eq!(status.signal(), Some(2), "{status}");
 }
@@ -278,13 +279,12 @@ fn a_load_that_asks_for_what_was_not_recorded_does_not_count() {
     let mut page = spdy_page::builtin::portal();
     let is_image = |it: &spdy_page::replica::Exchange| it.kind == spdy_page::replica::Kind::Image;
     let image = page.exchanges.iter_mut().find(|it| is_image(it));
-    let image = image.expect("it has images");
+    let image = image.expect("a page with images");
     let gone = image.url.clone();
     image.url.set_path("/nobody-asks-for-this.png");
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.warc.gz");
-    std::fs::write(&file, spdy_page::archive::encode(&page, true))
-        .expect("the folder can be written to");
+    std::fs::write(&file, spdy_page::archive::encode(&page, true)).expect("write the file");
     let found = browsed(&file.to_string_lossy(), "http");
     let cell = &found["cells"][0];
     let asked = cell["visits"][0]["asked_in_vain"][0]
@@ -294,7 +294,11 @@ fn a_load_that_asks_for_what_was_not_recorded_does_not_count() {
         asked.contains(gone.path()) && asked.contains("(404)"),
         "{found}"
     );
-    assert_eq!(cell["virtual_ms"], serde_json::json!([]), "it was averaged");
+    assert_eq!(
+        cell["virtual_ms"],
+        serde_json::json!([]),
+        "expected no average"
+    );
 }
 
 /// A page that names a script at a dead name (by a URL that differs each time) and an image that no server answered.
@@ -330,12 +334,11 @@ fn a_failure_that_the_replica_records_does_not_disqualify_a_load() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("page.warc.gz");
     let mut page = page_with_failures();
     for is_recorded in [true, false] {
-        std::fs::write(&file, spdy_page::archive::encode(&page, true))
-            .expect("the folder can be written to");
+        std::fs::write(&file, spdy_page::archive::encode(&page, true)).expect("write the file");
         for cell in browsed(&file.to_string_lossy(), "http,h2")["cells"]
             .as_array()
             .expect("a list")

@@ -45,8 +45,8 @@ fn a_store_of_an_earlier_version_is_read_and_not_added_to() {
     let before = lab.bytes("a.db");
     let run = ["run", "small.toml", "--store", "a.db"];
     let refused = text(&run_expecting(1, &mut lab.command(&run)).stderr);
-    assert!(refused.contains("version 1, want 2"), "{refused}");
-    assert!(lab.bytes("a.db") == before, "it was written to");
+    assert!(refused.contains("version 1, expected 2"), "{refused}");
+    assert!(lab.bytes("a.db") == before, "the store was changed");
 }
 
 /// Columns were added to version 2 while it was the version: a store of it may lack some.
@@ -65,7 +65,7 @@ fn a_store_that_lacks_some_of_the_later_columns_is_read_and_not_added_to() {
         refused.contains("without the columns cache, frame;"),
         "{refused}"
     );
-    assert!(lab.bytes("a.db") == before, "it was written to");
+    assert!(lab.bytes("a.db") == before, "the store was changed");
     run_expecting(
         0,
         &mut lab.command(&["merge", "a.db", "--store", "whole.db"]),
@@ -88,8 +88,8 @@ fn loads_of_different_models_are_never_mixed() {
     alter(&lab.path("part-1.db"), "DROP COLUMN model");
     told(0, &["merge", "part-1.db", "--store", "all.db"]);
     let refused = told(1, &["merge", "part-2.db", "--store", "all.db"]);
-    let old = "0 (any from before they were counted)";
-    let want = format!("all.db holds results of the model {old}, want {MODEL_VERSION}");
+    let old = "0 (any unnumbered earlier model)";
+    let want = format!("all.db has results of the model {old}, expected {MODEL_VERSION}");
     assert!(refused.contains(&want), "{refused}");
     let refused = told(1, &["run", "small.toml", "--store", "all.db"]);
     assert!(refused.contains(&want), "{refused}");
@@ -99,7 +99,7 @@ fn loads_of_different_models_are_never_mixed() {
         "all of the first part, and nothing else"
     );
     let shown = told(0, &["show", "all.db"]);
-    let want = format!("the model of its loads is {old}, and this program has {MODEL_VERSION}");
+    let want = format!("the model of its loads is {old}, but this program has {MODEL_VERSION}");
     assert!(shown.contains(&want), "{shown}");
 
     let connection = Connection::open(lab.path("part-2.db")).expect("a store");
@@ -123,9 +123,9 @@ fn a_store_of_columns_that_this_build_does_not_have_is_not_read() {
         assert!(told.contains(want), "{told}");
     };
     alter(&lab.path("a.db"), "ADD COLUMN colour TEXT");
-    refused("a.db, table results: the column colour is not known to this build");
+    refused("a.db, table results: unknown column colour: use the build that created the store");
     alter(&lab.path("a.db"), "DROP COLUMN load_ms");
-    refused("a.db, table results: want a column load_ms, and there is none");
+    refused("a.db, table results: column load_ms is missing");
 }
 
 #[test]
@@ -141,25 +141,24 @@ fn a_foreign_file_is_never_modified() {
         }
     };
     // Another plan.
-    fs::write(lab.path("small.toml"), SMALL).expect("the folder can be written to");
-    refused("a.db", &["a.db", "the plan small (", "want small ("]);
+    fs::write(lab.path("small.toml"), SMALL).expect("write the file");
+    refused("a.db", &["a.db", "the plan small (", "expected small ("]);
     assert!(lab.bytes("a.db") == before, "the store was written to");
     // Text, another program's database, another version of ours.
-    fs::write(lab.path("text.db"), "these are no results\n".repeat(100))
-        .expect("it can be written to");
-    refused("text.db", &["no SQLite file"]);
+    fs::write(lab.path("text.db"), "these are no results\n".repeat(100)).expect("write the file");
+    refused("text.db", &["not an SQLite file"]);
     let other = |name: &str, sql: &str| {
-        let connection = Connection::open(lab.path(name)).expect("a file can be made");
-        connection.execute_batch(sql).expect("it is SQL");
+        let connection = Connection::open(lab.path(name)).expect("create the file");
+        connection.execute_batch(sql).expect("valid SQL");
     };
     other("other.db", "CREATE TABLE bookmarks (url TEXT)");
-    refused("other.db", &["no store of experiments"]);
-    fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("a file can be copied");
+    refused("other.db", &["not an experiment store"]);
+    fs::copy(lab.path("a.db"), lab.path("newer.db")).expect("copy the file");
     other("newer.db", "PRAGMA user_version = 99");
-    refused("newer.db", &["version 99, want 2"]);
+    refused("newer.db", &["version 99, expected 2"]);
     let missing = run_expecting(1, &mut lab.command(&["show", "missing.db"]));
-    assert!(text(&missing.stderr).contains("there is no store missing.db"));
-    assert!(!lab.path("missing.db").exists(), "looking made a file");
+    assert!(text(&missing.stderr).contains("store missing.db does not exist"));
+    assert!(!lab.path("missing.db").exists(), "`show` created a file");
 }
 
 #[test]
@@ -171,9 +170,8 @@ fn a_page_that_changed_is_another_experiment() {
             .replace("[2, 6]", "6"),
     );
     let replicas = Path::new(env!("CARGO_MANIFEST_DIR")).join("../spdy-page/replicas");
-    let put = |name: &str| {
-        fs::copy(replicas.join(name), lab.path("page.warc")).expect("a file can be copied")
-    };
+    let put =
+        |name: &str| fs::copy(replicas.join(name), lab.path("page.warc")).expect("copy the file");
     put("portal.warc.gz");
     lab.run("a.db", &[]);
     put("flags.warc.gz");
@@ -190,7 +188,7 @@ fn a_page_that_changed_is_another_experiment() {
 #[test]
 fn lulics_table_is_imported_shown_and_exported() {
     let lab = Lab::new(SMALL);
-    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    let his = Connection::open(lab.path("results.db")).expect("create the file");
     his.execute_batch(
         "CREATE TABLE results (id INTEGER PRIMARY KEY, bw text, delay text, method text, site text,
                                onContentLoad INT, onLoad INT, tow FLOAT, run INT);
@@ -200,7 +198,7 @@ fn lulics_table_is_imported_shown_and_exported() {
            (3, '100', '10', 'http', 'www.flags.test', 310, 32000, 33.5, 1),
            (4, '256', '10', 'http', 'www.flags.test', 200, 12000, 13.5, 0);",
     )
-    .expect("it is SQL");
+    .expect("valid SQL");
     let import = ["import", "results.db", "--store", "his.db"];
     run_expecting(0, &mut lab.command(&import));
     let told = text(&run_expecting(0, &mut lab.command(&["show", "his.db"])).stdout);
@@ -209,7 +207,7 @@ fn lulics_table_is_imported_shown_and_exported() {
         lines[0].starts_with("results: 3 of 3 cells") && lines[0].contains("imported"),
         "{told}"
     );
-    assert_eq!(lines[1], "everywhere page=www.flags.test delay=10");
+    assert_eq!(lines[1], "all cells page=www.flags.test delay=10");
     assert_eq!(
         lines[2..],
         [
@@ -236,7 +234,7 @@ fn lulics_table_is_imported_shown_and_exported() {
     // It is not overwritten, and no other plan may add to its rows.
     let again = run_expecting(1, &mut lab.command(&import));
     assert!(
-        text(&again.stderr).contains("there already"),
+        text(&again.stderr).contains("already present"),
         "{}",
         text(&again.stderr)
     );
@@ -250,20 +248,20 @@ fn lulics_table_is_imported_shown_and_exported() {
         &mut lab.command(&["import", "his.db", "--store", "twice.db"]),
     );
     assert!(
-        text(&ours.stderr).contains("his.db is a store of spdy already"),
+        text(&ours.stderr).contains("his.db is an experiment store of spdy"),
         "{}",
         text(&ours.stderr)
     );
     assert!(!lab.path("twice.db").exists(), "a store of nothing");
 
     his.execute_batch("ALTER TABLE results DROP COLUMN tow")
-        .expect("it is SQL");
+        .expect("valid SQL");
     let wrong = run_expecting(
         1,
         &mut lab.command(&["import", "results.db", "--store", "wrong.db"]),
     );
     assert!(
-        text(&wrong.stderr).contains("want the columns id, bw, delay"),
+        text(&wrong.stderr).contains("expected the columns id, bw, delay"),
         "{}",
         text(&wrong.stderr)
     );
@@ -283,13 +281,13 @@ fn more_than_the_limits_is_refused() {
         text(&told.stderr)
     );
 
-    let his = Connection::open(lab.path("results.db")).expect("a file can be made");
+    let his = Connection::open(lab.path("results.db")).expect("create the file");
     his.execute_batch(
         "CREATE TABLE results (id INTEGER PRIMARY KEY, bw, delay, method, site, onContentLoad, onLoad, tow, run);
          WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i <= 100000)
          INSERT INTO results SELECT i, '100', '10', 'http', 'a', 1, 2, 0.5, i FROM n;",
     )
-    .expect("it is SQL");
+    .expect("valid SQL");
     let import = |store: &str| {
         let mut command = lab.command(&["import", "results.db", "--store", store]);
         output(&mut command)
@@ -300,6 +298,6 @@ fn more_than_the_limits_is_refused() {
         "{told}"
     );
     his.execute_batch("DELETE FROM results WHERE id = 7")
-        .expect("it is SQL");
+        .expect("valid SQL");
     assert_eq!(text(&import("a.db").stdout), "a.db: 100000 loads\n");
 }

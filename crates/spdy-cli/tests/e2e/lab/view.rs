@@ -44,9 +44,9 @@ fn state(address: &str) -> Value {
 
 /// The whole answer to a request by hand.
 fn asked(address: &str, head: &str) -> String {
-    let mut stream = with_read_timeout(TcpStream::connect(address).expect("it listens"));
+    let mut stream = with_read_timeout(TcpStream::connect(address).expect("connect"));
     let request = format!("{head}\r\nconnection: close\r\n\r\n");
-    stream.write_all(request.as_bytes()).expect("it reads");
+    stream.write_all(request.as_bytes()).expect("write");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("text");
     answer
@@ -54,15 +54,15 @@ fn asked(address: &str, head: &str) -> String {
 
 #[test]
 fn a_view_serves_only_its_own_host_and_reports_progress() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    fs::write(folder.path().join("one.toml"), ONE).expect("the folder can be written to");
+    let folder = tempfile::tempdir().expect("create a folder");
+    fs::write(folder.path().join("one.toml"), ONE).expect("write the file");
     let (_running, address) = view(folder.path(), &["one.toml"]);
     let get =
         |path: &str, host: &str| asked(&address, &format!("GET {path} HTTP/1.1\r\nhost: {host}"));
 
     let early = get("/state", &address);
     assert!(
-        early.starts_with("HTTP/1.1 200 ") && early.contains("there is no store one.db"),
+        early.starts_with("HTTP/1.1 200 ") && early.contains("store one.db does not exist"),
         "{early}"
     );
     let mut run = spdy(&["lab", "run", "one.toml"]);
@@ -124,7 +124,7 @@ fn a_replaced_store_with_as_many_cells_is_detected() {
     assert_eq!(state(&address), first, "nothing has changed");
     assert!(get(&address, "/report").contains("Experiment: one"));
 
-    fs::rename(lab.path("other.db"), lab.path("one.db")).expect("it can take its place");
+    fs::rename(lab.path("other.db"), lab.path("one.db")).expect("replace the file");
     let second = state(&address);
     assert_eq!(
         (&second["name"], &second["done"]),
@@ -141,16 +141,16 @@ fn a_replaced_store_with_as_many_cells_is_detected() {
     let third = state(&address);
     assert_eq!(third["name"], second["name"]);
     assert_ne!(third["edition"], second["edition"]);
-    assert!(get(&address, "/report").contains("12345678 ms stand in the store"));
+    assert!(get(&address, "/report").contains("12345678 ms in the store"));
 }
 
 #[test]
 fn an_empty_file_is_accepted_as_a_future_store() {
     let lab = Lab::new(ONE);
-    fs::write(lab.path("a.db"), "").expect("the folder can be written to");
+    fs::write(lab.path("a.db"), "").expect("write the file");
     let (_running, address) = view(&lab.path(""), &["a.db"]);
     let problem = state(&address)["problem"].to_string();
-    assert!(problem.contains("there is no store a.db"), "{problem}");
+    assert!(problem.contains("store a.db does not exist"), "{problem}");
     lab.run("a.db", &[]);
     assert_eq!(state(&address)["done"], 4);
 
@@ -160,9 +160,9 @@ fn an_empty_file_is_accepted_as_a_future_store() {
         let told = text(&run_expecting(2, &mut both).stderr);
         assert!(told.contains(&format!("{store} is a store")), "{told}");
     }
-    fs::write(lab.path("text.db"), "no results").expect("the folder can be written to");
+    fs::write(lab.path("text.db"), "no results").expect("write the file");
     let told = text(&run_expecting(1, &mut lab.command(&["view", "text.db"])).stderr);
-    assert!(told.contains("text.db is no experiment"), "{told}");
+    assert!(told.contains("invalid experiment text.db"), "{told}");
 }
 
 #[test]
@@ -194,7 +194,7 @@ fn an_unknown_cell_only_disables_waterfalls() {
 
 #[test]
 fn quiet_view_prints_its_address_as_json() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let mut command = spdy(&["lab", "view", "none.db", "--json", "--quiet"]);
     command.current_dir(folder.path());
     let (_running, ready) = RunningProgram::start(command, ReadyOn::Stdout, |line| {
@@ -211,7 +211,7 @@ fn quiet_view_prints_its_address_as_json() {
 
 #[test]
 fn cross_site_requests_are_refused() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let (_running, address) = view(folder.path(), &["none.db"]);
     let from = |path: &str, site: &str| {
         let head = format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nsec-fetch-site: {site}");
@@ -240,22 +240,22 @@ fn cross_site_requests_are_refused() {
 #[cfg(unix)]
 #[test]
 fn ctrl_c_ends_a_view() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let mut command = spdy(&["lab", "view", "lulic"]);
     let child = command
         .current_dir(folder.path())
         .stderr(Stdio::piped())
         .spawn();
-    let mut child = child.expect("the program can be started");
+    let mut child = child.expect("start the program");
     let mut told = [0; 1];
-    let mut stderr = child.stderr.take().expect("it is piped");
+    let mut stderr = child.stderr.take().expect("a pipe");
     stderr
         .read_exact(&mut told)
-        .expect("it says where it listens");
+        .expect("a line with its address");
     let kill = Command::new("kill")
         .args(["-INT", &child.id().to_string()])
         .status();
-    assert!(kill.expect("there is a kill").success());
+    assert!(kill.expect("run `kill`").success());
     assert_eq!(ended(&mut child).code(), Some(0));
 }
 
@@ -265,10 +265,10 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let experiment = "name = 'live'\nruns = 2\npages = ['lulic-bing', 'portal']\n[factors]\nrate = ['1mbit', '4mbit']\n\
                       rtt = ['20ms', '50ms', '100ms']\n";
-    fs::write(folder.path().join("live.toml"), experiment).expect("the folder can be written to");
+    fs::write(folder.path().join("live.toml"), experiment).expect("write the file");
     run_until(folder.path(), 4);
     let (_running, address) = view(folder.path(), &["live.toml"]);
     let mut chromium = Chromium::start();
@@ -308,7 +308,7 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     // The words change first, the figures are fetched after them.
     until(
         &mut chromium,
-        "document.querySelector('#progress').textContent.includes('all there') && document.querySelector('.waterfall') \
+        "document.querySelector('#progress').textContent.includes('complete') && document.querySelector('.waterfall') \
          && window.kept !== document.querySelector('main')",
     );
     let after = chromium.ask(place);
@@ -319,9 +319,9 @@ fn a_view_follows_a_run_and_keeps_the_scroll_position() {
     );
     // Screens have whole pixels, and each swap may round.
     let moved = after[2].as_f64().expect("pixels") - 120.0;
-    assert!(moved.abs() <= 3.0, "the reader was moved by {moved} pixels");
+    assert!(moved.abs() <= 3.0, "the page scrolled by {moved} pixels");
     // Another store with as many cells takes its place.
-    fs::copy(folder.path().join("live.db"), folder.path().join("next.db")).expect("it is there");
+    fs::copy(folder.path().join("live.db"), folder.path().join("next.db")).expect("read the file");
     let next = Connection::open(folder.path().join("next.db")).expect("a store");
     let rename = "UPDATE plan SET name = 'next'";
     next.execute(rename, []).expect("a row");
@@ -353,12 +353,12 @@ fn run_until(folder: &Path, cells: usize) {
         .current_dir(folder)
         .stdout(Stdio::null())
         .stderr(Stdio::null());
-    let mut child = command.spawn().expect("the program can be started");
-    until("so many cells are there", || {
-        cells_of(folder) >= cells || child.try_wait().expect("it was ours").is_some()
+    let mut child = command.spawn().expect("start the program");
+    until("the cells are stored", || {
+        cells_of(folder) >= cells || child.try_wait().expect("wait for the process").is_some()
     });
     let _ = child.kill();
-    child.wait().expect("it was ours");
+    child.wait().expect("wait for the process");
 }
 
 /// Cells that are in the store of `live` by now.

@@ -19,7 +19,7 @@ fn a_failed_navigation_is_reported_with_its_reason() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("none.warc");
     let output = output.to_str().expect("the path is UTF-8");
     let said = run_expecting(
@@ -58,10 +58,10 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
     }
     require("Chromium", is_installed("chromium"));
     // This server never answers, so Ctrl-C comes while the recorder waits for the page.
-    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
+    let silent = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
     silent.set_nonblocking(true).expect("a setting");
-    let address = silent.local_addr().expect("it is bound");
-    let [folder, outputs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder can be made"));
+    let address = silent.local_addr().expect("a bound socket");
+    let [folder, outputs] = [(); 2].map(|()| tempfile::tempdir().expect("create a folder"));
     let output = outputs.path().join("none.warc");
     let url = format!("http://{address}/");
     for (signal, code, profile_stays) in [
@@ -75,15 +75,15 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
             output.to_str().expect("the path is UTF-8"),
         ]);
         command.env("TMPDIR", folder.path());
-        let mut recorder = command.spawn().expect("the program starts");
+        let mut recorder = command.spawn().expect("start the program");
         // Waits for the browser's request. It also opens speculative connections, and closes them without one.
         let mut asked = loop {
             let mut socket = None;
-            until("the browser comes", || {
+            until("the browser connects", || {
                 socket = silent.accept().ok();
                 socket.is_some()
             });
-            let (socket, _) = socket.expect("it came");
+            let (socket, _) = socket.expect("a connection");
             socket.set_nonblocking(false).expect("a setting");
             let mut socket = with_read_timeout(socket);
             if socket.read_exact(&mut [0; 4]).is_ok() {
@@ -91,7 +91,7 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
             }
         };
         let id = i32::try_from(recorder.id()).expect("a process has an id");
-        kill(Pid::from_raw(id), signal).expect("it runs");
+        kill(Pid::from_raw(id), signal).expect("a running process");
         assert_eq!(ended(&mut recorder).code(), code);
         // When the browser is gone, so is its connection.
         let mut rest = Vec::new();
@@ -101,7 +101,9 @@ fn an_interrupted_recording_leaves_neither_file_nor_profile_nor_browser() {
             !end.is_err_and(|error| is_late(error.kind())),
             "the browser stays"
         );
-        let left = fs::read_dir(folder.path()).expect("it is a folder").count();
+        let left = fs::read_dir(folder.path())
+            .expect("read the folder")
+            .count();
         assert_eq!(left, usize::from(profile_stays), "after {signal}");
         assert!(!output.exists());
     }
@@ -113,26 +115,28 @@ fn a_page_that_never_settles_is_recorded_partially() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
-    let address = listener.local_addr().expect("it is bound");
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
+    let address = listener.local_addr().expect("a bound socket");
     // Ends with the test's process, and so does each request for /never.
     std::thread::spawn(move || {
         for socket in listener.incoming() {
-            std::thread::spawn(move || answer_all_but_one(socket.expect("a browser comes")));
+            std::thread::spawn(move || {
+                answer_all_but_one(socket.expect("accept the browser's connection"));
+            });
         }
     });
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("page.warc");
     let output = output.to_str().expect("the path is UTF-8");
     let url = format!("http://{address}/");
     let command = ["record", &url, "-o", output, "--timeout", "20", "--json"];
     let said = run_expecting(0, &mut spdy(&command));
-    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
     assert_eq!(told["load_ms"], Value::Null, "{told}");
     assert!(
         told["remarks"]
             .to_string()
-            .contains("the load event did not come in time"),
+            .contains("no load event before the timeout"),
         "{told}"
     );
     let replica = open(output).expect("a replica was written").replica;
@@ -141,7 +145,7 @@ fn a_page_that_never_settles_is_recorded_partially() {
     assert_eq!(replica.failures[0].url, format!("{url}never"));
     assert_eq!(
         replica.failures[0].error,
-        "under way when the recording ended"
+        "in progress when the recording ended"
     );
 }
 
@@ -183,11 +187,11 @@ fn downloads_leave_no_file_in_the_home_folder() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("loopback has a free port");
-    let address = listener.local_addr().expect("it is bound");
+    let listener = std::net::TcpListener::bind(("127.0.0.1", 0)).expect("a free port on loopback");
+    let address = listener.local_addr().expect("a bound socket");
     std::thread::spawn(move || {
         for socket in listener.incoming() {
-            let socket = socket.expect("a browser comes");
+            let socket = socket.expect("accept the browser's connection");
             std::thread::spawn(move || {
                 answer(socket, |target| {
                     Some(match target {
@@ -201,7 +205,7 @@ fn downloads_leave_no_file_in_the_home_folder() {
             });
         }
     });
-    let [home, output] = [(); 2].map(|()| tempfile::tempdir().expect("a folder can be made"));
+    let [home, output] = [(); 2].map(|()| tempfile::tempdir().expect("create a folder"));
     let output = output.path().join("page.warc");
     let output = output.to_str().expect("the path is UTF-8");
     let url = format!("http://{address}/");
@@ -211,8 +215,8 @@ fn downloads_leave_no_file_in_the_home_folder() {
     }
     run_expecting(0, command.env("HOME", home.path()));
     let left: Vec<_> = fs::read_dir(home.path())
-        .expect("it is a folder")
-        .map(|entry| entry.expect("it can be read").path())
+        .expect("read the folder")
+        .map(|entry| entry.expect("read the file").path())
         .collect();
     assert!(left.is_empty(), "{left:?}");
     let replica = open(output).expect("a replica was written").replica;
@@ -229,15 +233,15 @@ fn a_failed_page_does_not_stop_the_others() {
     }
     require("Chromium", is_installed("chromium"));
     let served = ServeProcess::start(Path::new("flags"), &[]);
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("pages");
     let url = format!("{}/", served.origin(false));
     let command = ["record", "http://127.0.0.1:1/", &url, "--json", "-o"];
     let said = run_expecting(1, spdy(&command).arg(&output));
     let told = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(told.contains("cannot record http://127.0.0.1:1/"), "{told}");
-    let told: Value = serde_json::from_slice(&said.stdout).expect("one page was recorded");
-    let file = told["output"].as_str().expect("it is told where");
+    let told: Value = serde_json::from_slice(&said.stdout).expect("a report of one page");
+    let file = told["output"].as_str().expect("a path");
     let replica = open(file).expect("a replica was written").replica;
     assert_eq!(Path::new(file).parent(), Some(&*output));
     let images = replica
@@ -260,31 +264,31 @@ fn stand_in(output: &Path) -> std::process::Command {
 
 #[test]
 fn a_failed_run_is_reported_and_the_previous_replica_kept() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let output = folder.path().join("page.warc");
     let mut command = stand_in(&output);
     let once = folder.path().join("once");
     command.arg(format!("--browser-arg=once={}", once.display()));
     let said = run_expecting(1, command.args(["--runs", "2", "--json"]));
-    let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
-    let runs = told["runs"].as_array().expect("there were runs");
+    let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
+    let runs = told["runs"].as_array().expect("a list of runs");
     assert_eq!(runs.len(), 2, "{told}");
     assert!(runs[0]["fingerprint"].is_string(), "{told}");
     assert_eq!(runs[1]["fingerprint"], Value::Null, "{told}");
-    let fault = runs[1]["fault"].as_str().unwrap_or_default();
-    assert!(fault.contains("there was a run before"), "{told}");
+    let fault = runs[1]["error"].as_str().unwrap_or_default();
+    assert!(fault.contains("the browser already ran"), "{told}");
     let stderr = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(
-        stderr.contains("cannot record http://a.test/ in run 2: the browser left"),
+        stderr.contains("cannot record http://a.test/ in run 2: the browser exited"),
         "{stderr}"
     );
     let replica = open(output.to_str().expect("the path is UTF-8"));
-    assert!(!replica.expect("it was kept").replica.exchanges.is_empty());
+    assert!(!replica.expect("a replica").replica.exchanges.is_empty());
 }
 
 #[test]
 fn where_nothing_can_be_written_no_browser_is_started() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let started = folder.path().join("started");
     let mut command = stand_in(&folder.path().join("none/page.warc.gz"));
     command.arg(format!("--browser-arg=once={}", started.display()));

@@ -30,7 +30,7 @@ fn record(origin: &RawOrigin, output: &Path, more: &[&str]) -> (Value, Replica) 
     }
     let output_text = output.to_str().expect("the path is UTF-8");
     let said = run_expecting(0, command.args(["-o", output_text]).args(more));
-    let told = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+    let told = serde_json::from_slice(&said.stdout).expect("valid JSON");
     let opened = open(output_text).expect("a replica was written");
     (told, opened.replica)
 }
@@ -57,7 +57,7 @@ fn a_site_of_four_hosts_is_recorded_and_served_again_byte_for_byte() {
     }
     require("Chromium", is_installed("chromium"));
     let origin = RawOrigin::start();
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("four.warc.gz");
     let (told, replica) = record(&origin, &file, &[]);
 
@@ -129,7 +129,7 @@ fn assert_is_what_was_sent(replica: &Replica, sent: &[SentExchange]) {
         let found = one(replica, path, status);
         let mut all = replica.exchanges.iter();
         all.position(|exchange| std::ptr::eq(exchange, found))
-            .expect("it was just found")
+            .expect("a position")
     };
     let (page, script, logo) = (at("/", 200), at("/script.js", 200), at("/logo.png", 302));
     assert_eq!(replica.start, page);
@@ -183,7 +183,7 @@ fn assert_is_served(file: &Path, replica: &Replica) {
     let served = ServeProcess::start(file, &["--protocols", "http/1.1"]);
     let mut asked = BTreeMap::new();
     for exchange in &replica.exchanges {
-        let status = exchange.status().expect("it was answered");
+        let status = exchange.status().expect("a status");
         // Of several answers to one request a server gives the first full one.
         let request = (exchange.method.to_string(), exchange.url.to_string());
         if asked.insert(request, status).is_some() && status != 304 {
@@ -191,8 +191,8 @@ fn assert_is_served(file: &Path, replica: &Replica) {
         }
         let (head, body) = ask(&served, exchange);
         let (head, recorded) = (
-            Head::parse(&head).expect("it has a status line"),
-            Head::parse(&exchange.response_head).expect("it was recorded"),
+            Head::parse(&head).expect("a head"),
+            Head::parse(&exchange.response_head).expect("a recorded head"),
         );
         let what = format!("{} {}", exchange.method, exchange.url);
         assert_eq!(head.status(), Some(status), "{what}");
@@ -238,7 +238,7 @@ fn ask(served: &ServeProcess, exchange: &Exchange) -> (Vec<u8>, Vec<u8>) {
         format!("Host: {}", authority(&exchange.url)),
         "Connection: close".to_owned(),
     ];
-    let request = Head::parse(&exchange.request_head).expect("it was recorded");
+    let request = Head::parse(&exchange.request_head).expect("a recorded head");
     for (name, value) in request.fields() {
         let name = String::from_utf8_lossy(name).into_owned();
         if !["host", "connection"].contains(&&name.to_ascii_lowercase()[..]) {
@@ -265,14 +265,14 @@ fn exchange_with(served: &ServeProcess, url: &url::Url, wire: &[u8]) -> Vec<u8> 
 }
 
 fn exchange_bytes(address: SocketAddr, wire: &[u8]) -> Vec<u8> {
-    let mut socket = with_read_timeout(TcpStream::connect(address).expect("the server listens"));
-    socket.write_all(wire).expect("the server reads");
+    let mut socket = with_read_timeout(TcpStream::connect(address).expect("connect"));
+    socket.write_all(wire).expect("write the request");
     let end = socket.shutdown(std::net::Shutdown::Write);
-    end.expect("it is open");
+    end.expect("close the connection for writing");
     let mut answer = Vec::new();
     socket
         .read_to_end(&mut answer)
-        .expect("the server answers and ends");
+        .expect("a response from the server");
     answer
 }
 
@@ -281,23 +281,26 @@ fn exchange_bytes_over_tls(address: SocketAddr, url: &url::Url, wire: &[u8]) -> 
         insecure: true,
         ..Trust::default()
     };
-    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
-    let host = url.host_str().expect("it has a host");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
+    let host = url.host_str().expect("a URL with a host");
+    let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     runtime.block_on(async {
         let socket = tokio::net::TcpStream::connect(address).await;
-        let socket = Box::new(socket.expect("the server listens"));
+        let socket = Box::new(socket.expect("connect"));
         let shaken = tls
             .with_alpn(&[Protocol::Http1])
             .connect(socket, host)
             .await;
-        let (mut socket, _) = shaken.expect("any certificate will do");
-        socket.write_all(wire).await.expect("the server reads");
-        socket.shutdown().await.expect("it is open");
+        let (mut socket, _) = shaken.expect("any certificate is accepted");
+        socket.write_all(wire).await.expect("write the request");
+        socket
+            .shutdown()
+            .await
+            .expect("close the connection for writing");
         let mut answer = Vec::new();
         let read = tokio::time::timeout(WAIT_LIMIT, socket.read_to_end(&mut answer)).await;
-        read.expect("the server is not so slow")
-            .expect("the server answers and ends");
+        read.expect("a response before the timeout")
+            .expect("a response from the server");
         answer
     })
 }
@@ -309,7 +312,7 @@ fn a_page_over_http_2_is_recorded_with_its_fields_in_their_order() {
     }
     require("Chromium", is_installed("chromium"));
     let served = ServeProcess::start(Path::new("portal"), &[]);
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = folder.path().join("portal.warc");
     let rules = format!("--browser-arg=--host-resolver-rules=MAP * {}", served.tls);
     let output = file.to_str().expect("the path is UTF-8");
@@ -370,7 +373,7 @@ fn a_page_over_http_2_is_recorded_with_its_fields_in_their_order() {
 
 /// Names of the fields of an answer, in lower case as HTTP/2 writes them; those of a connection are not sent over it.
 fn names(exchange: &Exchange) -> Vec<String> {
-    let head = Head::parse(&exchange.response_head).expect("it was recorded");
+    let head = Head::parse(&exchange.response_head).expect("a recorded head");
     let names = head
         .fields()
         .map(|(name, _)| String::from_utf8_lossy(name).to_ascii_lowercase());
@@ -393,11 +396,11 @@ fn pinned_runs_fetch_the_same_and_differences_are_reported() {
         return;
     }
     require("Chromium", is_installed("chromium"));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     // The clock and chance of the page, of a frame of another site, and of a worker.
     let random = "[Math.random(), Date.now(), +new Date, crypto.getRandomValues(new Uint8Array(4)), performance.now() * 0].join('-')";
     let write = |name: &str, text: String| {
-        fs::write(folder.path().join(name), text).expect("the folder of a test can be written to");
+        fs::write(folder.path().join(name), text).expect("write the test's file");
     };
     write(
         "frame.html",
@@ -419,7 +422,7 @@ fn pinned_runs_fetch_the_same_and_differences_are_reported() {
         let mut command = spdy(&["record", &url, "--runs", "2", "--json", "-o", output]);
         command.args(["--settle", "5"]); // for a frame and a worker that wait for a core
         let said = run_expecting(0, command.args(pinned.then_some("--pin")));
-        let told: Value = serde_json::from_slice(&said.stdout).expect("it prints JSON");
+        let told: Value = serde_json::from_slice(&said.stdout).expect("valid JSON");
         let run = |number: usize, field: &str| told["runs"][number][field].clone();
         assert_eq!(
             run(0, "fingerprint") == run(1, "fingerprint"),

@@ -33,7 +33,7 @@ fn resources() -> BTreeMap<(String, String), String> {
     let exchanges = builtin::portal().exchanges;
     let key = |url: &url::Url| {
         (
-            url.host_str().expect("it has a host").to_owned(),
+            url.host_str().expect("a URL with a host").to_owned(),
             url.path().to_owned(),
         )
     };
@@ -76,7 +76,7 @@ fn curl_gets(scheme: &str, how: &[&str], version: &str, count: usize) {
     } else {
         served.plain
     };
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let resources = resources();
     assert_eq!(resources.len(), RESOURCES);
     let mut curl = Command::new("curl");
@@ -169,13 +169,13 @@ fn chromium_loads(serving: &[&str], browsing: &[String], sent: &str, received: &
     }
     require("Chromium", is_installed("chromium"));
     let served = serve_portal(serving);
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let log = folder.path().join("net.json");
-    let chain = fs::read(&CERTIFICATE.chain).expect("it was just written");
+    let chain = fs::read(&CERTIFICATE.chain).expect("read the file");
     let leaf = certificates_from_pem(&chain, "the test's chain")
-        .expect("it is PEM")
+        .expect("valid PEM")
         .remove(0);
-    let pin = Pin::of(&leaf).expect("it is a certificate").to_string();
+    let pin = Pin::of(&leaf).expect("valid certificate").to_string();
 
     let mut chromium = chromium(folder.path());
     chromium
@@ -209,7 +209,7 @@ fn answered(log: &str, sent: &str, received: &str) -> BTreeSet<(String, String)>
     let kind = |name: &str| {
         log["constants"]["logEventTypes"][name]
             .as_u64()
-            .expect("Chromium knows the event")
+            .expect("a known event type")
     };
     let (sent, received) = (kind(sent), kind(received));
     let field = |event: &Value, name: &str| {

@@ -22,9 +22,9 @@ fn long_header() -> String {
 }
 
 fn site() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     for name in ["a.css", "b.css", "c.css"] {
-        std::fs::write(folder.path().join(name), "p {}").expect("a file can be written");
+        std::fs::write(folder.path().join(name), "p {}").expect("write the file");
     }
     folder
 }
@@ -35,7 +35,7 @@ fn header_bytes(served: &ServeProcess, more: &[&str]) -> [u64; 2] {
     let mut command = spdy(&["fetch", "-v", "--protocol", "spdy/3.1"]);
     let output = run_expecting(0, command.args(more).args(urls));
     let told = String::from_utf8(output.stderr).expect("text");
-    let last = told.lines().last().expect("it sums up");
+    let last = told.lines().last().expect("a summary line");
     let after_arrow = |part: &str| {
         let (_, wire) = part.split_once("-> ").expect("plain -> wire");
         let digits = wire.split(' ').next().expect("a number");

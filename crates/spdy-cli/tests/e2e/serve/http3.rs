@@ -24,7 +24,7 @@ fn fetch(protocol: &str, more: &[&str]) -> std::process::Command {
 #[test]
 fn files_of_every_length_come_whole_over_one_connection() {
     let served = serve(&["--protocols", "h3,http/1.1"]);
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let names = ["0", "128", "10k", "1m"];
     let urls = names.map(|name| format!("https://localhost:{}/{name}", served.tls.port()));
     let mut fetch = fetch("h3", &["--json", "--output-dir"]);
@@ -34,7 +34,7 @@ fn files_of_every_length_come_whole_over_one_connection() {
         assert!(fs::read(want).unwrap() == fs::read(got).unwrap(), "{name}");
     }
     for line in String::from_utf8_lossy(&output.stdout).lines() {
-        let told: Value = serde_json::from_str(line).expect("a JSON object a line");
+        let told: Value = serde_json::from_str(line).expect("one JSON object per line");
         assert_eq!(told["protocol"], "h3", "{line}");
         assert_eq!(told["tls"]["version"], "TLSv1_3", "{line}");
         assert_eq!(told["tls"]["cipher"], Value::Null, "{line}");
@@ -69,12 +69,12 @@ fn only_tls_responses_have_alt_svc() {
 fn http_3_without_tls_is_refused_on_both_sides() {
     let output = run_expecting(1, &mut fetch("h3", &["http://localhost:1/"]));
     let why = String::from_utf8_lossy(&output.stderr).into_owned();
-    assert!(why.contains("HTTP/3 wants https"), "{why}");
+    assert!(why.contains("HTTP/3 needs https"), "{why}");
     for more in [&["--protocols", "h3"][..], &["--protocols", "h3,h2"]] {
         let mut serve = spdy(&["serve", "portal", "--plain", "127.0.0.1:0"]);
         let output = run_expecting(2, serve.args(more));
         let why = String::from_utf8_lossy(&output.stderr).into_owned();
-        assert!(why.contains("h3 has no plain form"), "{why}");
+        assert!(why.contains("h3 needs TLS"), "{why}");
     }
     let bench = ["bench", "--protocol", "h3", "https://localhost:1/"];
     run_expecting(2, &mut spdy(&bench));

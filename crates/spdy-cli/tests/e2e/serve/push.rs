@@ -10,7 +10,7 @@ use crate::support::program::{ServeProcess, run_expecting, spdy};
 
 /// A page with a style sheet that names an image, in a folder.
 fn site() -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let big = "p { color: red }\n".repeat(20_000);
     for (name, text) in [
         (
@@ -20,7 +20,7 @@ fn site() -> tempfile::TempDir {
         ("a.css", &format!("{big} p {{ background: url(c.png) }}")),
         ("c.png", "not much of an image"),
     ] {
-        std::fs::write(folder.path().join(name), text).expect("a file can be written");
+        std::fs::write(folder.path().join(name), text).expect("write the file");
     }
     folder
 }
@@ -91,17 +91,20 @@ fn referenced_resources_are_pushed_and_answer_the_next_request() {
 fn an_unclaimed_push_never_overwrites_a_file() {
     let folder = site();
     let served = serve(folder.path(), &["--push", "graph"]);
-    let to = tempfile::tempdir().expect("a folder can be made");
+    let to = tempfile::tempdir().expect("create a folder");
     let at = |name: &str| to.path().join(name);
     for name in ["index.html", "c.png"] {
-        std::fs::write(at(name), "mine").expect("a file can be written");
+        std::fs::write(at(name), "mine").expect("write the file");
     }
     let path = to.path().to_str().expect("text");
     let more = ["--push", "accept", "--output-dir", path];
     let results = fetch_results("spdy/3.1", &more, &[format!("{}/", served.origin(false))]);
     assert_eq!(results.len(), 3);
     let read = |name: &str| std::fs::read_to_string(at(name)).expect("a file");
-    assert!(read("index.html").starts_with("<link"), "asked for by name");
+    assert!(
+        read("index.html").starts_with("<link"),
+        "expected the requested page"
+    );
     assert_eq!(read("c.png"), "mine");
     assert_eq!(read("c.png.1"), "not much of an image");
 }
@@ -122,7 +125,11 @@ fn pushes_that_no_request_claims_bring_so_many_bytes_and_no_more() {
         let told = String::from_utf8_lossy(&output.stderr);
         assert_eq!(told.contains("(--push-bytes)"), code == 1, "{told}");
         let results = String::from_utf8_lossy(&output.stdout);
-        assert_eq!(results.lines().count(), 3, "each is told of: {results}");
+        assert_eq!(
+            results.lines().count(),
+            3,
+            "expected a line for each: {results}"
+        );
     }
 }
 
@@ -178,7 +185,7 @@ fn by_default_the_text_of_a_file_brings_nothing_along() {
     let output = run_expecting(2, command.arg(folder.path()));
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(
-        text.contains("--push none goes with no other source"),
+        text.contains("--push none cannot be combined with other sources"),
         "{text}"
     );
 }

@@ -194,7 +194,7 @@ fn exit_codes_match_the_outcome() {
     let served = ServeProcess::folder(&[]);
     let nix = served.http("/nix");
     let code = |args: &[&str]| served.fetch(args).status.code().unwrap();
-    assert_eq!(code(&[&nix]), 0, "a 404 is an answer");
+    assert_eq!(code(&[&nix]), 0, "404 is a response");
     assert_eq!(code(&["--fail", &nix]), 1);
     assert_eq!(code(&["--fail", &served.http("/"), &nix]), 1);
     assert_eq!(code(&["http://127.0.0.1:1/"]), 1);
@@ -211,7 +211,7 @@ fn frames_are_shown_in_both_directions() {
         (
             "spdy/3.1",
             &[
-                "speaks spdy/3.1",
+                "uses spdy/3.1",
                 "> SYN_STREAM stream 1, priority 0, fin",
                 ":path: /",
                 "< SYN_REPLY stream 1",
@@ -222,7 +222,7 @@ fn frames_are_shown_in_both_directions() {
         (
             "h2",
             &[
-                "speaks h2",
+                "uses h2",
                 "> HEADERS stream 1",
                 ":path: /",
                 "< HEADERS stream 1",
@@ -233,7 +233,7 @@ fn frames_are_shown_in_both_directions() {
         (
             "http/1.1",
             &[
-                "speaks http/1.1",
+                "uses http/1.1",
                 "> GET / HTTP/1.1",
                 "< HTTP/1.1 200 OK",
                 "content-length: 4",
@@ -416,7 +416,7 @@ fn a_recorded_page_answers_by_host_and_by_address() {
     let page = json(served.fetch(&["--json", &served.http("/")]));
     assert_eq!(
         page["status"], 200,
-        "the page's host answers for the address: {page}"
+        "expected the page's host for an IP address: {page}"
     );
     let stranger = format!("unknown.test:{}:127.0.0.1", served.plain);
     let url = format!("http://unknown.test:{}/", served.plain);
@@ -538,11 +538,11 @@ fn session_counters_are_exported_to_prometheus() {
     }
     assert!(
         !told.contains("role=\"client\""),
-        "no client ever was:\n{told}"
+        "unexpected client metrics:\n{told}"
     );
     let (sessions, _) = include_str!("../../../../../docs/reference/metrics.md")
         .split_once("`spdy accelerate` exports")
-        .expect("the accelerator's come behind");
+        .expect("the accelerator's metrics follow");
     let documented = sessions
         .lines()
         .filter_map(|line| line.strip_prefix("| `")?.split_once('`'))
@@ -554,8 +554,8 @@ fn session_counters_are_exported_to_prometheus() {
     assert_eq!(
         documented.collect::<std::collections::BTreeSet<_>>(),
         families.collect(),
-        "docs/reference/metrics.md and what is told"
+        "docs/reference/metrics.md and the exported metrics"
     );
     let elsewhere = served.fetch(&["--protocol", "http/1.1", &format!("http://{metrics}/")]);
-    assert_eq!(text(&elsewhere.stdout), "want /metrics\n");
+    assert_eq!(text(&elsewhere.stdout), "expected /metrics\n");
 }

@@ -17,7 +17,7 @@ fn tshark_names_the_frames_of_a_fetch() {
     let relay = Relay::to(served.plain);
     let port = relay.address.port();
     let urls = ["0", "128", "10k", "1m"].map(|name| format!("http://{}/{name}", relay.address));
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let mut fetch = spdy(&["fetch", "--protocol", "spdy/3.1", "--output-dir"]);
     run_expecting(0, fetch.arg(folder.path()).args(&urls));
 

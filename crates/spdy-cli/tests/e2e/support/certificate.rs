@@ -19,17 +19,17 @@ pub(crate) struct Certificate {
 
 /// One for `localhost` and 127.0.0.1, made once a run.
 pub(crate) static CERTIFICATE: LazyLock<Certificate> = LazyLock::new(|| {
-    let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+    let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
     let names = ["localhost".to_owned()];
     let leaf = authority
         .issue(&names, &[IpAddr::V4(Ipv4Addr::LOCALHOST)])
-        .expect("a certificate can be made");
+        .expect("create a certificate");
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR"))
         .join(format!("certificate-{}", std::process::id()));
-    fs::create_dir_all(&folder).expect("the folder of a test can be made");
+    fs::create_dir_all(&folder).expect("create the test's folder");
     let write = |name: &str, text: String| {
         let path = folder.join(name);
-        fs::write(&path, text).expect("the folder of a test can be written to");
+        fs::write(&path, text).expect("write the test's file");
         path
     };
     Certificate {

@@ -35,15 +35,15 @@ pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
         ("20m", 20 << 20),
     ];
     let folder = PathBuf::from(env!("CARGO_TARGET_TMPDIR")).join("files");
-    fs::create_dir_all(&folder).expect("the folder of a test can be made");
+    fs::create_dir_all(&folder).expect("create the test's folder");
     let files = sizes.into_iter().map(|(name, len)| {
         let bytes = noise(len);
         let path = folder.join(name);
         // Another run may be serving the same bytes: leave them if they are there.
         if fs::metadata(&path).map_or(true, |there| there.len() != len as u64) {
             let fresh = folder.join(format!("{name}.{}", std::process::id()));
-            fs::write(&fresh, &bytes).expect("the folder of a test can be written to");
-            fs::rename(&fresh, &path).expect("a file can be renamed in its folder");
+            fs::write(&fresh, &bytes).expect("write the test's file");
+            fs::rename(&fresh, &path).expect("rename the file");
         }
         File {
             name,
@@ -53,8 +53,8 @@ pub(crate) static FILES: LazyLock<Files> = LazyLock::new(|| {
     });
     let files = files.collect();
     let fresh = folder.join(format!("page.{}", std::process::id()));
-    fs::write(&fresh, PAGE).expect("the folder of a test can be written to");
-    fs::rename(&fresh, folder.join(PAGE_NAME)).expect("a file can be renamed in its folder");
+    fs::write(&fresh, PAGE).expect("write the test's file");
+    fs::rename(&fresh, folder.join(PAGE_NAME)).expect("rename the file");
     Files { folder, files }
 });
 

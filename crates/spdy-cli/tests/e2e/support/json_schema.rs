@@ -65,7 +65,7 @@ impl Checker<'_> {
                     });
                 }
                 "additionalProperties" => return self.unlisted(keywords, wanted, value, at),
-                unknown => panic!("keyword {unknown} of the schema is not known here"),
+                unknown => panic!("unsupported schema keyword {unknown}"),
             };
             (!is_good).then(|| format!("{at}: {keyword}"))
         };
@@ -97,10 +97,8 @@ impl Checker<'_> {
         let reference = reference.as_str().expect("a reference is text");
         let pointer = reference
             .strip_prefix('#')
-            .expect("it is of the same schema");
-        self.root
-            .pointer(pointer)
-            .expect("it leads to a definition")
+            .expect("a reference into the same schema");
+        self.root.pointer(pointer).expect("a definition")
     }
 }
 
@@ -121,7 +119,7 @@ fn has_type(wanted: &Value, value: &Value) -> bool {
         "integer" => value.is_i64() || value.is_u64(),
         "number" => value.is_number(),
         "null" => value.is_null(),
-        other => panic!("no type is called {other}"),
+        other => panic!("unknown type {other}"),
     };
     match wanted {
         Value::Array(names) => names.iter().any(is_of),

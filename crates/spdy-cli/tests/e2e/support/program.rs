@@ -87,7 +87,10 @@ impl RunningProgram {
 
     /// Whether it has ended by itself.
     pub(crate) fn has_ended(&mut self) -> bool {
-        self.child.try_wait().expect("it is ours").is_some()
+        self.child
+            .try_wait()
+            .expect("wait for the process")
+            .is_some()
     }
 
     /// Waits until it has ended by itself, in order.
@@ -98,7 +101,7 @@ impl RunningProgram {
 
     /// The lines that it has printed so far.
     pub(crate) fn lines(&self) -> Vec<String> {
-        self.lines.lock().expect("nobody panicked").clone()
+        self.lines.lock().expect("no thread panicked").clone()
     }
 
     /// The first line with `words`, once it is printed.
@@ -115,7 +118,7 @@ impl RunningProgram {
         let began = Instant::now();
         loop {
             {
-                let said = self.lines.lock().expect("nobody panicked");
+                let said = self.lines.lock().expect("no thread panicked");
                 if let Some(line) = find(&said) {
                     return line.clone();
                 }
@@ -150,8 +153,8 @@ impl RunningProgram {
             .spawn()
             .unwrap_or_else(|error| panic!("cannot start {command:?}: {error}"));
         let lines: Box<dyn Read + Send> = match from {
-            ReadyOn::Stdout => Box::new(child.stdout.take().expect("it is piped")),
-            ReadyOn::Stderr => Box::new(child.stderr.take().expect("it is piped")),
+            ReadyOn::Stdout => Box::new(child.stdout.take().expect("a pipe")),
+            ReadyOn::Stderr => Box::new(child.stderr.take().expect("a pipe")),
         };
         let said = Arc::<Mutex<Vec<String>>>::default();
         let heard = said.clone();
@@ -160,7 +163,7 @@ impl RunningProgram {
         // Reads to the end, long after readiness: a full pipe would stop the program.
         thread::spawn(move || {
             for line in BufReader::new(lines).lines().map_while(Result::ok) {
-                let mut said = heard.lock().expect("nobody panicked");
+                let mut said = heard.lock().expect("no thread panicked");
                 if said.len() < MAX_LINES {
                     said.push(line.clone());
                 }
@@ -171,7 +174,7 @@ impl RunningProgram {
         let mut said = Vec::new();
         loop {
             let Ok(line) = receiver.recv_timeout(READY_WITHIN) else {
-                panic!("{command:?} did not get ready, but said {said:#?}");
+                panic!("{command:?} did not get ready; its output: {said:#?}");
             };
             if let Some(found) = ready(&line) {
                 return (running, found);

@@ -45,19 +45,18 @@ impl Site {
         flow_control: bool,
         push_form: PushForm,
     ) -> Self {
-        let runtime = Runtime::new().expect("a runtime can be made");
+        let runtime = Runtime::new().expect("create a runtime");
         let tls = secure.then(|| {
             let identity = Identity::from_files(&CERTIFICATE.chain, &CERTIFICATE.key)
-                .expect("the certificate can be read");
+                .expect("read the certificate");
             ServerTls::new(&identity, &protocols, &TlsOptions::default())
-                .expect("TLS can be set up")
+                .expect("a TLS configuration")
         });
         let pushes = Arc::new(Mutex::new(Vec::new()));
         let ends = Arc::clone(&pushes);
         let handler = Arc::new(move |request| answer(request, Arc::clone(&ends)));
         let _within = runtime.enter();
-        let listener =
-            Listener::bind(([127, 0, 0, 1], 0).into()).expect("loopback has a free port");
+        let listener = Listener::bind(([127, 0, 0, 1], 0).into()).expect("a free port on loopback");
         let address = listener.address();
         let (shared, stop) = (SharedRuntime::new(TokioRuntime::start()), Latch::new());
         let options = ServerOptions {
@@ -92,7 +91,7 @@ impl Site {
 
     /// The pushes that have ended, by path.
     pub(crate) fn pushes(&self) -> Vec<PushEnd> {
-        let mut ended = self.pushes.lock().expect("nobody panicked").clone();
+        let mut ended = self.pushes.lock().expect("no thread panicked").clone();
         ended.sort();
         ended
     }
@@ -118,7 +117,7 @@ async fn answer(request: Request<Body>, pushes: Arc<Mutex<Vec<PushEnd>>>) -> Res
         let end = push(&head, name).await.err();
         pushes
             .lock()
-            .expect("nobody panicked")
+            .expect("no thread panicked")
             .push((name.to_owned(), end));
     }
     match file(head.uri.path().trim_start_matches('/')) {
@@ -133,15 +132,15 @@ async fn push(head: &http::request::Parts, name: &str) -> Result<(), String> {
     let pusher = head
         .extensions
         .get::<Pusher>()
-        .ok_or("there are no pushes here")?;
+        .ok_or("no pushes expected")?;
     let mut parts = head.uri.clone().into_parts();
-    parts.path_and_query = Some(format!("/{name}").parse().expect("a name of ours"));
+    parts.path_and_query = Some(format!("/{name}").parse().expect("a valid name"));
     let uri = Uri::from_parts(parts).map_err(|error| error.to_string())?;
-    let promise = Request::builder().uri(uri).body(()).expect("it has a URI");
+    let promise = Request::builder().uri(uri).body(()).expect("a URI");
     let responder = pusher
         .push(&promise, Priority::HIGHEST)
         .map_err(|error| error.to_string())?;
-    let body = file(name).expect("only what is there is asked for");
+    let body = file(name).expect("a request for a known URL");
     let sent = responder.respond(Response::new(Body::full(body))).await;
     sent.map_err(|error| error.to_string())
 }
@@ -149,7 +148,7 @@ async fn push(head: &http::request::Parts, name: &str) -> Result<(), String> {
 fn file(name: &str) -> Option<Bytes> {
     let known = FILES.files.iter().any(|file| file.name == name);
     known.then(|| {
-        let bytes = std::fs::read(FILES.folder.join(name)).expect("the files were made");
+        let bytes = std::fs::read(FILES.folder.join(name)).expect("the files exist");
         Bytes::from(bytes)
     })
 }

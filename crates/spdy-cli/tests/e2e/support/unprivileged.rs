@@ -13,13 +13,13 @@ pub(crate) const UNPRIVILEGED_ID: u32 = 54_321;
 /// that this user may run.
 pub(crate) fn unprivileged(folder: &Path, arguments: &[&str]) -> Command {
     let open = Permissions::from_mode(0o755);
-    std::fs::set_permissions(folder, open).expect("it is ours");
+    std::fs::set_permissions(folder, open).expect("set the permissions");
     let program = folder.join("spdy");
     let built = env!("CARGO_BIN_EXE_spdy");
     if !program.exists() {
-        std::fs::copy(built, &program).expect("there is room for it");
+        std::fs::copy(built, &program).expect("enough space");
         let for_all = Permissions::from_mode(0o755);
-        std::fs::set_permissions(&program, for_all).expect("it is ours");
+        std::fs::set_permissions(&program, for_all).expect("set the permissions");
     }
     let mut command = Command::new(program);
     command.args(arguments).env_remove("SPDY_LOG");

@@ -77,8 +77,8 @@ struct AuditOutput<'a> {
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let options = args.choices.options()?;
     if options.accelerator != Accelerator::Off || options.cache != Cache::Cold {
-        let why = "an audit loads a page without the accelerator and through one that is cold and warm, with an empty cache: \
-                   accelerator and cache are not for it";
+        let why = "an audit always loads a page without the accelerator, then through a cold and a warm one, with an empty cache: remove \
+                   `accelerator` and `cache`";
         return Err(Usage(why.to_owned()).into());
     }
     let config = args.config.as_deref().map(read_config);
@@ -118,7 +118,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         let (load, network, why, more) =
             (failure.load, &failure.network, &failure.why, failure.more);
         printer.note(format_args!(
-            "{WARN}not whole{WARN:#}, {load} over {network}: {why} (and {more} more); the times are of what came"
+            "{WARN}incomplete{WARN:#}: {load} over {network}: {why} (and {more} more); the times are of the resources that arrived"
         ));
     }
     Ok(match audit.failures.is_empty() {
@@ -160,7 +160,7 @@ fn operator_config(config: &Config, replica: &Replica) -> anyhow::Result<Operato
         let names: Vec<_> = names.map(String::as_str).collect();
         let names = names.join(", ");
         return Err(Usage(format!(
-            "the page is of {host}, and the configuration is for {names}"
+            "no site has the host {host} of the page: expected one of {names}"
         ))
         .into());
     };
@@ -187,5 +187,5 @@ fn audit(case: &AuditCase, args: &Args, printer: &Printer) -> anyhow::Result<Aud
     }
     let audit = audit.map_err(anyhow::Error::msg);
     let audit = audit.with_context(|| format!("cannot audit {}", args.page))?;
-    Ok(audit.expect("nobody broke it off"))
+    Ok(audit.expect("an audit without a stop flag runs to its end"))
 }

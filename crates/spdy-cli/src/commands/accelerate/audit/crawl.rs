@@ -92,7 +92,7 @@ pub(crate) async fn crawl(
             Err(_) => {
                 let (most, late) = (budget.most_time, under_way.len());
                 page.failures.push(format!(
-                    "{late} resources were on their way after {most:?}, which is the most"
+                    "{late} resources did not arrive within the limit of {most:?}"
                 ));
                 break;
             }
@@ -237,19 +237,19 @@ impl CrawlState {
             let got = last.map_or("nothing".to_owned(), |status| format!("{status}"));
             let why = self.failures.first().map(|why| format!("; {why}"));
             let why = why.unwrap_or_default();
-            anyhow::bail!("no page at {url}: want 200 and HTML, got {got}{why}");
+            anyhow::bail!("no page at {url}: expected status 200 and HTML, found {got}{why}");
         };
         let mut remarks = self.failures;
         if !self.frontier.waiting.is_empty() {
             let (most, more) = (budget.most_bytes >> 20, self.frontier.waiting.len());
             let time = budget.most_time;
             remarks.push(format!(
-                "{more} resources were not fetched, because {most} MiB or {time:?} are the most for a page"
+                "{more} resources were not fetched: the limits of a page are {most} MiB and {time:?}"
             ));
         }
         if self.frontier.refused > 0 {
             let (most, more) = (MAX_RESOURCES, self.frontier.refused);
-            remarks.push(format!("{more} resources beyond {most} were not fetched"));
+            remarks.push(format!("{more} resources were not fetched: limit {most}"));
         }
         Ok(CrawlResult {
             replica: Replica {
@@ -495,15 +495,18 @@ mod tests {
     async fn a_page_that_exceeds_the_time_limit_fails() {
         let silent = tokio::net::TcpListener::bind(("127.0.0.1", 0)).await;
         let silent = silent.expect("loopback has a free port");
-        let address = silent.local_addr().expect("it is bound");
+        let address = silent.local_addr().expect("a bound socket");
         let url = Url::parse(&format!("http://{address}/")).expect("a URL");
         let budget = Budget::new(1, std::time::Duration::ZERO);
         let config = Config {
             ..Config::default()
         };
         let crawled = crawl(&url, config, budget, |_, _| {}).await;
-        let error = crawled.err().expect("nothing came").to_string();
-        assert!(error.contains("on their way after 0ns"), "{error}");
+        let error = crawled.err().expect("no response arrives").to_string();
+        assert!(
+            error.contains("did not arrive within the limit of 0ns"),
+            "{error}"
+        );
     }
 
     #[test]

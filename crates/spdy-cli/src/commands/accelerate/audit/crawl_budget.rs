@@ -63,7 +63,7 @@ impl Budget {
             let (set, get) = (Ordering::Relaxed, Ordering::Relaxed);
             if self.left.fetch_update(set, get, less).is_err() {
                 self.left.store(0, Ordering::Relaxed);
-                anyhow::bail!("the page is larger than what is fetched of one");
+                anyhow::bail!("the page is larger than the limit");
             }
             all.extend_from_slice(&data);
         }
@@ -82,7 +82,7 @@ mod tests {
         assert_eq!(fetch(6).await.unwrap().len(), 6);
         let error = fetch(7).await.unwrap_err().to_string();
         assert_eq!(error, "body is longer than 6 bytes");
-        assert!(!budget.is_spent(), "what was refused costs nothing");
+        assert!(!budget.is_spent(), "a refused body uses no budget");
         assert_eq!(fetch(3).await.unwrap().len(), 3);
         assert!(fetch(2).await.is_err() && budget.is_spent());
     }

@@ -82,7 +82,7 @@ pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
     };
     if url.domain().is_none() {
         let host = url.host_str().unwrap_or_default();
-        let why = format!("want a URL with a name, which an accelerator answers for, not {host}");
+        let why = format!("expected a URL with a hostname, found the address {host}");
         return Err(Usage(why).into());
     }
     let runtime = tokio::runtime::Builder::new_current_thread()
@@ -98,7 +98,7 @@ pub(crate) fn page(asked: &str, live: &LiveArgs, printer: &Printer) -> anyhow::R
             match opened {
                 Ok(opened) => return Ok(from_recording(opened, PageSource::Browser, asked, printer)),
                 Err(RecordError::NoBrowser { tried }) => printer.note(format_args!(
-                    "{WARN}no browser{WARN:#}: none of {} is in PATH, so what scripts request beside imports, and frames, are missing",
+                    "{WARN}no browser{WARN:#}: none of {} is in PATH, so frames and the requests of scripts (except imports) are missing",
                     tried.join(", ")
                 )),
                 Err(error) => {
@@ -141,18 +141,18 @@ fn from_recording(
     }
     if !replica.document().body_is_real {
         printer.note(format_args!(
-            "{WARN}{asked}{WARN:#}: the text of its document was not recorded, so that nothing can be judged that it names"
+            "{WARN}{asked}{WARN:#}: the text of its document was not recorded, so the resources in it cannot be audited"
         ));
     } else if notes.filler_bodies > 0 {
         printer.note(format_args!(
-            "{DIM}{asked}: {} bodies are filler, and what they name is not known{DIM:#}",
+            "{DIM}{asked}: {} bodies are filler, so the resources in them are not audited{DIM:#}",
             notes.filler_bodies
         ));
     }
     let mut remarks = notes.remarks;
     if !replica.failures.is_empty() {
         let failed = format_count(replica.failures.len() as u64, "request");
-        let remark = format!("{failed} got no answer, and what they were for is not audited");
+        let remark = format!("{failed} got no response and are not audited");
         printer.note(format_args!("{WARN}{asked}{WARN:#}: {remark}"));
         remarks.push(remark);
     }
@@ -173,7 +173,8 @@ fn client(live: &LiveArgs) -> anyhow::Result<Config> {
     for entry in live.browser.resolve() {
         let (host, port, address) = entry.parts();
         if host.contains('*') {
-            let why = format!("--resolve {host}: patterns are for browsers; want a name");
+            let why =
+                format!("--resolve {host}: expected a hostname; only browsers support patterns");
             return Err(Usage(why).into());
         }
         resolve.push((host.to_owned(), Some(port), address));

@@ -26,9 +26,9 @@ pub(crate) fn render(
     let resources = &audit.survey.resources;
     let bytes: u64 = resources.iter().map(|resource| resource.bytes).sum();
     let how = match source {
-        PageSource::Replica => "as it was recorded",
-        PageSource::Browser => "as a browser loaded it just now",
-        PageSource::Fetched => "as its text names it, without a browser",
+        PageSource::Replica => "as recorded",
+        PageSource::Browser => "as loaded by a browser now",
+        PageSource::Fetched => "as found in its text, without a browser",
     };
     let (asked, hosts) = audit.survey.hosts_contacted();
     let mut text = format!(
@@ -43,17 +43,17 @@ pub(crate) fn render(
         is_so.count()
     };
     let by = match audit.is_configured {
-        true => "By this configuration:",
-        false => "By the lines at the end:",
+        true => "With this configuration:",
+        false => "With the lines at the end:",
     };
     let (moved, named) = (count("moved"), count("named"));
     let to_names = match named {
         0 => String::new(),
-        named => format!(" ({named} to a name of their host's)"),
+        named => format!(" ({named} to a hostname of their own)"),
     };
     let _ = write!(
         text,
-        "{by} {} moved{to_names}, {} left, {} of the site's own; a client then asks {asked} of {}.\n\n{}\n",
+        "{by} {} moved{to_names}, {} left in place, {} are the site's own; a client then contacts {asked} of {}.\n\n{}\n",
         moved + named,
         count("left"),
         count("own"),
@@ -82,7 +82,7 @@ fn hosts_table(audit: &Audit) -> Table {
         Cell::number("kB"),
         Cell::number("move"),
         Cell::number("stay"),
-        Cell::number("kept"),
+        Cell::number("cacheable"),
         Cell::word(""),
     ]);
     for host in &audit.survey.hosts {
@@ -92,8 +92,8 @@ fn hosts_table(audit: &Audit) -> Table {
         };
         let what = match (host.is_own, host.is_of_site) {
             (true, _) => "the site's own",
-            (false, true) => "of the same site",
-            (false, false) if host.named > 0 => "to its name",
+            (false, true) => "same site",
+            (false, false) if host.named > 0 => "own hostname",
             (false, false) => "",
         };
         let left = some(host.left);
@@ -128,7 +128,7 @@ fn reasons(audit: &Audit) -> Option<Table> {
     let mut table = Table::new([
         Cell::number("stay"),
         Cell::word("reason"),
-        Cell::word("which is, for the first"),
+        Cell::word("example"),
     ]);
     let mut reasons: Vec<_> = reasons.into_iter().collect();
     reasons.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
@@ -150,7 +150,7 @@ fn left(audit: &Audit, most: usize) -> String {
     let mut table = Table::new([
         Cell::number("kB"),
         Cell::word("kind"),
-        Cell::word("stays because"),
+        Cell::word("reason"),
         Cell::word("resource"),
     ]);
     for resource in left.iter().take(most) {
@@ -231,8 +231,8 @@ fn notes(audit: &Audit) -> String {
         false => "",
     };
     format!(
-        "By {} in virtual time, {runs}. Cold: the accelerator was just started. Warm: another client had the page from it before. \
-         Kept: answers that everyone may have for a while.{advised}",
+        "{} in virtual time, {runs}. Cold: the accelerator was just started. Warm: another client has loaded the page before. \
+         Cacheable: responses that a shared cache may store and reuse.{advised}",
         audit.protocol
     )
 }
@@ -249,8 +249,8 @@ fn advice(audit: &Audit) -> String {
         };
         let _ = write!(
             text,
-            "\n{BOLD}First of all:{BOLD:#} {} {are} of the same site. On its address and certificate, and under own_hosts, nothing of {them} \
-             need be moved: the session is shared as it is.\n",
+            "\n{BOLD}First:{BOLD:#} {} {are} on the same site. Serve {them} on the site's address and certificate, and list {them} in \
+             own_hosts: clients then share the session, and no resource of {them} needs to move.\n",
             names.join(", ")
         );
     }
@@ -258,14 +258,14 @@ fn advice(audit: &Audit) -> String {
         let resources = &audit.survey.resources;
         let is_lacking = resources.iter().any(|it| it.reason == Some("not-recorded"));
         text.push_str(match is_lacking {
-            true => "\nAs far as texts were recorded, no listing of hosts would move more.\n",
-            false => "\nNo listing of hosts would move more.\n",
+            true => "\nNo more hosts to list, as far as texts were recorded.\n",
+            false => "\nNo more hosts to list.\n",
         });
         return text;
     }
     let what = match audit.is_configured {
-        true => "These lines under the site would move more:",
-        false => "These lines under the site move it:",
+        true => "Add these lines under the site to move more resources:",
+        false => "Add these lines under the site to move resources:",
     };
     let _ = write!(text, "\n{what}\n\n");
     for advised in hosts {
@@ -277,8 +277,8 @@ fn advice(audit: &Audit) -> String {
     {
         let _ = writeln!(
             text,
-            "{DIM}A script is moved with all that the site's own may do, which it could before: but whatever else its host has, could \
-             then be loaded as the site's own. List scripts of hosts that are trusted with that.{DIM:#}"
+            "{DIM}A moved script has the same rights as before, those of the site's own scripts. But any other script of its host could \
+             then be loaded as one of the site's own. List scripts only of trusted hosts.{DIM:#}"
         );
     }
     text
@@ -290,8 +290,8 @@ fn upstream(needs: &UpstreamNeeds) -> String {
         return String::new();
     }
     let mut text = format!(
-        "\n{BOLD}Not public:{BOLD:#} the accelerator reaches these hosts only with lines such as these, once in the configuration (a name \
-         that its resolver knows needs no address here):\n\n"
+        "\n{BOLD}Not public:{BOLD:#} the accelerator connects to these hosts only if the configuration has lines such as these, once (a \
+         hostname that its resolver finds needs no address in them):\n\n"
     );
     text.push_str(&needs.toml());
     text
@@ -311,7 +311,7 @@ fn entry(advised: &HostAdvice) -> String {
         .map(|kind| format!("{:?}", kind.name()))
         .collect();
     let instead = match replaces {
-        true => ", in place of the entry that is there",
+        true => ", replaces the existing entry",
         false => "",
     };
     let mut text = format!(

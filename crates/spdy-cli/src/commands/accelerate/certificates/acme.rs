@@ -103,8 +103,8 @@ pub(crate) fn certificates(config: &Config, sites: &Sites) -> anyhow::Result<Cer
     };
     if let Some(names) = certificates.iter().find(|names| names.len() > MAX_NAMES) {
         let (first, got) = (&names[0], names.len());
-        let why = "tls.acme: want no more than";
-        let why = format!("{why} {MAX_NAMES} names in the certificate of {first}, got {got}");
+        let why = "tls.acme: expected at most";
+        let why = format!("{why} {MAX_NAMES} names in the certificate of {first}, found {got}");
         return Err(Usage(why).into());
     }
     Ok(CertificateNames {
@@ -150,7 +150,7 @@ impl AuthorityCredentials {
         let account = acme.external_account.as_ref().map(|account| {
             let (text, path) = (read(&account.key_file)?, account.key_file.display());
             let key = BASE64URL_NOPAD.decode(text.trim_ascii());
-            let key = key.map_err(|error| Usage(format!("{path}: want base64url: {error}")))?;
+            let key = key.map_err(|error| Usage(format!("{path}: expected base64url: {error}")))?;
             anyhow::Ok((account.id.clone(), key))
         });
         Ok(Self {
@@ -306,7 +306,8 @@ impl Acme {
         let folder = StateDir::open(&acme.folder, &acme.directory)
             .with_context(|| format!("tls.acme.folder {}", acme.folder.display()))?;
         let mut seed = [0; 8];
-        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
+        getrandom::fill(&mut seed)
+            .map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
         Ok(KeeperUpdate::Start(Box::new(NewKeeper {
             authority: self.authority(acme, &folder)?,
             wanted,
@@ -350,7 +351,7 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
             validity,
             due,
         } => printer.note(format_args!(
-            "{DIM}certificate for {}: until {}, renewed {}{DIM:#}",
+            "{DIM}certificate for {}: valid until {}, renewal {}{DIM:#}",
             names(of),
             format_time(validity.end),
             format_time(*due)
@@ -360,7 +361,7 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
             validity,
             due,
         } => printer.note(format_args!(
-            "{BOLD}new certificate{BOLD:#} for {}: until {}, renewed {}",
+            "{BOLD}new certificate{BOLD:#} for {}: valid until {}, renewal {}",
             names(of),
             format_time(validity.end),
             format_time(*due)
@@ -372,7 +373,7 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
             "{DIM}ordering a certificate for {}{}{DIM:#}",
             names(of),
             match is_first {
-                true => ": until it is there, one made on the spot is shown",
+                true => "; until it is issued, a generated certificate is used",
                 false => "",
             }
         )),
@@ -382,7 +383,7 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
             said(error)
         )),
         RenewalEvent::SaveFailed { names: of, error } => printer.note(format_args!(
-            "{BAD}the certificate for {} cannot be kept{BAD:#}, and is ordered again after a restart: {}",
+            "{BAD}cannot save the certificate for {}{BAD:#}, so it is ordered again after a restart: {}",
             names(of),
             said(error)
         )),
@@ -393,17 +394,17 @@ fn print_event(printer: &Printer, event: &RenewalEvent<'_>) {
             held,
         } => {
             let shown = match held {
-                Some(until) => format!("the one that is there is good until {}", format_time(*until)),
-                None => "one made on the spot is shown".to_owned(),
+                Some(until) => format!("the current one is valid until {}", format_time(*until)),
+                None => "a generated one is used".to_owned(),
             };
             printer.note(format_args!(
-                "{BAD}no certificate for {}{BAD:#}: {}; tried again in {}, {shown}",
+                "{BAD}no certificate for {}{BAD:#}: {}; next attempt in {}; {shown}",
                 names(of),
                 said(error),
                 format_duration(*again)
             ));
         }
-        other => tracing::debug!(?other, "of a certificate"),
+        other => tracing::debug!(?other, "certificate event"),
     }
 }
 

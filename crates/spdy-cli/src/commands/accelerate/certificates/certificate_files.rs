@@ -59,7 +59,8 @@ impl CertificateFiles {
     /// Reads the same pairs again.
     pub(crate) fn reread(&self) -> (Self, Vec<InvalidPair>) {
         let same = self.0.iter().map(|pair| (&*pair.certificate, &*pair.key));
-        self.read_pairs(same).expect("no pair is new")
+        self.read_pairs(same)
+            .expect("the same pairs, so none is new")
     }
 
     fn read_pairs<'p>(
@@ -116,7 +117,7 @@ impl InvalidPair {
     pub(crate) fn print_warning(&self, printer: &Printer) {
         let (why, until) = (&self.why, format_time(self.facts.validity.end));
         printer.note(format_args!(
-            "{BAD}a certificate stays as it was{BAD:#}, good until {until}: {why:#}"
+            "{BAD}cannot reload a certificate{BAD:#}, so the previous one stays, valid until {until}: {why:#}"
         ));
     }
 }

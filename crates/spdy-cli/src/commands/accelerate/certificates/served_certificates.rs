@@ -80,7 +80,7 @@ pub(crate) fn warn_uncovered(uncovered: &[String], printer: &Printer) {
     if !uncovered.is_empty() {
         let names = uncovered.join(", ");
         printer.note(format_args!(
-            "{BAD}no certificate is for {names}{BAD:#}: browsers will refuse what is shown to them"
+            "{BAD}no certificate covers {names}{BAD:#}: browsers will refuse the connection"
         ));
     }
 }
@@ -91,7 +91,7 @@ pub(crate) fn warn_withheld(withheld: &BTreeSet<String>, printer: &Printer) {
         let names: Vec<_> = withheld.iter().map(String::as_str).collect();
         let names = names.join(", ");
         printer.note(format_args!(
-            "{DIM}no certificate has {names}: until one does, pages leave their hosts where they are{DIM:#}"
+            "{DIM}no certificate covers {names}: until one does, pages keep the original hosts{DIM:#}"
         ));
     }
 }
@@ -140,7 +140,7 @@ pub(crate) fn authority(config: &Config, printer: &Printer) -> anyhow::Result<Ar
     let (path, key) = (path.display(), LocalCa::key_file(path));
     let key = key.display();
     printer.note(format_args!(
-        "{DIM}the local authority is in {path}, its key in {key}{DIM:#}"
+        "{DIM}the certificate of the local CA is in {path}, its key in {key}{DIM:#}"
     ));
     Ok(Arc::new(authority))
 }

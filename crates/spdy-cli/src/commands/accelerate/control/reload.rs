@@ -57,13 +57,13 @@ impl Reloader<'_> {
             // What runs goes on as it was.
             Err(error) => {
                 self.printer.note(format_args!(
-                    "{BAD}the configuration stays as it was{BAD:#}: {}",
+                    "{BAD}cannot reload the configuration{BAD:#}, so the previous one stays: {}",
                     chain(&error)
                 ));
                 if !acme.files.pairs().is_empty() {
                     self.renew_certificates(acme);
                     self.printer
-                        .note(format_args!("{DIM}reloaded the certificates alone{DIM:#}"));
+                        .note(format_args!("{DIM}reloaded only the certificates{DIM:#}"));
                 }
             }
         }
@@ -75,7 +75,7 @@ impl Reloader<'_> {
         match self.rest(acme, files) {
             Ok(rest) => acme.install_static(rest),
             Err(error) => self.printer.note(format_args!(
-                "{BAD}the certificate stays as it was{BAD:#}: {}",
+                "{BAD}cannot reload the certificate{BAD:#}, so the previous one stays: {}",
                 chain(&error)
             )),
         }

@@ -18,7 +18,7 @@ pub(crate) fn warn_changed(at_start: &Config, now: &Config, printer: &Printer) {
     let others = others(at_start, now);
     if !others.is_empty() {
         printer.note(format_args!(
-            "{BAD}{} stay as they were{BAD:#} until the program is started again",
+            "{BAD}{} changed{BAD:#}, which takes effect only after a restart",
             others.join(", ")
         ));
     }
@@ -156,7 +156,7 @@ mod tests {
 
     fn config(text: &str) -> Config {
         let site = "[[site]]\nnames = ['a.test']\norigin = 'https://b.test'\n";
-        Config::parse(&format!("{text}\n{site}")).expect("a good configuration")
+        Config::parse(&format!("{text}\n{site}")).expect("a valid configuration")
     }
 
     #[test]

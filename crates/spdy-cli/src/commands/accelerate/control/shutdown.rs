@@ -33,7 +33,9 @@ pub(crate) async fn close(proxy: &Proxy, shared: Option<SharedTier>, telemetry: 
         // With or without the timeout: later writes are too late, and dropping the disk must not wait for them.
         disk.discard_queue();
         if settled.is_err() {
-            tracing::warn!("the disk of the cache is slow: what is not written by now is left out");
+            tracing::warn!(
+                "the disk cache is slow: responses that are not written yet are dropped"
+            );
             // Removals were queued behind writes.
             let _ = tokio::time::timeout(FINAL_TIMEOUT, disk.flush_removals()).await;
         }
@@ -74,8 +76,8 @@ mod tests {
                 });
                 has_begun.await
             };
-            run(runtime.expect("threads can be started"), asks)
+            run(runtime.expect("create a runtime"), asks)
         });
-        until("it has ended", || ended.is_finished());
+        until("the thread has ended", || ended.is_finished());
     }
 }

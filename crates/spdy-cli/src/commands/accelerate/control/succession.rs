@@ -102,7 +102,7 @@ pub(crate) fn notify_ready() {
 
 fn notify(state: &[NotifyState<'_>]) {
     if let Err(error) = sd_notify::notify(state) {
-        tracing::warn!(%error, "the service manager cannot be told");
+        tracing::warn!(%error, "cannot notify the service manager");
     }
 }
 
@@ -135,7 +135,7 @@ impl Succession {
                     match Successor::start(&self.sockets) {
                         Ok(successor) => {
                             printer.note(format_args!(
-                                "{DIM}started process {} to follow this one{DIM:#}",
+                                "{DIM}started process {} as the successor of this one{DIM:#}",
                                 successor.child.id()
                             ));
                             let prepared = successor.into_ready(proxy.clone());
@@ -148,7 +148,7 @@ impl Succession {
                 Some(coming) => {
                     let prepared = coming.await;
                     self.pending = None;
-                    match prepared.context("a fault of this program") {
+                    match prepared.context("the task that starts the successor panicked") {
                         Ok(Ok(successor)) => successor.take_over(proxy).await,
                         Ok(Err(error)) | Err(error) => Err(error),
                     }
@@ -157,7 +157,7 @@ impl Succession {
             match followed {
                 Ok(successor) => return successor,
                 Err(error) => printer.note(format_args!(
-                    "{BAD}no program follows, and this one goes on{BAD:#}: {error:#}"
+                    "{BAD}the successor failed, so this process continues{BAD:#}: {error:#}"
                 )),
             }
         }
@@ -184,7 +184,7 @@ impl Successor {
     fn start(sockets: &Sockets) -> anyhow::Result<Self> {
         if std::process::id() == 1 {
             bail!(
-                "want another process than number 1, with which all others end: start a second one instead"
+                "process 1 cannot be replaced, because all processes end with it: start a second container instead"
             );
         }
         let (line, theirs) = SystemStream::pair()?;
@@ -227,7 +227,7 @@ impl Successor {
         let why = match prepared {
             Ok(Ok(())) => return Ok(self),
             Ok(Err(error)) => error,
-            Err(_) => anyhow::anyhow!("it is not ready after {} s", START_TIMEOUT.as_secs()),
+            Err(_) => anyhow::anyhow!("not ready after {} s", START_TIMEOUT.as_secs()),
         };
         let id = self.child.id();
         drop(self);
@@ -241,7 +241,7 @@ impl Successor {
         self.expect_message(MSG_CONFIG_OK).await?;
         if let Some(disk) = proxy.cache.disk() {
             *is_lent = true;
-            disk.lend().await.context("the disk of the cache")?;
+            disk.lend().await.context("cannot release the disk cache")?;
         }
         self.line.write_u8(MSG_CACHE_RELEASED).await?;
         self.expect_message(MSG_READY).await
@@ -251,14 +251,14 @@ impl Successor {
         match self.line.read_u8().await {
             Ok(got) if got == want => Ok(()),
             Ok(got) => bail!(
-                "want {:?} of it, got {:?}",
+                "unexpected message: expected {:?}, found {:?}",
                 char::from(want),
                 char::from(got)
             ),
             Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
                 match tokio::time::timeout(EXIT_TIMEOUT, self.ended()).await {
-                    Ok(status) => bail!("it has ended: {}; what it said stands above", status?),
-                    Err(_) => bail!("it says nothing any more"),
+                    Ok(status) => bail!("ended with {}; its messages are above", status?),
+                    Err(_) => bail!("closed the control socket but did not exit"),
                 }
             }
             Err(error) => Err(error.into()),
@@ -306,7 +306,7 @@ impl Drop for Successor {
 async fn reattach_cache(proxy: &Proxy) -> anyhow::Result<()> {
     if let Some(disk) = proxy.cache.disk() {
         let taken = disk.take_back().await;
-        taken.context("nothing is written to the disk of the cache any more")?;
+        taken.context("cannot reopen the disk cache, so it is off")?;
     }
     Ok(())
 }

@@ -33,7 +33,7 @@ pub(crate) fn address_rules(upstream: &UpstreamConfig) -> anyhow::Result<Address
     let nat64 = ranges::<Ipv6Net>("nat64", "64:ff9b:1::/96", &upstream.nat64)?;
     if let Some(wrong) = nat64.iter().find(|net| !address_rules::is_nat64(**net)) {
         let want = "a prefix of 32, 40, 48, 56, 64 or 96 bits (RFC 6052)";
-        return Err(Usage(format!("upstream.nat64: want {want}, got {wrong}")).into());
+        return Err(Usage(format!("upstream.nat64: expected {want}, found {wrong}")).into());
     }
     let lower = |host: &String| host.to_ascii_lowercase();
     Ok(AddressRules {
@@ -49,7 +49,7 @@ pub(crate) fn address_rules(upstream: &UpstreamConfig) -> anyhow::Result<Address
 fn ranges<T: FromStr>(key: &str, such: &str, texts: &[String]) -> anyhow::Result<Vec<T>> {
     let range = |text: &String| {
         text.parse().map_err(|_| {
-            let why = format!("upstream.{key}: want a range as {such}, got {text:?}");
+            let why = format!("upstream.{key}: expected a range such as {such}, found {text:?}");
             Usage(why).into()
         })
     };
@@ -96,8 +96,8 @@ fn interface_addresses(printer: &Printer) -> Vec<IpAddr> {
             .collect(),
         Err(error) => {
             printer.note(format_args!(
-                "{BAD}the system does not tell this machine's addresses{BAD:#}: {error}; say `listen.public_addresses`, so that no \
-                 request for an origin comes back here"
+                "{BAD}cannot find this machine's addresses{BAD:#}: {error}; set `listen.public_addresses`, so that no request to an \
+                 origin loops back"
             ));
             Vec::new()
         }
@@ -133,16 +133,16 @@ mod tests {
     ";
 
     fn configured() -> (Config, Sites) {
-        let config = Config::parse(TEXT).expect("it is good");
-        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
-        let sites = Sites::compile(&config, &keys).expect("likewise");
+        let config = Config::parse(TEXT).expect("a valid configuration");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("a secret of 32 bytes");
+        let sites = Sites::compile(&config, &keys).expect("valid sites");
         (config, sites)
     }
 
     #[test]
     fn listed_ports_are_allowed_and_denied_addresses_denied() {
         let (config, sites) = configured();
-        let rules = rules(&config, &sites, OwnListeners::default()).expect("it is good");
+        let rules = rules(&config, &sites, OwnListeners::default()).expect("a valid configuration");
         let may = |to: &str| rules.check_target(to.parse().expect("an address")).is_ok();
         assert!(may("1.1.1.1:443") && may("1.1.1.1:80"));
         assert!(may("1.1.1.1:8443"), "a host is listed with it");

@@ -60,7 +60,8 @@ pub(crate) fn upstream(
         ..ResolverConfig::default()
     };
     let mut seed = [0; 32];
-    getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no random numbers: {error}"))?;
+    getrandom::fill(&mut seed)
+        .map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
     let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone(), seed);
     let names = names.with_counts(counters.unwanted.clone());
     let rules = address_rules::rules(config, sites, own.clone())?;

@@ -93,14 +93,12 @@ impl Listeners {
         let dns = self.names.as_ref().map(DnsServer::addresses);
         let dns = dns.unwrap_or_default();
         for address in &dns {
-            printer.note(format_args!(
-                "answering for names on {BOLD}{address}{BOLD:#}"
-            ));
+            printer.note(format_args!("DNS server on {BOLD}{address}{BOLD:#}"));
         }
         let admin = self.operator.as_ref().map(Listener::address);
         if let Some(address) = admin {
             printer.note(format_args!(
-                "{DIM}the operator's door is http://{address}/{DIM:#}"
+                "{DIM}admin listener on http://{address}/{DIM:#}"
             ));
         }
         if json {
@@ -152,7 +150,7 @@ fn names(
     }
     let (limits, runtime) = (ServeLimits::default(), runtime.clone());
     let server = DnsServer::bind_or_inherit(addresses, sockets, zones.clone(), limits, runtime);
-    let server = server.with_context(|| format!("cannot answer for names at {addresses:?}"))?;
+    let server = server.with_context(|| format!("cannot start the DNS server on {addresses:?}"))?;
     Ok(Some(server))
 }
 
@@ -160,7 +158,7 @@ fn names(
 pub(crate) fn close_unused(sockets: &mut Sockets, printer: &Printer) {
     for address in sockets.close_unused() {
         printer.note(format_args!(
-            "{BAD}closed the inherited socket {address}{BAD:#}: the configuration does not name it"
+            "{BAD}closed the inherited socket {address}{BAD:#}: it is not in the configuration"
         ));
     }
 }

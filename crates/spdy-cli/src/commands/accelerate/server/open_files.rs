@@ -19,14 +19,14 @@ pub(crate) fn raise_limit(connections: u32, sockets: usize, printer: &Printer) {
     let limit = match setrlimit(Resource::Nofile, raised) {
         Ok(()) => maximum,
         Err(error) => {
-            tracing::debug!(%error, "the soft limit of open files stays");
+            tracing::debug!(%error, "cannot raise the soft limit of open files");
             current
         }
     };
     let wanted = wanted(connections, sockets);
     if let Some(limit) = limit.filter(|limit| *limit < wanted) {
         printer.note(format_args!(
-            "{BAD}no more than {limit} files may be open{BAD:#}: {connections} connections and {sockets} WebSockets to origins want {wanted}; \
+            "{BAD}the limit of open files is {limit}{BAD:#}: {connections} connections and {sockets} WebSockets to origins need {wanted}; \
              raise the limit (`ulimit -Hn`, LimitNOFILE= of systemd), or lower `max_connections` of `[limits]`"
         ));
     }

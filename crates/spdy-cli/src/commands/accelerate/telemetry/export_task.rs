@@ -75,7 +75,7 @@ impl ExportTask {
                 Counts::add(&counts.sent, len - rejected);
                 Counts::add(&counts.refused, rejected);
                 if rejected > 0 {
-                    tracing::debug!(rejected, why, "the collector does not want all spans");
+                    tracing::debug!(rejected, why, "the collector rejected some spans");
                 }
             }
             Err(failure) if failure.is_transient() => Counts::add(&counts.unsent, len),
@@ -113,7 +113,7 @@ impl ExportTask {
         if !std::mem::replace(&mut self.is_collector_down, true) {
             let uri = self.collector.uri();
             self.printer.note(format_args!(
-                "{BAD}the collector at {uri} takes no spans{BAD:#}: {failure}"
+                "{BAD}the collector at {uri} does not accept spans{BAD:#}: {failure}"
             ));
         }
     }
@@ -122,7 +122,7 @@ impl ExportTask {
         if std::mem::take(&mut self.is_collector_down) {
             let uri = self.collector.uri();
             self.printer.note(format_args!(
-                "{DIM}the collector at {uri} takes spans again{DIM:#}"
+                "{DIM}the collector at {uri} accepts spans again{DIM:#}"
             ));
         }
     }

@@ -39,7 +39,8 @@ impl Telemetry {
         printer: &Printer,
     ) -> anyhow::Result<Self> {
         let mut seed = [0; 32];
-        getrandom::fill(&mut seed).map_err(|error| anyhow::anyhow!("no chance: {error}"))?;
+        getrandom::fill(&mut seed)
+            .map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
         let queue = Arc::new(Queue::new(settings.config.queue, seed));
         let rules = settings.config.rules(settings.sampler);
         proxy
@@ -70,7 +71,7 @@ impl Telemetry {
     pub(in crate::commands) fn announce(&self) {
         let uri = self.collector.uri();
         self.printer
-            .note(format_args!("{DIM}spans go to {uri}{DIM:#}"));
+            .note(format_args!("{DIM}sending spans to {uri}{DIM:#}"));
     }
 
     /// Handles a reload. If `[telemetry]` is unchanged, the collector gets its headers as read again, with new tokens. A change only prints
@@ -83,7 +84,7 @@ impl Telemetry {
         let before = running.map(|running| &running.config);
         if before != settings.as_ref().map(|settings| &settings.config) {
             printer.note(format_args!(
-                "{WARN}[telemetry] stays as it was{WARN:#} until the program is started again"
+                "{WARN}[telemetry] changed{WARN:#}, which takes effect only after a restart"
             ));
         } else if let (Some(running), Some(settings)) = (running, settings) {
             running.collector.set_headers(settings.headers);
@@ -99,7 +100,7 @@ impl Telemetry {
         {
             self.sending.abort();
             self.printer.note(format_args!(
-                "{WARN}spans were left unsent{WARN:#}: the collector takes too long"
+                "{WARN}some spans were not sent{WARN:#}: the collector is too slow"
             ));
         }
     }

@@ -28,7 +28,7 @@ pub(super) enum ExportError {
     #[error("{0}")]
     NoResponse(String),
     /// The answer is no.
-    #[error("it answers {status}")]
+    #[error("response status {status}")]
     Status {
         /// In so many words.
         status: StatusCode,
@@ -119,7 +119,7 @@ impl OtlpClient {
         match tokio::time::timeout(self.timeout, exchange).await {
             Ok(answered) => answered,
             Err(_) => {
-                let why = format!("no answer within {:?}", self.timeout);
+                let why = format!("no response within {:?}", self.timeout);
                 Err(ExportError::NoResponse(why))
             }
         }

@@ -34,8 +34,8 @@ pub(super) fn read(
         "traceidratio" => ratio(variable(ARGUMENT), &mut doubts),
         _ => {
             doubts.push(format!(
-                "{SAMPLER} in the environment: want always_on, always_off or traceidratio, as it is or behind {BY_PARENT}, \
-                 got {named:?}; {BY_PARENT}always_on is taken"
+                "{SAMPLER} in the environment: expected always_on, always_off or traceidratio, with or without the prefix {BY_PARENT}, \
+                 found {named:?}; using {BY_PARENT}always_on"
             ));
             return (Sampler::default(), doubts);
         }
@@ -56,7 +56,7 @@ fn ratio(argument: Option<String>, doubts: &mut Vec<String>) -> f64 {
     part.filter(|part| (0.0..=1.0).contains(part))
         .unwrap_or_else(|| {
             doubts.push(format!(
-                "{ARGUMENT} in the environment: want a number from 0 to 1, got {argument:?}; 1 is taken"
+                "{ARGUMENT} in the environment: expected a number from 0 to 1, found {argument:?}; using 1"
             ));
             1.0
         })
@@ -110,22 +110,22 @@ mod tests {
                 "0.5",
                 1.0,
                 true,
-                "OTEL_TRACES_SAMPLER in the environment: want always_on, always_off or traceidratio, as it is or behind \
-                 parentbased_, got \"jaeger_remote\"; parentbased_always_on is taken",
+                "OTEL_TRACES_SAMPLER in the environment: expected always_on, always_off or traceidratio, with or without the prefix \
+                 parentbased_, found \"jaeger_remote\"; using parentbased_always_on",
             ),
             (
                 "traceidratio",
                 "1.5",
                 1.0,
                 false,
-                "OTEL_TRACES_SAMPLER_ARG in the environment: want a number from 0 to 1, got \"1.5\"; 1 is taken",
+                "OTEL_TRACES_SAMPLER_ARG in the environment: expected a number from 0 to 1, found \"1.5\"; using 1",
             ),
             (
                 "parentbased_traceidratio",
                 "nan",
                 1.0,
                 true,
-                "OTEL_TRACES_SAMPLER_ARG in the environment: want a number from 0 to 1, got \"nan\"; 1 is taken",
+                "OTEL_TRACES_SAMPLER_ARG in the environment: expected a number from 0 to 1, found \"nan\"; using 1",
             ),
         ] {
             let read = of(None, name, argument);

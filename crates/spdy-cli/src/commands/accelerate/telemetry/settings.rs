@@ -81,7 +81,7 @@ impl Settings {
             names.find_map(|name| Some((name, variable(name)?)))
         };
         if let Some((name, got)) = first(PROTOCOL).filter(|(_, got)| got != "http/protobuf") {
-            let why = format!("{name} in the environment: want http/protobuf, got {got:?}");
+            let why = format!("{name} in the environment: expected http/protobuf, found {got:?}");
             return Err(Usage(why).into());
         }
         let headers = match &config.headers_file {
@@ -93,7 +93,7 @@ impl Settings {
         };
         let uri = endpoint(config.endpoint.as_ref(), first(ENDPOINT))?;
         if config.authority.is_some() && uri.scheme_str() != Some("https") {
-            let why = format!("telemetry.authority: want an https endpoint beside it, got {uri}");
+            let why = format!("telemetry.authority: expected an https endpoint, found {uri}");
             return Err(Usage(why).into());
         }
         let (sampler, doubts) = sampler::read(config.sample, variable);
@@ -119,7 +119,7 @@ fn endpoint(
         (None, Some((name, value))) => {
             let wrong = |got: &str| {
                 Usage(format!(
-                    "{name} in the environment: want {EXPECTED_ENDPOINT}, got {got}"
+                    "{name} in the environment: expected {EXPECTED_ENDPOINT}, found {got}"
                 ))
             };
             let url = Url::parse(&value).map_err(|_| wrong("no URL"))?;
@@ -151,7 +151,7 @@ fn headers_of_file(path: &Path) -> anyhow::Result<HeaderMap> {
         let field = field.and_then(|(name, value)| field_of(name.trim(), value.trim()));
         let Some((name, value)) = field else {
             let (place, number) = (path.display(), number + 1);
-            let why = format!("{place}, line {number}: want a field as Name: value, got none");
+            let why = format!("{place}, line {number}: expected a header as Name: value");
             return Err(Usage(why).into());
         };
         headers.append(name, value);
@@ -166,7 +166,7 @@ fn headers_of_list(variable: &str, list: &str) -> anyhow::Result<HeaderMap> {
         let Some((name, value)) = field_of(&name, &value) else {
             // Does not print the value: `Name: value` may have a token before the first `=`.
             let why = format!(
-                "{variable} in the environment: want name=value,name=value of fields, got none as number {number}"
+                "{variable} in the environment: expected name=value,name=value of headers; entry {number} is invalid"
             );
             return Err(Usage(why).into());
         };
@@ -190,7 +190,7 @@ fn pairs(variable: &str, list: &str) -> anyhow::Result<Vec<(String, String)>> {
         Some((name.trim().to_owned(), value.into_owned()))
     });
     members.collect::<Option<_>>().ok_or_else(|| {
-        let want = "want name=value,name=value in percent-encoding, got something else";
+        let want = "expected percent-encoded name=value,name=value";
         Usage(format!("{variable} in the environment: {want}")).into()
     })
 }
@@ -302,7 +302,7 @@ mod tests {
 
     #[test]
     fn headers_are_from_the_file_else_from_the_environment() {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let path = folder.path().join("headers");
         let variable = ("OTEL_EXPORTER_OTLP_HEADERS", "x-key=a%3Db,x-other=c");
         let nothing = TelemetryConfig::default();
@@ -319,11 +319,14 @@ mod tests {
         assert_eq!(headers["authorization"], "Bearer sesame");
         assert_eq!(headers["x-tenant"], "7");
         assert_eq!(headers.len(), 2);
-        assert!(!format!("{settings:?}").contains("sesame"), "it is shown");
+        assert!(
+            !format!("{settings:?}").contains("sesame"),
+            "a secret is printed"
+        );
         for wrong in ["sesame", "a b: sesame", "a: se\u{7}same"] {
             std::fs::write(&path, format!("x-tenant: 7\n{wrong}\n")).expect("written");
-            let error = read(&config, &[]).expect_err("it is wrong");
-            let told = ", line 2: want a field as Name: value, got none";
+            let error = read(&config, &[]).expect_err("an invalid value");
+            let told = ", line 2: expected a header as Name: value";
             assert!(error.ends_with(told), "{wrong:?}: {error}");
         }
     }
@@ -331,28 +334,32 @@ mod tests {
     #[test]
     fn invalid_variables_are_reported_by_name_without_secrets() {
         for (name, value, told) in [
-            (PROTOCOL[1], "grpc", "want http/protobuf, got \"grpc\""),
-            (ENDPOINT[1], "sesame", "got no URL"),
+            (
+                PROTOCOL[1],
+                "grpc",
+                "expected http/protobuf, found \"grpc\"",
+            ),
+            (ENDPOINT[1], "sesame", "found no URL"),
             (
                 ENDPOINT[0],
                 "http://me:sesame@c.test/",
-                "got one with a user",
+                "found one with a user",
             ),
-            (HEADERS[1], "sesame", "want name=value,name=value"),
-            (HEADERS[0], "a b=sesame", "got none as number 1"),
+            (HEADERS[1], "sesame", "name=value,name=value"),
+            (HEADERS[0], "a b=sesame", "entry 1 is invalid"),
             (
                 HEADERS[0],
                 "a=1,authorization: Bearer sesame==",
-                "got none as number 2",
+                "entry 2 is invalid",
             ),
             (
                 "OTEL_RESOURCE_ATTRIBUTES",
                 "a=%ff",
-                "want name=value,name=value",
+                "expected percent-encoded name=value",
             ),
         ] {
             let error = read(&TelemetryConfig::default(), &[(name, value)]);
-            let error = error.expect_err("it is wrong");
+            let error = error.expect_err("an invalid value");
             assert!(
                 error.starts_with(&format!("{name} in the environment: ")),
                 "{error}"

@@ -15,7 +15,7 @@ use crate::output::{Cell, DIM, Printer, Table};
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     match namespaces::enter(CtrlCPolicy::EndAll)? {
         ProcessRole::Outer(status) => Ok(Outcome::Code(namespaces::exit_code(status))),
-        ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
+        ProcessRole::Command(_) => anyhow::bail!("unexpected process role: expected no command"),
         ProcessRole::Inner(_) if args.pages.is_some() => pages::run(args, printer),
         ProcessRole::Inner(_) => match args.link {
             Some(link) => link::run(link, args.json, printer),
@@ -74,7 +74,7 @@ impl Calibration {
             let count = pairs.len();
             let apart = pairs.iter().map(SixVsOne::distance).sum::<f64>() / count as f64;
             printer.line(format_args!(
-                "one connection against six: {pairs_that_agree} of {count} pairs agree; their ratios are {apart:.3} apart on average"
+                "one connection against six: {pairs_that_agree} of {count} pairs agree; their ratios differ by {apart:.3} on average"
             ))?;
         }
         printer.line(format_args!(

@@ -51,7 +51,7 @@ impl fmt::Display for Environment {
         let (before, after) = (load(&self.load_before), load(&self.load_after));
         write!(
             f,
-            "Linux {kernel}, {cores} cores, {lanes} lanes, load {before} to {after}"
+            "Linux {kernel}, {cores} cores, {lanes} lanes, system load {before} to {after}"
         )
     }
 }

@@ -105,7 +105,7 @@ impl LinkReport {
             let kbps = rate.asked_bps / 1_000;
             if rate.error.abs() > MAX_RATE_ERROR {
                 let (error, bar) = (rate.error * 100.0, MAX_RATE_ERROR * 100.0);
-                let past = format!("{kbps} kbps: off by {error:+.2} %, at most {bar} %");
+                let past = format!("{kbps} kbps: error {error:+.2} %, limit {bar} %");
                 self.past_bars.push(past);
             }
             if let Some(fault) = rate.faults.first() {
@@ -117,7 +117,7 @@ impl LinkReport {
             if trip.error_ms.abs() > MAX_RTT_ERROR_MS {
                 let error = trip.error_ms;
                 let past = format!(
-                    "{asked} ms: the median is off by {error:+.2} ms, at most {MAX_RTT_ERROR_MS} ms"
+                    "{asked} ms: error of the median {error:+.2} ms, limit {MAX_RTT_ERROR_MS} ms"
                 );
                 self.past_bars.push(past);
             }
@@ -128,7 +128,7 @@ impl LinkReport {
     }
 
     fn print(&self, printer: &Printer) -> anyhow::Result<()> {
-        let head = ["kbps asked", "got", "error", "seconds", "repeated"];
+        let head = ["kbps set", "measured", "error", "seconds", "repeated"];
         let mut rates = Table::new(head.map(Cell::number));
         for rate in &self.rates {
             rates.row([
@@ -142,7 +142,7 @@ impl LinkReport {
         printer.line(rates)?;
         printer.line("")?;
         let head = [
-            "ms asked",
+            "ms set",
             "p50",
             "p95",
             "max",
@@ -164,10 +164,10 @@ impl LinkReport {
         }
         printer.line(trips)?;
         for past in &self.past_bars {
-            printer.line(format_args!("{BAD}past its bar{BAD:#}: {past}"))?;
+            printer.line(format_args!("{BAD}above the limit{BAD:#}: {past}"))?;
         }
         if self.past_bars.is_empty() {
-            printer.line(format_args!("{GOOD}within all bars{GOOD:#}"))?;
+            printer.line(format_args!("{GOOD}within all limits{GOOD:#}"))?;
         }
         Ok(())
     }

@@ -78,7 +78,7 @@ pub(crate) fn check_kernel_tcp(network: &RaceNetwork) -> Result<(), Usage> {
         return Ok(());
     }
     Err(Usage(format!(
-        "--network {}: want TCP as the kernel has it, not of another year or window",
+        "--network {}: remove `tcp` and `iw`, because the kernel's TCP is used",
         network.name
     )))
 }

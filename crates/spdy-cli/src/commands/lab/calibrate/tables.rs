@@ -19,10 +19,10 @@ pub(crate) fn error_table(sums: &[(&str, Option<ErrorStats>)]) -> Table {
 /// What is past its bar, or that nothing is.
 pub(crate) fn print_exceeded_limits(past_bars: &[String], printer: &Printer) -> anyhow::Result<()> {
     for past in past_bars {
-        printer.line(format_args!("{BAD}past its bar{BAD:#}: {past}"))?;
+        printer.line(format_args!("{BAD}above the limit{BAD:#}: {past}"))?;
     }
     if past_bars.is_empty() {
-        printer.line(format_args!("{GOOD}within all bars{GOOD:#}"))?;
+        printer.line(format_args!("{GOOD}within all limits{GOOD:#}"))?;
     }
     Ok(())
 }
@@ -104,7 +104,7 @@ mod tests {
         };
         assert_eq!(told(&result).lines().last(), Some("   2"));
         result.runs_asked = 3;
-        result.short_of_runs = Some("it was late".to_owned());
+        result.short_of_runs = Some("a packet was late".to_owned());
         assert_eq!(told(&result).lines().last(), Some("2 of 3"));
     }
 }

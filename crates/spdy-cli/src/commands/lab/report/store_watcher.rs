@@ -76,7 +76,7 @@ impl StoreWatcher {
     /// [`MAX_QUERIES`] wait already; what keeps the store from being read.
     pub(crate) async fn ask(&self, asked: QueryKind) -> Answer {
         let answer = self.submit(asked)?;
-        answer.await.context("the store is watched no more")?
+        answer.await.context("the store watcher has stopped")?
     }
 
     fn submit(&self, asked: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
@@ -84,10 +84,10 @@ impl StoreWatcher {
         match self.questions.try_send((asked, reply)) {
             Ok(()) => Ok(answer),
             Err(mpsc::TrySendError::Full(_)) => {
-                anyhow::bail!("{MAX_QUERIES} questions wait for an answer already, ask later")
+                anyhow::bail!("{MAX_QUERIES} queries are already waiting: try again later")
             }
             Err(mpsc::TrySendError::Disconnected(_)) => {
-                anyhow::bail!("the store is watched no more")
+                anyhow::bail!("the store watcher has stopped")
             }
         }
     }
@@ -231,7 +231,7 @@ impl WatchState {
             let again = waterfalls.again(&self.store, contents, &rows, printer);
             again.unwrap_or_else(|error| TrialWaterfalls::none(&format!("{error:#}.")))
         } else {
-            TrialWaterfalls::none("Waterfalls come when all cells are there.")
+            TrialWaterfalls::none("Waterfalls appear when all cells are complete.")
         };
         let report = experiment::render(contents, &rows, &again);
         self.report = Some((edition, report.clone()));
@@ -261,22 +261,28 @@ mod tests {
         let at = |seconds, cells| (start + Duration::from_secs(seconds), cells);
         let left = |seen: &[(Instant, usize)], cells| left(&seen.iter().copied().collect(), cells);
         assert_eq!(left(&[], 10), None);
-        assert_eq!(left(&[at(0, 4), at(3, 4)], 10), None, "nothing came");
+        assert_eq!(left(&[at(0, 4), at(3, 4)], 10), None, "no cell was added");
         assert_eq!(
             left(&[at(0, 0), at(2, 4)], 10),
             Some(Duration::from_secs(3))
         );
-        assert_eq!(left(&[at(0, 8), at(2, 10)], 10), None, "all are there");
+        assert_eq!(
+            left(&[at(0, 8), at(2, 10)], 10),
+            None,
+            "all cells are complete"
+        );
     }
     #[test]
     fn the_query_queue_is_bounded_and_drops_cancelled_queries() {
         let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
         let watch = StoreWatcher { questions };
         let mut waiting: Vec<_> = (0..MAX_QUERIES)
-            .map(|_| watch.submit(QueryKind::State).expect("there is room"))
+            .map(|_| watch.submit(QueryKind::State).expect("the queue has space"))
             .collect();
-        let refused = watch.submit(QueryKind::Report).expect_err("there is none");
-        assert!(refused.to_string().contains("64 questions"), "{refused}");
+        let refused = watch
+            .submit(QueryKind::Report)
+            .expect_err("the queue is full");
+        assert!(refused.to_string().contains("64 queries"), "{refused}");
 
         drop(watch);
         waiting.truncate(1);
@@ -286,8 +292,8 @@ mod tests {
             Ok("far".to_owned())
         });
         assert_eq!(answers, 1);
-        let answer = waiting[0].try_recv().expect("an answer");
-        assert_eq!(answer.expect("no fault"), "far");
+        let answer = waiting[0].try_recv().expect("a reply");
+        assert_eq!(answer.expect("a report"), "far");
     }
 
     #[test]

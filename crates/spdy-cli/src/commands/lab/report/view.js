@@ -10,7 +10,7 @@ const ago = seconds => seconds < 90 ? `${seconds} s` : seconds < 5400 ? `${Math.
 
 function tell(state) {
   const far = `${state.done} of ${state.cells} cells of ${state.name}`;
-  const left = state.done >= state.cells ? ', all there' : state.left_s ? `, about ${ago(state.left_s)} left` : ', waiting for more';
+  const left = state.done >= state.cells ? ', complete' : state.left_s ? `, about ${ago(state.left_s)} left` : ', waiting for more';
   line.textContent = far + left;
   bar.max = state.cells;
   bar.value = state.done;
@@ -62,7 +62,7 @@ async function follow() {
       notBefore = performance.now() + 10 * (performance.now() - from);
     }
   } catch (error) {
-    line.textContent = error instanceof TypeError ? 'spdy lab view has ended' : error.message;
+    line.textContent = error instanceof TypeError ? 'spdy lab view has stopped' : error.message;
   }
   setTimeout(follow, document.hidden ? 5000 : 1000);
 }

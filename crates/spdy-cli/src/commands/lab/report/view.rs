@@ -99,7 +99,7 @@ fn locate_store(args: &Args) -> anyhow::Result<Location> {
     let named = Location::new(args.what.as_ref());
     if named.file().is_none_or(is_store) {
         if let Some(other) = &args.store {
-            let why = format!("{named} is a store, so --store {other} has no place");
+            let why = format!("{named} is a store: remove --store {other}");
             return Err(Usage(why).into());
         }
         if args.waterfalls.cell.is_some()
@@ -177,7 +177,7 @@ async fn serve(
             let serving =
                 serve_connection(io, handler, &protocols, None, &options, &runtime, &ended);
             if let Err(error) = serving.await {
-                tracing::debug!(%error, "a look at the report ended out of order");
+                tracing::debug!(%error, "serving the report failed");
             }
         }
     }));
@@ -194,12 +194,12 @@ async fn answer(
     request: Request<Body>,
 ) -> Response<Body> {
     if !is_own_host(request.headers(), address) {
-        let why = format!("want http://{address}/\n");
+        let why = format!("expected http://{address}/\n");
         return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", why);
     }
     let path = request.uri().path();
     if path != "/" && comes_from_another_site(request.headers()) {
-        let why = format!("want a request of http://{address}/ itself\n");
+        let why = format!("expected a request from http://{address}/\n");
         return response(StatusCode::FORBIDDEN, "text/plain", why);
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
@@ -213,7 +213,7 @@ async fn answer(
         "/view.js" => return response(StatusCode::OK, "text/javascript", SCRIPT),
         "/state" => ("application/json", QueryKind::State),
         "/report" => ("text/html", QueryKind::Report),
-        _ => return response(StatusCode::NOT_FOUND, "text/plain", "want /\n"),
+        _ => return response(StatusCode::NOT_FOUND, "text/plain", "expected /\n"),
     };
     match watch.ask(asked).await {
         Ok(text) => response(StatusCode::OK, kind, text),
@@ -250,7 +250,7 @@ fn response(status: StatusCode, kind: &'static str, text: impl Into<String>) -> 
     *response.status_mut() = status;
     let kind = HeaderValue::from_str(&format!("{kind}; charset=utf-8"));
     let headers = [
-        (header::CONTENT_TYPE, kind.expect("a kind of ours")),
+        (header::CONTENT_TYPE, kind.expect("a valid content type")),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (
             header::CONTENT_SECURITY_POLICY,

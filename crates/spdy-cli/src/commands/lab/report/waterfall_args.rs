@@ -32,7 +32,7 @@ impl WaterfallArgs {
             Some(key) if !plan.cells().any(|cell| cell.key() == *key) => {
                 let name = plan.name();
                 Err(Usage(format!(
-                    "the plan {name} has no cell {key:?}; spdy lab cells lists its {}",
+                    "the plan {name} has no cell {key:?}: `spdy lab cells` lists its {}",
                     plan.len()
                 )))
             }
@@ -52,14 +52,14 @@ impl WaterfallArgs {
             let is_it = |row: &Row| row.value("cell").as_str() == Some(key);
             if !rows.iter().any(is_it) {
                 let why = format!(
-                    "{store} has no cell {key:?}; spdy lab show {store} --json lists their keys"
+                    "{store} has no cell {key:?}: `spdy lab show {store} --json` lists the keys"
                 );
                 return Err(Usage(why).into());
             }
         }
         if contents.plan.is_empty() {
             return Ok(TrialWaterfalls::none(
-                "Imported results say nothing of single resources.",
+                "Imported results have no times of single resources.",
             ));
         }
         let beside = store.file().and_then(Path::parent).unwrap_or(Path::new(""));
@@ -69,7 +69,7 @@ impl WaterfallArgs {
         Ok(match runner {
             Ok(runner) => experiment::again(&runner, rows, self.cell.as_deref()),
             Err(error) => {
-                TrialWaterfalls::none(&format!("{error:#}; --pages says where paths start."))
+                TrialWaterfalls::none(&format!("{error:#}; --pages sets the folder of the pages."))
             }
         })
     }

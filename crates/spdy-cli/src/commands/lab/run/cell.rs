@@ -72,7 +72,7 @@ impl FromStr for Part {
             let (number, of) = (number.parse().ok()?, of.parse().ok()?);
             (number <= of).then_some(Self { number, of })
         };
-        read().ok_or_else(|| "want K/N with K from 1 to N, such as 3/100".to_owned())
+        read().ok_or_else(|| "expected K/N with K from 1 to N, such as 3/100".to_owned())
     }
 }
 
@@ -101,7 +101,7 @@ fn numbers(args: &Args, experiment: &Experiment) -> anyhow::Result<Vec<usize>> {
         let cell = plan.cell(key).ok_or_else(|| {
             let (experiment, cells) = (&args.experiment, plan.len());
             Usage(format!(
-                "{experiment} has no cell {key:?}; `spdy lab cells {experiment}` lists its {cells}"
+                "{experiment} has no cell {key:?}: `spdy lab cells {experiment}` lists its {cells}"
             ))
         })?;
         if !numbers.contains(&cell.number()) {
@@ -170,13 +170,13 @@ fn store_cells(
     if kept.invalid > 0 {
         let invalid = kept.invalid;
         printer.note(format_args!(
-            "{WARN}{invalid} runs{WARN:#} in real time do not count, and are kept as such"
+            "{WARN}{invalid} runs{WARN:#} in real time are invalid; they are stored but not counted"
         ));
     }
     if kept.failed > 0 {
         let failed = kept.failed;
         printer.note(format_args!(
-            "{WARN}{failed} loads{WARN:#} are not whole, and kept as they are"
+            "{WARN}{failed} loads{WARN:#} are incomplete; they are stored"
         ));
     }
     if args.json {
@@ -184,7 +184,7 @@ fn store_cells(
     } else {
         let StoreReport { added, before, .. } = kept;
         printer.line(format_args!(
-            "{location}: {added} cells added, {before} there already"
+            "{location}: {added} cells added, {before} already present"
         ))?;
     }
     Ok(Outcome::Done)

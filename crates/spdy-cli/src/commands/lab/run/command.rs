@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     if missing.len() < cells {
         let there = cells - missing.len();
         printer.note(format_args!(
-            "{location}: {there} of {cells} cells are there already"
+            "{location}: {there} of {cells} cells are already present"
         ));
     }
     let left = load(
@@ -76,7 +76,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     )?;
     if left > 0 {
         printer.note(format_args!(
-            "{WARN}ended early{WARN:#}: {} of {cells} cells of {runs} loads are in {location}; the same command goes on",
+            "{WARN}stopped early{WARN:#}: {} of {cells} cells of {runs} loads are in {location}; run the same command to continue",
             cells - left
         ));
         return Ok(Outcome::Failed);
@@ -138,7 +138,7 @@ fn stop_at_signal(printer: &Printer) -> anyhow::Result<Arc<AtomicBool>> {
             }
             flag.store(true, Ordering::Relaxed);
             printer.note(format_args!(
-                "{WARN}stopping{WARN:#}: cells that are not whole are dropped; once more ends at once"
+                "{WARN}stopping{WARN:#}: incomplete cells are dropped; press Ctrl-C again to stop at once"
             ));
             if runtime.block_on(signals.any()).is_ok() {
                 // What is half written, SQLite takes back when the store is opened next.

@@ -19,7 +19,7 @@ pub(crate) fn enter(plan: &Plan) -> anyhow::Result<Option<Outcome>> {
     }
     match namespaces::enter(CtrlCPolicy::HandleInside)? {
         ProcessRole::Outer(status) => Ok(Some(Outcome::Code(namespaces::exit_code(status)))),
-        ProcessRole::Command(_) => anyhow::bail!("no command is run here"),
+        ProcessRole::Command(_) => anyhow::bail!("unexpected process role: expected no command"),
         ProcessRole::Inner(_) => Ok(None),
     }
 }
@@ -74,7 +74,7 @@ impl RealTimeLoader {
         _: usize,
         _: impl Fn() -> bool,
     ) -> anyhow::Result<Option<CellLoads<'a>>> {
-        unreachable!("a plan with cells in real time is refused")
+        unreachable!("`enter` refuses a plan with cells in real time")
     }
 }
 

@@ -55,7 +55,7 @@ fn measure(name: &str) -> Result<Measure, String> {
         .find(|measure| measure.name() == name);
     found.ok_or_else(|| {
         let names = Measure::ALL.map(Measure::name).join(", ");
-        format!("want one of {names}")
+        format!("expected one of {names}")
     })
 }
 
@@ -64,7 +64,7 @@ fn percent(text: &str) -> Result<f64, String> {
     let number = text.strip_suffix('%').unwrap_or(text).trim();
     match number.parse::<f64>() {
         Ok(percent) if (0.0..=1000.0).contains(&percent) => Ok(percent / 100.0),
-        _ => Err("want a percentage from 0 to 1000, such as 2%".to_owned()),
+        _ => Err("expected a percentage from 0 to 1000, such as 2%".to_owned()),
     }
 }
 
@@ -81,14 +81,14 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     {
         let [before, after] = [before, after].map(model::format);
         printer.note(format_args!(
-            "{WARN}the model{WARN:#} is {before} before and {after} after: what differs may be its doing"
+            "{WARN}the model{WARN:#} is {before} before and {after} after: differences may come from it"
         ));
     }
     let missing = [
         ("only before", &compared.only_before),
         ("only after", &compared.only_after),
         (
-            "not compared, since it is missing or nothing",
+            "not compared, because a value is missing or 0",
             &compared.not_compared,
         ),
     ];
@@ -123,7 +123,9 @@ fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::
         ))?;
     }
     if let left @ 1.. = differ.len().saturating_sub(SHOWN_CELLS) {
-        printer.line(format_args!("{DIM}and {left} more that differ{DIM:#}"))?;
+        printer.line(format_args!(
+            "{DIM}and {left} more cells that differ{DIM:#}"
+        ))?;
     }
     let margin = args.margin * 100.0;
     printer.line(format_args!(
@@ -133,7 +135,7 @@ fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::
     ))?;
     if let Some(overall) = compared.overall {
         printer.line(format_args!(
-            "all in all {:.3} of before ({:.3} to {:.3})",
+            "overall ratio after/before {:.3} ({:.3} to {:.3})",
             overall.value, overall.low, overall.high
         ))?;
     }
@@ -171,7 +173,7 @@ fn table(cells: &[&CellComparison], measure: Measure) -> Table {
         };
         let heaps = match (&cell.modes_before, &cell.modes_after) {
             (None, None) => "",
-            _ => " (two heaps: look at its runs)",
+            _ => " (two modes: see its runs)",
         };
         let ratio = &comparison.ratio;
         table.row([
@@ -198,7 +200,7 @@ fn check_budget(
     let undecided = compared.over(budget, Difference::Undecided).count();
     if undecided > 0 {
         printer.note(format_args!(
-            "{WARN}{undecided} cells{WARN:#} are over the budget and undecided: more runs would tell, {MIN_RUNS} at least"
+            "{WARN}{undecided} cells{WARN:#} are over the budget and undecided: use more runs, at least {MIN_RUNS}"
         ));
     }
     let over = || compared.over(budget, Difference::More);
@@ -219,12 +221,12 @@ fn check_budget(
     }
     let failed: usize = compared.cells.iter().map(|cell| cell.failed_after).sum();
     if failed > 0 {
-        anyhow::bail!("{failed} loads after are not whole");
+        anyhow::bail!("{failed} loads after are incomplete");
     }
     let gone = compared.only_before.len() + compared.not_compared.len();
     if gone > 0 || compared.cells.is_empty() {
         anyhow::bail!(
-            "{gone} cells of before cannot be compared, and {} could",
+            "cannot compare {gone} cells of before; {} cells were compared",
             compared.cells.len()
         );
     }

@@ -55,11 +55,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         }),
         #[cfg(not(feature = "parquet"))]
         (None, Some(_)) => Err(Usage(
-            "this program was built without Parquet; want one built with `--features parquet`"
-                .to_owned(),
+            "this program was built without Parquet: build it with `--features parquet`".to_owned(),
         )
         .into()),
-        (None, None) => unreachable!("clap wants one of them"),
+        (None, None) => unreachable!("clap requires one of them"),
     }
 }
 

@@ -53,7 +53,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             })?;
         } else {
             printer.line(format_args!(
-                "{part}: {new} cells added, {before} there already"
+                "{part}: {new} cells added, {before} already present"
             ))?;
         }
     }

@@ -40,7 +40,7 @@ pub(crate) fn note_model(contents: &Manifest, printer: &Printer) {
     if let Some(other) = contents.model.filter(|it| *it != MODEL_VERSION) {
         let other = model::format(other);
         printer.note(format_args!(
-            "{WARN}the model{WARN:#} of its loads is {other}, and this program has {MODEL_VERSION}: it may come to other figures"
+            "{WARN}the model{WARN:#} of its loads is {other}, but this program has {MODEL_VERSION}: its results may differ"
         ));
     }
 }
@@ -72,9 +72,9 @@ pub(crate) fn check_loads(loads: usize, failed: usize, invalid: usize) -> anyhow
     match (failed, invalid) {
         (0, 0) => Ok(Outcome::Done),
         (0, invalid) => anyhow::bail!(
-            "{invalid} of {loads} runs do not count: the link was not what was asked for, each time that they were tried"
+            "{invalid} of {loads} runs are invalid: the link did not have the configured properties in any attempt"
         ),
-        (failed, _) => anyhow::bail!("{failed} of {loads} loads are not whole"),
+        (failed, _) => anyhow::bail!("{failed} of {loads} loads are incomplete"),
     }
 }
 
@@ -100,7 +100,7 @@ pub(crate) fn table(
     ))?;
     let constant = summary_table::constant(cells);
     if !constant.is_empty() {
-        printer.line(format_args!("{DIM}everywhere{DIM:#} {constant}"))?;
+        printer.line(format_args!("{DIM}all cells{DIM:#} {constant}"))?;
     }
     printer.line(summary_table::render(cells))?;
     Ok(())

@@ -55,9 +55,9 @@ impl Setup {
         let hosts = [(SITE, "http"), (PICTURES, "http")];
         let origins = Origins::start(&hosts, move |asked, places| answer(asked, places, told));
         let (port, cage) = (origins.places.address(PICTURES).port(), told.port());
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let secret = folder.path().join("secret");
-        std::fs::write(&secret, [b'x'; 32]).expect("the folder can be written to");
+        std::fs::write(&secret, [b'x'; 32]).expect("write the file");
         let named = |host: &str| {
             format!(
                 "[[site.rewrite.hosts]]\nhost = '{host}'\nscheme = 'http'\nmode = 'name'\nkinds = ['image']\n"
@@ -131,7 +131,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
     let socket = "Upgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n";
     for (what, message, statuses) in [
         (
-            "a label of nobody's",
+            "an unknown label",
             get(&format!("aaaaaaaaaaaaaaaa.{ZONE}"), "/a.png", ""),
             &[421][..],
         ),
@@ -154,12 +154,12 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[421],
         ),
         (
-            "a user before it",
+            "a user before the name",
             get(&format!("{SITE}@{name}"), "/a.png", ""),
             &[400, 421],
         ),
         (
-            "it as a user",
+            "the name as a user",
             get(&format!("{name}@{SITE}"), "/a.png", ""),
             &[400, 421],
         ),
@@ -170,27 +170,27 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
         ),
         (
             // The URL counts, and Host does not (RFC 9112 §3.2.2).
-            "the site's URL where it is asked",
+            "the site's absolute URL",
             get(name, &format!("http://{SITE}/nothing"), ""),
             &[404],
         ),
         (
-            "a stranger's URL where it is asked",
+            "another site's absolute URL",
             get(name, "http://evil.test/a.png", ""),
             &[400, 421],
         ),
         (
-            "a moved URL under it",
+            "a proxied URL on the name",
             get(name, "/.spdy/1/-/p/pictures.test/a.png", ""),
             &[404],
         ),
         (
-            "it as a moved URL",
+            "the name as a proxied URL",
             get(SITE, &format!("/.spdy/1/-/s/{name}/a.png"), ""),
             &[404],
         ),
         (
-            "what ends its host",
+            "the end of its host",
             get(name, "/a.png\\@evil.test/", ""),
             &[400, 404],
         ),
@@ -224,7 +224,7 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404],
         ),
         (
-            "a page of another site of ours",
+            "a page of the second site",
             get(name, "/a.png", &format!("Origin: https://{SECOND}\r\n")),
             &[404],
         ),
@@ -234,12 +234,12 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
             &[404],
         ),
         (
-            "a page of nobody's",
+            "an unknown page",
             get(name, "/a.png", "Referer: https://evil.test/\r\n"),
             &[404],
         ),
         (
-            "it came round",
+            "a loop",
             get(name, "/a.png", &format!("CDN-Loop: {SITE}\r\n")),
             &[404, 508],
         ),
@@ -265,11 +265,11 @@ fn aliases_accept_only_requests_that_a_page_would_make() {
         let (got, asked) = scene.exchange(&message);
         assert!(
             statuses.contains(&got.status),
-            "{what}: want {statuses:?}, got {:?} {}",
+            "{what}: expected {statuses:?}, found {:?} {}",
             got.head,
             got.text()
         );
-        assert_eq!(asked, 0, "{what}: its host was asked");
+        assert_eq!(asked, 0, "{what}: its host got a request");
     }
     let in_full = format!("http://{name}/a.png");
     for (host, target) in [

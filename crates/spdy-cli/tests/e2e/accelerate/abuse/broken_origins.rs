@@ -20,9 +20,9 @@ const MAX_GROWTH: u64 = 160 << 20;
 fn gzip(text: &[u8], repeats: usize) -> Vec<u8> {
     let mut out = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::best());
     for _ in 0..repeats {
-        out.write_all(text).expect("memory takes it");
+        out.write_all(text).expect("writing to memory cannot fail");
     }
-    out.finish().expect("memory takes it")
+    out.finish().expect("writing to memory cannot fail")
 }
 
 /// Twice as much text as is taken of any page, in 128 KiB.
@@ -202,7 +202,7 @@ fn assert_reports_failure(target: &str, got: &RawResponse, statuses: &[u16]) {
         );
         assert!(
             !got.is_whole,
-            "{target}: half of it was given for the whole: {} {}",
+            "{target}: half a body was sent as a complete one: {} {}",
             got.head,
             got.text()
         );
@@ -210,7 +210,7 @@ fn assert_reports_failure(target: &str, got: &RawResponse, statuses: &[u16]) {
     }
     assert!(
         statuses.contains(&got.status),
-        "{target}: want {statuses:?}, got {:?}",
+        "{target}: expected {statuses:?}, found {:?}",
         got.head
     );
     let why = got.field("proxy-status").unwrap_or_default();
@@ -279,7 +279,7 @@ fn a_truncated_response_is_never_served_as_complete_or_stored() {
                     let is_dead = *host == CDN && got.head.contains("detail=negative");
                     assert!(
                         asked() > before || (round > 0 && is_dead),
-                        "{host}{target}: round {round} was answered from what was kept: {}",
+                        "{host}{target}: round {round} was a cache hit: {}",
                         got.head
                     );
                     assert!(
@@ -314,7 +314,7 @@ fn bytes_after_a_response_are_discarded() {
     assert_eq!(to_the_end.text(), "to the end");
     assert!(
         origins.connections(SITE) >= 2,
-        "the connection with a rest on it was used on"
+        "a connection with unread bytes was reused"
     );
 }
 

@@ -41,10 +41,10 @@ fn is_right(scene: &Setup, case: &corpus::Case, status: Option<u16>, before: usi
     match (case.refusal, status) {
         // HTTP itself was done with it.
         (_, None) => asked.is_empty(),
-        ("not-moved", Some(404)) => {
+        ("not-proxied", Some(404)) => {
             asked.len() == 1 && asked[0].host == SITE && asked[0].target == case.target
         }
-        ("not-moved", Some(400)) => asked.is_empty(),
+        ("not-proxied", Some(400)) => asked.is_empty(),
         ("method", Some(status)) => asked.is_empty() && matches!(status, 400 | 405 | 501),
         (_, Some(status)) => asked.is_empty() && matches!(status, 400 | 404),
     }
@@ -88,10 +88,10 @@ fn every_abuse_of_proxied_urls_is_refused_over_http2_and_spdy() {
 fn every_abuse_of_proxied_urls_is_refused_over_http3() {
     let scene = setup();
     let pem = scene.origins.signed.path("authority.pem");
-    let pem = std::fs::read(pem).expect("it was written");
-    let trust = Trust::only(certificates_from_pem(&pem, "a test's").expect("it is PEM"));
-    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let pem = std::fs::read(pem).expect("read the certificate");
+    let trust = Trust::only(certificates_from_pem(&pem, "a test's").expect("valid PEM"));
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
+    let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     let (mut wrong, mut sent) = (Vec::new(), 0);
     runtime.block_on(async {
         let config = Config {
@@ -123,7 +123,7 @@ fn every_abuse_of_proxied_urls_is_refused_over_http3() {
             let before = scene.origins.requests().len();
             let answer = client.send(request, Priority::HIGHEST);
             let answer = tokio::time::timeout(WAIT_LIMIT, answer).await;
-            let answer = answer.unwrap_or_else(|_| panic!("{}: no answer", case.name));
+            let answer = answer.unwrap_or_else(|_| panic!("{}: no response", case.name));
             let status = answer.as_ref().ok().map(|answer| answer.status().as_u16());
             sent += 1;
             if !is_right(&scene, &case, status, before) {
@@ -218,7 +218,7 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
             None,
         ),
         (
-            "a blank in the path",
+            "a space in the path",
             vec![METHOD, SCHEME, (":path", b"/a HTTP/1.1"), HOST],
             None,
         ),
@@ -248,7 +248,7 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
             None,
         ),
         (
-            "a line's end in a value",
+            "CRLF in a value",
             with(&[("x", b"a\r\ntransfer-encoding: chunked")]),
             Some(chunks.as_bytes()),
         ),
@@ -273,27 +273,27 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
             Some(chunks.as_bytes()),
         ),
         (
-            "chunks in capitals",
+            "chunked in upper case",
             with(&[("Transfer-Encoding", b"chunked")]),
             Some(chunks.as_bytes()),
         ),
         (
-            "chunks behind a blank",
+            "chunked after a space",
             with(&[("transfer-encoding ", b"chunked")]),
             Some(chunks.as_bytes()),
         ),
         (
-            "chunks behind a colon",
+            "chunked after a colon",
             with(&[("transfer-encoding: chunked\r\nx", b"a")]),
             Some(chunks.as_bytes()),
         ),
         (
-            "a length that is less",
+            "a shorter length",
             with(&[("content-length", b"0")]),
             Some(smuggled),
         ),
         (
-            "a length that is more",
+            "a longer length",
             with(&[("content-length", b"999")]),
             Some(smuggled),
         ),
@@ -303,7 +303,7 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
             Some(smuggled),
         ),
         (
-            "a length that is none",
+            "an invalid length",
             with(&[("content-length", b"0x2b")]),
             Some(smuggled),
         ),
@@ -331,12 +331,12 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
             None,
         ),
         (
-            "a path that is none",
+            "an invalid path",
             vec![METHOD, SCHEME, (":path", b"smuggled"), HOST],
             None,
         ),
         (
-            "a path of another host",
+            "an absolute URL as path",
             vec![
                 METHOD,
                 SCHEME,
@@ -347,16 +347,16 @@ fn no_framed_header_smuggles_a_request_to_the_origin() {
         ),
         ("no method", vec![SCHEME, PATH, HOST], None),
         (
-            "a pseudo-field that nobody knows",
+            "an unknown pseudo-header",
             with(&[(":smuggled", b"/smuggled")]),
             None,
         ),
         (
-            "a pseudo-field at the end",
+            "a pseudo-header at the end",
             vec![METHOD, SCHEME, HOST, ("x", b"a"), PATH],
             None,
         ),
-        ("a name that is empty", with(&[("", b"/smuggled")]), None),
+        ("an empty name", with(&[("", b"/smuggled")]), None),
     ];
     let stage = SmugglingSetup::start();
     for framed in FrameProtocol::ALL {

@@ -103,32 +103,32 @@ impl SlowClientKind {
         let row = format!("| {} | ", self.name);
         let told = LIMITS.lines().find_map(|line| line.strip_prefix(&row));
         let kib = told.and_then(|told| told.split(' ').next()?.parse::<u64>().ok());
-        kib.unwrap_or_else(|| panic!("docs/reference/memory.md lacks {}", self.name)) << 10
+        kib.unwrap_or_else(|| panic!("docs/reference/memory.md has no {}", self.name)) << 10
     }
 
     /// A client of this manner, the one of this number, at the moment from which it does nothing more.
     async fn client(self, doors: ListenAddresses, number: usize) -> BoxIo {
-        let socket = TcpSocket::new_v4().expect("there are sockets enough: ulimit -n");
+        let socket = TcpSocket::new_v4().expect("enough sockets (see ulimit -n)");
         // What is not read is to wait at the server.
         socket.set_recv_buffer_size(4096).expect("a setting");
-        let last = u8::try_from(2 + number / OF_ONE_ADDRESS).expect("so many addresses");
+        let last = u8::try_from(2 + number / OF_ONE_ADDRESS).expect("enough addresses");
         let from = SocketAddr::from((Ipv4Addr::new(127, 0, 1, last), 0));
-        socket.bind(from).expect("loopback has a free port");
+        socket.bind(from).expect("a free port on loopback");
         let to = match self.tls {
             Some(_) => doors.tls,
             None => doors.plain,
         };
-        let socket = socket.connect(to).await.expect("it listens");
+        let socket = socket.connect(to).await.expect("connect");
         let mut io: BoxIo = Box::new(socket);
         if let Some(protocol) = self.tls {
             let client = doors.client.with_alpn(&[protocol]);
-            (io, _) = client.connect(io, SITE).await.expect("it is believed");
+            (io, _) = client.connect(io, SITE).await.expect("a TLS handshake");
         }
-        io.write_all(&self.sent).await.expect("it is let in");
-        io.flush().await.expect("it is let in");
+        io.write_all(&self.sent).await.expect("write the request");
+        io.flush().await.expect("write the request");
         if !self.name.starts_with("half") {
             // Its answer has begun, or its session.
-            io.read_u8().await.expect("it is answered");
+            io.read_u8().await.expect("a response");
         }
         io
     }
@@ -210,13 +210,14 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
         ..Setting::default()
     };
     let program = AcceleratedSite::start(&origins, &setting);
-    let authority = std::fs::read(origins.signed.path("authority.pem")).expect("it was written");
-    let authority = certificates_from_pem(&authority, "a test's").expect("it is PEM");
+    let authority =
+        std::fs::read(origins.signed.path("authority.pem")).expect("read the certificate");
+    let authority = certificates_from_pem(&authority, "a test's").expect("valid PEM");
     let trust = Trust::only(authority);
     let doors = ListenAddresses {
         plain: program.plain(),
         tls: program.tls,
-        client: ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up"),
+        client: ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration"),
     };
     assert_serves(&program, 0);
     let before = program.memory();
@@ -224,7 +225,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
     let manners = SlowClientKind::all();
     let (mut held, mut figures, mut most) = (Vec::new(), Vec::new(), CACHE_MIB << 20);
     let mut at_once = 0;
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     for (number, manner) in manners.iter().enumerate() {
         let count = clients / manners.len();
         let first = number * count;
@@ -248,7 +249,7 @@ fn thousands_of_slow_clients_cost_the_documented_memory() {
     }
     assert!(
         2 * at_once > clients,
-        "{at_once} of {clients} were there at once"
+        "{at_once} of {clients} were open at once"
     );
     // A client that reads late gets its response.
     let answered = runtime.block_on(read_at_last(held.swap_remove(0).swap_remove(0)));

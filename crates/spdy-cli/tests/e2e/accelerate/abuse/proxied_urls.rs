@@ -11,7 +11,7 @@ use crate::support::clients::raw_client::RawResponse;
 use crate::support::origins::scripted::{OriginAddresses, OriginRequest, Origins, Step, whole};
 
 #[path = "../../../../../spdy-rewrite/tests/it/support/corpus.rs"]
-#[allow(dead_code, reason = "the corpus has more words than are spoken here")]
+#[allow(dead_code, reason = "the corpus has an unknown word")]
 pub(crate) mod corpus;
 
 pub(crate) const SITE: &str = "www.site.test";
@@ -28,8 +28,8 @@ pub(crate) struct Canary {
 
 impl Canary {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind((CANARY_ADDRESS, 0)).expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let listener = TcpListener::bind((CANARY_ADDRESS, 0)).expect("a free port on loopback");
+        let address = listener.local_addr().expect("a bound socket");
         let heard = Arc::<AtomicUsize>::default();
         let hears = heard.clone();
         thread::spawn(move || {
@@ -186,10 +186,10 @@ pub(crate) fn setup() -> Setup {
     let (cdn, cage) = (origins.places.address(CDN), canary.address.port());
     // The port is freed at once. If another process takes it in between, this test fails and does not pass.
     let own = TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let own = own.expect("loopback has a free port");
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let own = own.expect("a free port on loopback");
+    let folder = tempfile::tempdir().expect("create a folder");
     let secret = folder.path().join("secret");
-    std::fs::write(&secret, [1; 32]).expect("the folder can be written to");
+    std::fs::write(&secret, [1; 32]).expect("write the file");
     let rebound = REBOUND.iter().enumerate();
     let rebound =
         rebound.map(|(number, address)| format!(", 'r{number}.rebound.test' = '{address}'"));
@@ -258,7 +258,7 @@ impl Setup {
             "{}",
             got.head
         );
-        assert_eq!(self.canary.connections(), 0, "the canary heard something");
+        assert_eq!(self.canary.connections(), 0, "the canary got a request");
     }
 }
 
@@ -292,7 +292,7 @@ fn every_abuse_of_proxied_urls_is_refused_without_a_fetch() {
         let asked = scene.origins.requests().split_off(before);
         let is_right = match case.refusal {
             // It is the site's own path, whatever it looks like.
-            "not-moved" => {
+            "not-proxied" => {
                 asked.len() == 1
                     && asked[0].host == SITE
                     && asked[0].target == case.target
@@ -383,16 +383,16 @@ fn a_rebound_host_name_is_refused() {
             assert_eq!(got.status, 502, "{address}: {}", got.head);
             assert!(
                 !got.text().contains(address),
-                "what it tells of the inside: {}",
+                "leaked internals: {}",
                 got.text()
             );
         }
     }
     let own = scene.program.tls.port();
     let got = scene.get(&format!("/.spdy/1/-/s/self.test~{own}/a.png"), "");
-    assert_eq!(got.status, 502, "it asked itself: {}", got.head);
+    assert_eq!(got.status, 502, "a request to itself: {}", got.head);
     let got = scene.get("/.spdy/1/-/s/closed.test~1/a.png", "");
-    assert_eq!(got.status, 502, "a port that is not listed: {}", got.head);
+    assert_eq!(got.status, 502, "an unlisted port: {}", got.head);
     scene.assert_healthy();
 }
 
@@ -409,23 +409,23 @@ fn hosts_and_messages_with_two_readings_are_refused() {
         ("a listed host", format!("GET /a.png HTTP/1.1\r\nHost: cdn.test\r\n{CLOSE}"), &[421]),
         ("no host", format!("GET /page HTTP/1.1\r\n{CLOSE}"), &[400, 421]),
         ("two hosts", format!("{get}Host: cdn.test\r\n\r\n"), &[400]),
-        ("a user before the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test@{cage}\r\n{CLOSE}"), &[400, 421]),
+        ("user name before the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test@{cage}\r\n{CLOSE}"), &[400, 421]),
         ("the user is the site", format!("GET /page HTTP/1.1\r\nHost: {cage}@www.site.test\r\n{CLOSE}"), &[400, 421]),
         ("a space in the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test {cage}\r\n{CLOSE}"), &[400, 421]),
         ("a path in the host", format!("GET /page HTTP/1.1\r\nHost: www.site.test/{cage}\r\n{CLOSE}"), &[400, 421]),
         ("two in one", format!("GET /page HTTP/1.1\r\nHost: www.site.test, {cage}\r\n{CLOSE}"), &[400, 421]),
         ("another's URL", format!("GET http://{cage}/ HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 421]),
-        ("another's URL by name", format!("GET https://stranger.test/ HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 421]),
-        ("a URL of files", format!("GET file:///etc/passwd HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 404, 421]),
+        ("an absolute URL of another site", format!("GET https://stranger.test/ HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 421]),
+        ("a file URL", format!("GET file:///etc/passwd HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 404, 421]),
         ("a tunnel", format!("CONNECT {cage} HTTP/1.1\r\nHost: {cage}\r\n{CLOSE}"), &[400, 405, 421, 501]),
         ("a tunnel to the site", format!("CONNECT www.site.test:443 HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[400, 405, 501]),
         ("a trace", format!("TRACE /page HTTP/1.1\r\nHost: www.site.test\r\nCookie: a=secret\r\n{CLOSE}"), &[405, 501]),
-        ("it came round", format!("{get}CDN-Loop: other, www.site.test; v=1\r\n\r\n"), &[508]),
+        ("a loop", format!("{get}CDN-Loop: other, www.site.test; v=1\r\n\r\n"), &[508]),
         ("two lengths", format!("{post}Content-Length: 1\r\nContent-Length: 2\r\n\r\nab"), &[400]),
         ("two lengths in one", format!("{post}Content-Length: 1, 2\r\n\r\nab"), &[400]),
         ("a length with a sign", format!("{post}Content-Length: +1\r\n\r\na"), &[400]),
         ("a length in hexadecimal", format!("{post}Content-Length: 0x1\r\n\r\na"), &[400]),
-        ("a length below nought", format!("{post}Content-Length: -1\r\n\r\na"), &[400]),
+        ("a negative length", format!("{post}Content-Length: -1\r\n\r\na"), &[400]),
         ("chunks are not last", format!("{post}Transfer-Encoding: chunked, identity\r\n\r\n0\r\n\r\n"), &[400]),
         ("chunks by another name", format!("{post}Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n"), &[400]),
         ("chunks in HTTP/1.0", "POST /page HTTP/1.0\r\nHost: www.site.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_owned(), &[400]),
@@ -433,19 +433,19 @@ fn hosts_and_messages_with_two_readings_are_refused() {
         ("a folded field", format!("{get}X-A: b\r\n Content-Length: 5\r\n\r\n"), &[400]),
         ("a bare return in a field", format!("{get}X-A: b\rContent-Length: 5\r\n\r\n"), &[400]),
         ("a NUL in a field", format!("{get}X-A: b\0c\r\n\r\n"), &[400]),
-        ("a chunk's length is none", format!("{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"), &[400, 404, 502]),
-        ("a socket at a moved URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"), &[404]),
-        ("a socket to the site", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: h2c, WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_owned(), &[200]),
-        ("no handshake of a socket", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n".to_owned(), &[400]),
-        ("a socket of an older version", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 8\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_owned(), &[426]),
-        ("a body for a moved URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nContent-Length: 3\r\n{CLOSE}abc"), &[404]),
-        ("chunks for a moved URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nTransfer-Encoding: chunked\r\n{CLOSE}0\r\n\r\n"), &[404]),
-        ("a moved URL deleted", format!("DELETE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
-        ("a moved URL purged", format!("PURGE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
+        ("an invalid chunk length", format!("{post}Transfer-Encoding: chunked\r\n\r\nzz\r\n\r\n"), &[400, 404, 502]),
+        ("a WebSocket at a proxied URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n"), &[404]),
+        ("a WebSocket to the site", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: h2c, WebSocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_owned(), &[200]),
+        ("an incomplete WebSocket handshake", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\r\n".to_owned(), &[400]),
+        ("a WebSocket of an older version", "GET /page HTTP/1.1\r\nHost: www.site.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 8\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_owned(), &[426]),
+        ("a body for a proxied URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nContent-Length: 3\r\n{CLOSE}abc"), &[404]),
+        ("chunks for a proxied URL", format!("GET {moved} HTTP/1.1\r\nHost: www.site.test\r\nTransfer-Encoding: chunked\r\n{CLOSE}0\r\n\r\n"), &[404]),
+        ("DELETE of a proxied URL", format!("DELETE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
+        ("PURGE of a proxied URL", format!("PURGE {moved} HTTP/1.1\r\nHost: www.site.test\r\n{CLOSE}"), &[405]),
     ] {
         let before = scene.origins.requests().len();
         let got = scene.program.exchange(message.as_bytes());
-        assert!(statuses.contains(&got.status), "{name}: want {statuses:?}, got {:?} {}", got.head, got.text());
+        assert!(statuses.contains(&got.status), "{name}: expected {statuses:?}, found {:?} {}", got.head, got.text());
         let asked = scene.origins.requests().split_off(before);
         assert!(asked.iter().all(|asked| asked.host == SITE && asked.target == "/page"), "{name}: {asked:?}");
         assert!(asked.len() <= 1, "{name}: one message became {asked:?}");
@@ -474,7 +474,7 @@ fn content_length_with_chunked_is_ignored_and_closes_the_connection() {
             "{}",
             got.head
         );
-        let asked = scene.origins.requests().pop().expect("it was passed on");
+        let asked = scene.origins.requests().pop().expect("a forwarded request");
         assert!(asked.head.starts_with("post /page "), "{}", asked.head);
         assert!(!asked.head.contains("content-length: 5"), "{}", asked.head);
     }
@@ -497,7 +497,7 @@ fn proxied_requests_carry_no_identity_and_responses_no_site_headers() {
                 X-Secret: secret\r\nConnection: X-Secret\r\nSec-CH-UA: secret\r\nProxy-Authorization: secret\r\n";
     let got = scene.get(&scene.moved("/told.png"), told);
     assert_eq!(got.status, 200);
-    let asked = scene.origins.requests().pop().expect("it was asked");
+    let asked = scene.origins.requests().pop().expect("a request");
     assert!(
         asked.target == "/told.png" && !asked.head.contains("secret"),
         "{}",

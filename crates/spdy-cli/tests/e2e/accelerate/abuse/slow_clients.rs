@@ -33,14 +33,14 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
             "#,
             origin.address
         ));
-        let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
+        let connect = || TcpStream::connect(accelerator.plain()).expect("connect");
         let head =
             format!("POST /half HTTP/1.1\r\nHost: site.test\r\nContent-Length: {length}\r\n\r\n");
         let half = [head.as_bytes(), &vec![b'x'; sent]].concat();
         let uploads: Vec<_> = (0..UPLOADS)
             .map(|_| {
                 let mut upload = connect();
-                upload.write_all(&half).expect("it reads");
+                upload.write_all(&half).expect("write");
                 upload
             })
             .collect();
@@ -51,9 +51,9 @@ fn uploads_that_never_end_do_not_keep_others_from_the_origin() {
             let whole =
                 format!("GET {target} HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n");
             let mut client = connect();
-            client.write_all(whole.as_bytes()).expect("it reads");
+            client.write_all(whole.as_bytes()).expect("write");
             let mut got = String::new();
-            client.read_to_string(&mut got).expect("it answers");
+            client.read_to_string(&mut got).expect("a response");
             assert!(got.starts_with("HTTP/1.1 200"), "{got}");
         }
         let asked: Vec<_> = origin
@@ -75,22 +75,22 @@ fn full_connection_slots_are_logged_and_waiting_clients_served() {
         origin.address
     );
     let accelerator = Accelerator::start(&config);
-    let connect = || TcpStream::connect(accelerator.plain()).expect("it listens");
+    let connect = || TcpStream::connect(accelerator.plain()).expect("connect");
     let mut slow: Vec<_> = (0..PLACES)
         .map(|_| {
             let mut slow = connect();
             slow.write_all(b"GET / HTTP/1.1\r\nHost: si")
-                .expect("it reads");
+                .expect("write");
             slow
         })
         .collect();
     let mut waits = with_read_timeout(connect());
     let whole = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
-    waits.write_all(whole).expect("it reads");
-    let said = accelerator.line_with("all places for connections are taken");
+    waits.write_all(whole).expect("write");
+    let said = accelerator.line_with("all connections are in use");
     assert!(said.contains(&format!("connections={PLACES}")), "{said}");
     slow.pop();
     let mut got = String::new();
-    waits.read_to_string(&mut got).expect("it answers");
+    waits.read_to_string(&mut got).expect("a response");
     assert!(got.starts_with("HTTP/1.1 200"), "{got}");
 }

@@ -58,7 +58,7 @@ impl SmugglingSetup {
 
 /// Sends `bytes`, and reads until the other end has no more to say.
 fn exchange(to: SocketAddr, bytes: &[u8]) -> Vec<u8> {
-    let mut socket = TcpStream::connect(to).expect("it listens");
+    let mut socket = TcpStream::connect(to).expect("connect");
     socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
     // A server that refuses the beginning need not read the rest.
     let _ = socket.write_all(bytes);
@@ -118,13 +118,13 @@ fn no_framing_is_ambiguous() {
         case("a list of lengths that agree", post("Content-Length: 3, 3\r\n", "abc"), &["400"]),
         case("a list of lengths that differ", post("Content-Length: 0, 44\r\n", SMUGGLED), &["400"]),
         case("a length with a sign", post("Content-Length: +3\r\n", "abc"), &["400"]),
-        case("a length below nothing", post("Content-Length: -1\r\n", "abc"), &["400"]),
+        case("a negative length", post("Content-Length: -1\r\n", "abc"), &["400"]),
         case("a length in hexadecimal", post("Content-Length: 0x3\r\n", "abc"), &["400"]),
-        case("a length with a blank in it", post("Content-Length: 1 0\r\n", "abc"), &["400"]),
+        case("a length with a space", post("Content-Length: 1 0\r\n", "abc"), &["400"]),
         case("a length that overflows", post("Content-Length: 18446744073709551619\r\n", "abc"), &["400"]),
         case("an empty length", post("Content-Length:\r\n", SMUGGLED), &["400"]),
         case("chunks and a length", post("Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", &hidden), &["POST /form, 0 bytes"]),
-        case("chunks and a length, the other way round", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", &hidden), &["POST /form, 0 bytes"]),
+        case("chunks and a length, in reverse order", post("Transfer-Encoding: chunked\r\nContent-Length: 5\r\n", &hidden), &["POST /form, 0 bytes"]),
         case("chunks under another name", post("Transfer-Encoding: xchunked\r\n", &hidden), &["400"]),
         case("chunks, then another coding", post("Transfer-Encoding: chunked, identity\r\n", &hidden), &["400"]),
         case("a coding below the chunks", post("Transfer-Encoding: gzip, chunked\r\n", &hidden), &["501"]),
@@ -132,11 +132,11 @@ fn no_framing_is_ambiguous() {
         case("chunks in two fields", post("Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", &hidden), &["400"]),
         case("no coding at all", post("Transfer-Encoding: identity\r\n", &hidden), &["400"]),
         case("chunks in quotes", post("Transfer-Encoding: \"chunked\"\r\n", &hidden), &["400"]),
-        case("chunks in capitals", post("Transfer-Encoding: CHUNKED\r\n", "3\r\nabc\r\n0\r\n\r\n"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
-        case("a blank before the colon", post("Transfer-Encoding : chunked\r\nContent-Length: 3\r\n", "abc"), &["400"]),
+        case("chunked in upper case", post("Transfer-Encoding: CHUNKED\r\n", "3\r\nabc\r\n0\r\n\r\n"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
+        case("a space before the colon", post("Transfer-Encoding : chunked\r\nContent-Length: 3\r\n", "abc"), &["400"]),
         case("a tab before the coding", post("Transfer-Encoding:\tchunked\r\n", "3\r\nabc\r\n0\r\n\r\n"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
         case("a vertical tab before the coding", post("Transfer-Encoding:\x0bchunked\r\n", &hidden), &["400"]),
-        case("a zero byte behind the coding", post("Transfer-Encoding: chunked\0\r\n", &hidden), &["400"]),
+        case("a NUL after the coding", post("Transfer-Encoding: chunked\0\r\n", &hidden), &["400"]),
         case("an underscore in the name", post("Transfer_Encoding: chunked\r\nContent-Length: 3\r\n", "abc"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
         case("a folded coding", post("Transfer-Encoding:\r\n chunked\r\n", &hidden), &["400"]),
         case("a folded field", post("X-Long: a\r\n b\r\nContent-Length: 3\r\n", "abc"), &["400"]),
@@ -145,13 +145,13 @@ fn no_framing_is_ambiguous() {
         case("a zero byte in a name", post("X\0: a\r\nContent-Length: 3\r\n", "abc"), &["400"]),
         case("a field without a name", post(": a\r\nContent-Length: 3\r\n", "abc"), &["400"]),
         case("a field without a colon", post("Nothing\r\nContent-Length: 3\r\n", "abc"), &["400"]),
-        case("a blank before the first field", b"POST /form HTTP/1.1\r\n Transfer-Encoding: chunked\r\nHost: site.test\r\nContent-Length: 3\r\n\r\nabc".to_vec(), &["400"]),
+        case("a space before the first header", b"POST /form HTTP/1.1\r\n Transfer-Encoding: chunked\r\nHost: site.test\r\nContent-Length: 3\r\n\r\nabc".to_vec(), &["400"]),
         case("chunks in HTTP/1.0", b"POST /form HTTP/1.0\r\nHost: site.test\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n".to_vec(), &["400"]),
         case("a chunk size that overflows", post("Transfer-Encoding: chunked\r\n", "10000000000000003\r\nabc\r\n0\r\n\r\n"), &["400"]),
         case("a chunk size with a prefix", post("Transfer-Encoding: chunked\r\n", "0x3\r\nabc\r\n0\r\n\r\n"), &["400"]),
         case("a chunk size with a sign", post("Transfer-Encoding: chunked\r\n", "+3\r\nabc\r\n0\r\n\r\n"), &["400"]),
-        case("a chunk size that is none", post("Transfer-Encoding: chunked\r\n", "\r\nabc\r\n0\r\n\r\n"), &["400"]),
-        case("a chunk longer than it said", post("Transfer-Encoding: chunked\r\n", "3\r\nabcd\r\n0\r\n\r\n"), &["400"]),
+        case("an invalid chunk size", post("Transfer-Encoding: chunked\r\n", "\r\nabc\r\n0\r\n\r\n"), &["400"]),
+        case("a chunk longer than its size", post("Transfer-Encoding: chunked\r\n", "3\r\nabcd\r\n0\r\n\r\n"), &["400"]),
         case("a chunk's line that ends in LF", post("Transfer-Encoding: chunked\r\n", "3\nabc\r\n0\r\n\r\n"), &["400"]),
         case("a LF in a chunk's extension", post("Transfer-Encoding: chunked\r\n", &format!("3;x\nabc\r\n{hidden}")), &["400"]),
         case("a CR in a chunk's extension", post("Transfer-Encoding: chunked\r\n", &format!("3;x\rabc\r\n{hidden}")), &["400"]),
@@ -162,9 +162,9 @@ fn no_framing_is_ambiguous() {
         case("a request in the body of GET", format!("GET /with-body HTTP/1.1\r\nHost: site.test\r\nContent-Length: {}\r\n\r\n{SMUGGLED}", SMUGGLED.len()).into_bytes(), &["GET /with-body, 43 bytes", "GET /after, 0 bytes"]),
         case("a hop-by-hop field that names the length", post("Connection: content-length\r\nContent-Length: 3\r\n", "abc"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
         case("an upgrade to WebSocket", b"GET /upgraded HTTP/1.1\r\nHost: site.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n".to_vec(), &["400", "GET /after, 0 bytes"]),
-        case("a WebSocket that the origin does not know", b"GET /socket HTTP/1.1\r\nHost: site.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_vec(), &["GET /socket, 0 bytes", "GET /after, 0 bytes"]),
+        case("a WebSocket that the origin does not support", b"GET /socket HTTP/1.1\r\nHost: site.test\r\nConnection: upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n".to_vec(), &["GET /socket, 0 bytes", "GET /after, 0 bytes"]),
         case("an upgrade", b"GET /upgraded HTTP/1.1\r\nHost: site.test\r\nConnection: upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n".to_vec(), &["GET /upgraded, 0 bytes", "GET /after, 0 bytes"]),
-        case("an expectation that nobody has", post("Expect: something\r\nContent-Length: 3\r\n", "abc"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
+        case("an unknown expectation", post("Expect: something\r\nContent-Length: 3\r\n", "abc"), &["POST /form, 3 bytes", "GET /after, 0 bytes"]),
     ];
     assert_cases(&cases);
 }
@@ -207,7 +207,7 @@ fn no_request_line_or_host_is_ambiguous() {
             &["400"],
         ),
         case(
-            "a host with a port that is none",
+            "a host with an invalid port",
             line("GET /a HTTP/1.1", "Host: site.test:80x\r\n"),
             &["421", "GET /after, 0 bytes"],
         ),
@@ -217,17 +217,17 @@ fn no_request_line_or_host_is_ambiguous() {
             &["GET /port, 0 bytes", "GET /after, 0 bytes"],
         ),
         case(
-            "a host in capitals",
+            "a host in upper case",
             line("GET /capitals HTTP/1.1", "Host: SITE.TEST\r\n"),
             &["GET /capitals, 0 bytes", "GET /after, 0 bytes"],
         ),
         case(
-            "a host with a dot behind it",
+            "a host with a final dot",
             line("GET /a HTTP/1.1", "Host: site.test.\r\n"),
             &["421", "GET /after, 0 bytes"],
         ),
         case(
-            "a blank before the host's colon",
+            "a space before the Host's colon",
             line("GET /a HTTP/1.1", "Host : site.test\r\n"),
             &["400"],
         ),
@@ -290,7 +290,7 @@ fn no_request_line_or_host_is_ambiguous() {
             &["501", "GET /after, 0 bytes"],
         ),
         case(
-            "two blanks in the line",
+            "two spaces in the request line",
             line("GET  /a HTTP/1.1", host),
             &["400"],
         ),
@@ -300,7 +300,7 @@ fn no_request_line_or_host_is_ambiguous() {
             &["400"],
         ),
         case(
-            "a blank in the target",
+            "a space in the target",
             line("GET /a b HTTP/1.1", host),
             &["400"],
         ),
@@ -321,12 +321,12 @@ fn no_request_line_or_host_is_ambiguous() {
         ),
         case("no version", line("GET /a", host), &["400"]),
         case(
-            "a version that is none",
+            "an invalid version",
             line("GET /a HTTP/9.9", host),
             &["400"],
         ),
         case(
-            "a method that nobody knows",
+            "an unknown method",
             line("FROB /frob HTTP/1.1", host),
             &["FROB /frob, 0 bytes", "GET /after, 0 bytes"],
         ),
@@ -367,7 +367,7 @@ fn no_request_line_or_host_is_ambiguous() {
             &["GET /empty, 0 bytes", "GET /after, 0 bytes"],
         ),
         case(
-            "a request that passed here before",
+            "a loop",
             line(
                 "GET /loop HTTP/1.1",
                 &format!("{host}CDN-Loop: site.test\r\n"),
@@ -490,7 +490,7 @@ fn no_two_hosts_share_a_cache_key() {
     assert_eq!(
         told,
         &names[..4],
-        "the last is kept under the name of the first"
+        "the last response is stored under the first URL"
     );
 }
 
@@ -519,7 +519,7 @@ fn assert_cases(cases: &[Case]) {
     for Case { what, bytes, gets } in cases {
         let got = stage.ask(&[bytes, AFTER].concat());
         if got != *gets {
-            wrong.push(format!("{what}: {got:?}, want {gets:?}"));
+            wrong.push(format!("{what}: expected {gets:?}, found {got:?}"));
         }
         let next = stage.ask(AFTER);
         assert_eq!(next, ["GET /after, 0 bytes"], "after {what}");

@@ -204,7 +204,7 @@ fn names_of(page: &FetchedResource, places: &OriginAddresses) -> BTreeMap<String
 
 /// The accelerator before `origins`, with names for the two others.
 fn start_accelerator(origins: &Origins, secret: &std::path::Path) -> AcceleratedSite {
-    std::fs::write(secret, [b'x'; 32]).expect("the folder can be written to");
+    std::fs::write(secret, [b'x'; 32]).expect("write the file");
     let port = |name| origins.places.address(name).port();
     let (cdn, frames) = (port(CDN), port(FRAMES));
     AcceleratedSite::start(
@@ -243,7 +243,7 @@ fn compare(third_parties: ThirdParties) -> BTreeSet<BTreeSet<String>> {
     assert_eq!(straight["modules"], "part late");
 
     let before = origins.requests().len();
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let accelerated = start_accelerator(&origins, &folder.path().join("secret"));
     let mut browser = browser(&origins, accelerated.tls, third_parties);
     let (works, fetched) = look(&mut browser);

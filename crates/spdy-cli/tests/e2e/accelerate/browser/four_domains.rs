@@ -103,7 +103,7 @@ fn restore_urls(text: &str) -> String {
         let before = before.trim_end_matches(&format!("https://{SECOND}")[..]);
         out.push_str(before);
         rest = &rest[at + "/.spdy/1/-/s/".len()..];
-        let (place, path) = rest.split_once('/').expect("a moved URL has a path");
+        let (place, path) = rest.split_once('/').expect("a proxied URL has a path");
         out.push_str(&format!("https://{}/", place.replace('~', ":")));
         rest = path;
     }
@@ -224,7 +224,7 @@ fn assert_third_parties_have_cookies(direct: &mut Chromium, origins: &Origins) {
         let asked = origins.requests();
         let mut asked = asked.iter().filter(|asked| asked.host == host);
         let is_told = asked.any(|asked| asked.head.contains("cookie: of-third=tracker"));
-        assert!(is_told, "{host} hears of no cookie");
+        assert!(is_told, "{host} gets no cookie");
     }
 }
 
@@ -248,10 +248,7 @@ fn a_page_works_the_same_under_another_site_name() {
     compare(flavour, &seen, &straight, &origins.places, &pinned);
     one_connection(flavour, &fetched, accelerated.tls.port(), &origins.places);
     let of_first = fetched.iter().find(|one| one.url.contains(SITE));
-    assert!(
-        of_first.is_none(),
-        "it leads to the first name: {of_first:?}"
-    );
+    assert!(of_first.is_none(), "expected the first name: {of_first:?}");
     assert_asked_without_cookies(&origins.requests()[before..]);
 }
 

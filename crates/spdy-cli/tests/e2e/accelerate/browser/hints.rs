@@ -93,7 +93,11 @@ fn hinted_resources_load_once_in_the_right_mode() {
             ..Setting::default()
         },
     );
-    assert_eq!(visit(&origins, &accelerated), [""; 0], "nothing was known");
+    assert_eq!(
+        visit(&origins, &accelerated),
+        [""; 0],
+        "nothing was learned"
+    );
     let told = SCRIPTS.iter().filter(|(.., is_told)| *is_told);
     let mut all: Vec<_> = told.map(|(script, ..)| *script).collect();
     all.sort_unstable();
@@ -106,7 +110,7 @@ fn hinted_resources_load_once_in_the_right_mode() {
         assert_eq!(asked.len(), SCRIPTS.len(), "{asked:?}");
         (!early.is_empty()).then_some(asked)
     });
-    let asked = asked.expect("one of the visits takes hints");
+    let asked = asked.expect("a visit that used hints");
     for (script, by_cors, _) in SCRIPTS {
         let of_it = asked.iter().find(|asked| asked.target == script);
         let head = &of_it.unwrap_or_else(|| panic!("{script}: {asked:?}")).head;

@@ -158,7 +158,7 @@ impl Setup {
         }
         for protocol in ["spdy/3.1", "h2"] {
             let text = self.fetched(page, protocol);
-            assert!(text.contains("taught"), "it is the page: {text}");
+            assert!(text.contains("taught"), "expected the page: {text}");
             assert!(!has(&text), "{protocol}: {text}");
         }
         let seen = self.origins.requests().split_off(before);

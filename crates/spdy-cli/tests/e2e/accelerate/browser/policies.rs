@@ -192,7 +192,7 @@ fn pages_with_strict_policies_work_the_same_in_chromium() {
         ..Setting::default()
     };
     // The injected script needs an accelerator that has seen no other page, and a browser with an empty cache.
-    let (injected, others) = PAGES.split_last().expect("there are pages");
+    let (injected, others) = PAGES.split_last().expect("the pages");
     for pages in [others, std::slice::from_ref(injected)] {
         let accelerated = AcceleratedSite::start(&origins, &setting);
         let mut browser = browser(&origins, accelerated.tls);

@@ -40,9 +40,9 @@ struct TestSite {
 
 impl TestSite {
     fn open() -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let token = folder.path().join("token");
-        std::fs::write(token, [b't'; 16]).expect("the folder of a test can be written to");
+        std::fs::write(token, [b't'; 16]).expect("write the test's file");
         Self {
             origin: EchoOrigin::start("no-store", Duration::ZERO),
             folder,
@@ -91,12 +91,12 @@ impl TestSite {
 
 /// Where an authority is to look for what `accelerator` shows.
 fn challenge_addresses(accelerator: &Accelerator) -> ChallengeAddresses {
-    let named = "answering for names on ";
+    let named = "DNS server on ";
     let dns = address_after(&accelerator.line_with(named), named);
     ChallengeAddresses {
         tls: accelerator.tls(),
         plain: accelerator.plain(),
-        dns: dns.expect("it is an address"),
+        dns: dns.expect("valid address"),
     }
 }
 
@@ -106,7 +106,7 @@ fn client(roots: Roots, protocol: Protocol) -> Client {
         roots,
         ..Trust::default()
     };
-    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
     let resolve = NAMES.map(|name| (name.to_owned(), None, [127, 0, 0, 1].into()));
     let config = Config {
         protocols: vec![protocol],
@@ -121,7 +121,7 @@ fn client(roots: Roots, protocol: Protocol) -> Client {
 async fn text(response: Response<Body>) -> String {
     let status = response.status();
     let body = response.into_body().collect_up_to(1 << 20).await;
-    let body = body.expect("the whole body");
+    let body = body.expect("the complete body");
     format!("{status} {}", String::from_utf8_lossy(&body))
 }
 
@@ -131,14 +131,14 @@ async fn page(client: &Client, accelerator: &Accelerator, host: &str) -> Result<
     let request = Request::get(format!("https://{host}:{port}/page")).body(Body::empty());
     let sent = client.send(request.expect("a request"), Priority::HIGHEST);
     let answered = tokio::time::timeout(WAIT_LIMIT, sent).await;
-    match answered.expect("an answer or none") {
+    match answered.expect("a response before the timeout") {
         Ok(response) => Ok(text(response).await),
         Err(error) => Err(error.to_string()),
     }
 }
 
 fn runtime() -> tokio::runtime::Runtime {
-    tokio::runtime::Runtime::new().expect("a runtime can be made")
+    tokio::runtime::Runtime::new().expect("create a runtime")
 }
 
 /// The site's pages come over every protocol, under certificates that `pebble` signed.
@@ -158,9 +158,9 @@ fn assert_trusted(accelerator: &Accelerator, pebble: &Pebble) {
 }
 
 fn assert_private_files(folder: &Path) {
-    for entry in std::fs::read_dir(folder).expect("it is there") {
-        let path = entry.expect("it can be read").path();
-        let mode = path.metadata().expect("it is there").permissions().mode() & 0o777;
+    for entry in std::fs::read_dir(folder).expect("read the file") {
+        let path = entry.expect("read the file").path();
+        let mode = path.metadata().expect("read the file").permissions().mode() & 0o777;
         match path.is_dir() {
             true => {
                 assert_eq!(mode, 0o700, "{path:?}");
@@ -187,7 +187,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
         let got = page(&client(own, Protocol::Http2), &accelerator, NAMES[0]).await;
         assert!(
             got.is_ok_and(|got| got.starts_with("200")),
-            "made on the spot"
+            "a generated certificate"
         );
         page(
             &client(roots.clone(), Protocol::Http2),
@@ -202,7 +202,7 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     accelerator.reload(&shop.config(&NAMES, &shop.acme(&pebble, "renew_percent = 99")));
     let told = accelerator.line_with("new certificate");
     assert!(
-        told.contains("for www.site.test, site.test: until"),
+        told.contains("for www.site.test, site.test: valid until"),
         "{told}"
     );
     let (sender, receiver) = tokio::sync::mpsc::channel::<Bytes>(1);
@@ -218,19 +218,19 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
             let request = Request::post(url).body(pieces).expect("a request");
             runtime().block_on(async {
                 let sent = client_of.send(request, Priority::HIGHEST).await;
-                text(sent.expect("an answer")).await
+                text(sent.expect("a response")).await
             })
         })
     };
     let mut sent = 0;
-    until("it is renewed", || {
+    until("the certificate is renewed", || {
         let piece = Bytes::from_static(&[b'u'; 1024]);
         sent += sender.try_send(piece).map_or(0, |()| 1024);
         accelerator.count_lines_with("new certificate") >= 2
     });
     assert_trusted(&accelerator, &pebble);
     drop(sender);
-    let uploaded = uploading.join().expect("it went on");
+    let uploaded = uploading.join().expect("the upload thread ends");
     assert!(uploaded.starts_with("200 OK POST /up"), "{uploaded}");
     assert!(uploaded.ends_with(&format!("{sent} bytes")), "{uploaded}");
     assert_eq!(accelerator.count_lines_with("no certificate"), 0);
@@ -240,10 +240,10 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
     let now = || {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
-        since.expect("it is later").as_secs()
+        since.expect("a time after 1970").as_secs()
     };
     let before = now();
-    let expiry = accelerator.metric(name).expect("it is told");
+    let expiry = accelerator.metric(name).expect("a metric");
     let soon = before..now() + 601;
     assert!(soon.contains(&expiry), "{expiry} within {soon:?}");
 
@@ -251,20 +251,20 @@ fn a_certificate_is_ordered_renewed_without_downtime_and_stored() {
     let calm = shop.config(&NAMES, &shop.acme(&pebble, ""));
     accelerator.reload(&calm);
     accelerator.line_with("reloaded the configuration");
-    until("it is taken up again", || {
-        accelerator.count_lines_with("certificate for www.site.test, site.test: until")
+    until("the stored certificate is used", || {
+        accelerator.count_lines_with("certificate for www.site.test, site.test: valid until")
             > accelerator.count_lines_with("new certificate")
     });
     let killed = std::process::Command::new("kill")
         .args(["-9", &accelerator.id().to_string()])
         .status();
-    assert!(killed.expect("there is a kill").success());
+    assert!(killed.expect("run `kill`").success());
     drop(accelerator);
     let orders = pebble.orders();
     assert!(orders >= 2, "{:#?}", pebble.log_lines());
     let accelerator = Accelerator::start(&calm);
     assert_trusted(&accelerator, &pebble);
-    accelerator.line_with("certificate for www.site.test, site.test: until");
+    accelerator.line_with("certificate for www.site.test, site.test: valid until");
     assert_eq!(accelerator.count_lines_with("ordering"), 0);
     assert_eq!(pebble.orders(), orders, "{:#?}", pebble.log_lines());
 }
@@ -281,10 +281,10 @@ fn unprovable_names_are_reported_and_others_use_http_or_dns() {
     let http = shop.acme(&pebble, "challenge = 'http-01'");
     accelerator.reload(&shop.config(&["gone.site.test"], &http));
     let told = accelerator.line_with("no certificate for gone.site.test");
-    let looked = "gone.site.test: the authority looked for the proof (http-01) and says: ";
+    let looked = "gone.site.test: the authority rejected the proof (http-01): ";
     assert!(told.contains(looked), "{told}");
-    assert!(told.contains("tried again in 2 min"), "{told}");
-    assert!(told.ends_with("one made on the spot is shown"), "{told}");
+    assert!(told.contains("next attempt in 2 min"), "{told}");
+    assert!(told.ends_with("a generated one is used"), "{told}");
 
     accelerator.reload(&shop.config(&NAMES, &http));
     accelerator.line_with("new certificate");
@@ -322,7 +322,7 @@ fn pages_use_a_host_alias_once_acme_certified_it() {
         )
     });
     let secret = shop.folder.path().join("secret");
-    std::fs::write(&secret, [b'x'; 32]).expect("the folder of a test can be written to");
+    std::fs::write(&secret, [b'x'; 32]).expect("write the test's file");
     let config = |acme: &str| {
         let text = shop.config(&["www.site.test"], acme);
         let [echoing, with_pages] = [shop.origin.address, origins.places.address("www.site.test")];
@@ -339,16 +339,19 @@ fn pages_use_a_host_alias_once_acme_certified_it() {
         let got = PendingResponse::begin(accelerator.plain(), asked.as_bytes()).end(usize::MAX);
         got.text()
     };
-    assert!(page().contains(ZONE), "what is made here has all names");
+    assert!(
+        page().contains(ZONE),
+        "a generated certificate has all names"
+    );
     accelerator.reload(&config(&shop.unreachable_acme()));
-    accelerator.line_with("until one does, pages leave their hosts where they are");
-    until("it is left", || {
+    accelerator.line_with("until one does, pages keep the original hosts");
+    until("the original host is kept", || {
         page().contains("src=https://widgets.test/")
     });
     let pebble = Pebble::start(&challenge_addresses(&accelerator), 600);
     accelerator.reload(&config(&shop.acme(&pebble, "challenge = 'dns-01'")));
     accelerator.line_with("new certificate");
-    until("it is named", || page().contains(ZONE));
+    until("the new hostname is used", || page().contains(ZONE));
 }
 
 /// Certificates were given up, and then the configuration was not good, and stayed as it was.
@@ -357,18 +360,18 @@ fn a_failed_reload_keeps_the_certificates() {
     let shop = TestSite::open();
     let accelerator = Accelerator::start(&shop.config(&NAMES, &shop.unreachable_acme()));
     accelerator.line_with("no certificate for www.site.test, site.test");
-    let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
     let names = NAMES.map(str::to_owned);
-    let [one, other] = [(); 2].map(|()| ca.issue(&names, &[]).expect("it can sign"));
+    let [one, other] = [(); 2].map(|()| ca.issue(&names, &[]).expect("sign a certificate"));
     let [chain, key] = ["chain.pem", "key.pem"].map(|file| shop.folder.path().join(file));
-    std::fs::write(&chain, one.chain_pem()).expect("the folder of a test can be written to");
-    std::fs::write(&key, other.key_pem()).expect("the folder of a test can be written to");
+    std::fs::write(&chain, one.chain_pem()).expect("write the test's file");
+    std::fs::write(&key, other.key_pem()).expect("write the test's file");
     let given = format!("[tls]\ncertificate = {chain:?}\nkey = {key:?}\n");
     accelerator.reload(&shop.config(&NAMES, &given));
-    let told = accelerator.line_with("the configuration stays as it was");
+    let told = accelerator.line_with("cannot reload the configuration");
     assert!(told.contains("tls: "), "{told}");
     let name = "spdy_certificate_expiry_timestamp_seconds{name=\"www.site.test\"}";
-    assert_eq!(accelerator.metric(name), Some(0), "it is still to come");
+    assert_eq!(accelerator.metric(name), Some(0), "no certificate yet");
 }
 
 #[test]

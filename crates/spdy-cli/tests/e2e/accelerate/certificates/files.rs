@@ -26,10 +26,10 @@ struct TestCa {
 
 impl TestCa {
     fn open() -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        std::fs::write(folder.path().join("token"), [b't'; 16]).expect("it can be written to");
+        let folder = tempfile::tempdir().expect("create a folder");
+        std::fs::write(folder.path().join("token"), [b't'; 16]).expect("write the file");
         Self {
-            ca: LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made"),
+            ca: LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA"),
             folder,
         }
     }
@@ -37,10 +37,10 @@ impl TestCa {
     /// Signs a certificate for `names`, and writes it as `file.pem` with its key: the leaf.
     fn issue(&self, file: &str, names: &[&str]) -> Vec<u8> {
         let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-        let identity = self.ca.issue(&names, &[]).expect("it can sign");
+        let identity = self.ca.issue(&names, &[]).expect("sign a certificate");
         let [chain, key] = self.files(file);
-        std::fs::write(chain, identity.chain_pem()).expect("it can be written to");
-        std::fs::write(key, identity.key_pem()).expect("it can be written to");
+        std::fs::write(chain, identity.chain_pem()).expect("write the file");
+        std::fs::write(key, identity.key_pem()).expect("write the file");
         identity.chain[0].to_vec()
     }
 
@@ -61,10 +61,10 @@ impl TestCa {
             ..TlsOptions::default()
         };
         let trust = Trust::only(vec![self.ca.certificate().clone()]);
-        let client = ClientTls::new(&trust, &options).expect("TLS can be set up");
-        let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+        let client = ClientTls::new(&trust, &options).expect("a TLS configuration");
+        let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
         runtime.block_on(async {
-            let socket = TcpStream::connect(to).await.expect("it listens");
+            let socket = TcpStream::connect(to).await.expect("connect");
             let connected = client
                 .connect_with_certificates(Box::new(socket), name)
                 .await;
@@ -123,7 +123,7 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
         "[[site]]\nnames = ['c.test', 'd.test']\norigin = 'http://{}'\n",
         origin.address
     );
-    let told = "no certificate is for d.test";
+    let told = "no certificate covers d.test";
     assert!(
         !accelerator
             .log_lines()
@@ -132,17 +132,21 @@ fn each_name_gets_its_certificate_and_files_are_reread() {
     );
     accelerator.reload(&config(&token, origin.address, &tls, &more));
     accelerator.line_with(told);
-    until("it is shown anew", || {
+    until("the new certificate is used", || {
         shown("b.test").as_ref() == Some(&again)
     });
     assert_eq!(shown("c.test"), Some(of_c));
-    assert_eq!(shown("www.a.test"), Some(of_a), "the first that is for it");
+    assert_eq!(
+        shown("www.a.test"),
+        Some(of_a),
+        "the first that covers the name"
+    );
 }
 
 /// One certificate for all of them would be too large for a handshake.
 #[test]
 fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let ca = folder.path().join("ca.pem");
     let site = |number| {
         format!("[[site]]\nnames = ['www.site{number}.test']\norigin = 'http://127.0.0.1:1'\n")
@@ -155,7 +159,7 @@ fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
     let mut authorities = Vec::new();
     for _ in 0..2 {
         let accelerator = Accelerator::start_json(&config);
-        let authority = std::fs::read(&ca).expect("it was written");
+        let authority = std::fs::read(&ca).expect("read the certificate");
         for host in ["www.site0.test", "www.site1999.test", "127.0.0.1"] {
             let chain = served_chain(&authority, accelerator.tls(), host);
             let bytes: usize = chain.iter().map(Vec::len).sum();
@@ -164,14 +168,14 @@ fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
         authorities.push(authority);
         accelerator.end();
     }
-    assert_eq!(authorities[0], authorities[1], "it outlives a start");
+    assert_eq!(authorities[0], authorities[1], "the CA survives a restart");
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
         let key = folder.path().join("ca.key.pem").metadata().expect("a key");
         assert_eq!(key.permissions().mode() & 0o777, 0o600);
     }
-    std::fs::write(folder.path().join("ca.key.pem"), "no key").expect("it can be written to");
+    std::fs::write(folder.path().join("ca.key.pem"), "no key").expect("write the file");
     let (code, text) = check(&config);
     assert!(code != 0 && text.contains("ca.key.pem"), "{code}: {text}");
 }
@@ -180,10 +184,10 @@ fn two_thousand_sites_get_small_certificates_of_one_local_ca() {
 fn served_chain(authority: &[u8], to: SocketAddr, host: &str) -> Vec<Vec<u8>> {
     let roots = certificates_from_pem(authority, "ca.pem").expect("certificates");
     let client = ClientTls::new(&Trust::only(roots), &TlsOptions::default());
-    let client = client.expect("TLS can be set up");
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let client = client.expect("a TLS configuration");
+    let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     runtime.block_on(async {
-        let socket = TcpStream::connect(to).await.expect("it listens");
+        let socket = TcpStream::connect(to).await.expect("connect");
         let connected = client
             .connect_with_certificates(Box::new(socket), host)
             .await;
@@ -221,20 +225,20 @@ fn pages_use_a_host_alias_once_a_certificate_has_it() {
     let files = ["chain.pem", "key.pem"].map(|file| origins.signed.path(file));
     let with_zone = files
         .each_ref()
-        .map(|file| std::fs::read_to_string(file).expect("it is there"));
+        .map(|file| std::fs::read_to_string(file).expect("read the file"));
     let write = |texts: &[String; 2]| {
         for (file, text) in std::iter::zip(&files, texts) {
-            std::fs::write(file, text).expect("it can be written to");
+            std::fs::write(file, text).expect("write the file");
         }
     };
     let office = TestCa::open();
     let without = office
         .ca
         .issue(&[SITE.to_owned()], &[])
-        .expect("it can sign");
+        .expect("sign a certificate");
     write(&[without.chain_pem(), without.key_pem()]);
     let secret = office.folder.path().join("secret");
-    std::fs::write(&secret, [b'x'; 32]).expect("it can be written to");
+    std::fs::write(&secret, [b'x'; 32]).expect("write the file");
     let port = origins.places.address(FRAMES).port();
     let accelerated = AcceleratedSite::start(
         &origins,
@@ -267,8 +271,8 @@ fn one_invalid_certificate_does_not_block_the_others() {
     );
     let path = |file: &str| office.folder.path().join(file);
     let (secret, former) = (path("secret"), path("former"));
-    std::fs::write(&secret, [1; 32]).expect("it can be written to");
-    std::fs::write(&former, [2; 32]).expect("it can be written to");
+    std::fs::write(&secret, [1; 32]).expect("write the file");
+    std::fs::write(&former, [2; 32]).expect("write the file");
     let of_a = office.issue("a", &OF_A);
     office.issue("b", &OF_B);
     let tls = format!(
@@ -282,32 +286,32 @@ fn one_invalid_certificate_does_not_block_the_others() {
     );
     let accelerator = Accelerator::start(&config);
     let is_shown = |name: &str, leaf: &Vec<u8>| {
-        until("it is shown", || {
+        until("the certificate is used", || {
             office.leaf_for(accelerator.tls(), name).as_ref() == Some(leaf)
         });
     };
-    let stale = || metrics(&accelerator, "stale_files");
+    let stale = || metrics(&accelerator, "invalid_files");
     assert!(stale().ends_with(" 0"), "{}", stale());
 
     // One has ended, with its files; the configuration names it still.
-    std::fs::remove_file(&office.files("a")[0]).expect("it is there");
+    std::fs::remove_file(&office.files("a")[0]).expect("remove the file");
     let again = office.issue("b", &OF_B);
     accelerator.reload_unchanged();
     is_shown("b.test", &again);
     is_shown("www.a.test", &of_a);
-    let told = accelerator.line_with("a certificate stays as it was");
+    let told = accelerator.line_with("cannot reload a certificate");
     assert!(told.contains("a.pem"), "{told}");
     assert!(stale().ends_with(" 1"), "{}", stale());
 
     // The former secret is not wanted any more.
-    std::fs::remove_file(&former).expect("it is there");
+    std::fs::remove_file(&former).expect("remove the file");
     let (of_a, of_b) = (office.issue("a", &OF_A), office.issue("b", &OF_B));
     accelerator.reload_unchanged();
     is_shown("b.test", &of_b);
     is_shown("www.a.test", &of_a);
-    let told = accelerator.line_with("the configuration stays as it was");
+    let told = accelerator.line_with("cannot reload the configuration");
     assert!(told.contains("former"), "{told}");
-    accelerator.line_with("reloaded the certificates alone");
+    accelerator.line_with("reloaded only the certificates");
     assert!(stale().ends_with(" 0"), "{}", stale());
 
     // A half-written configuration, and one with a pair of files that does not exist yet.
@@ -334,9 +338,9 @@ fn a_check_reports_names_without_a_certificate() {
     office.issue("a", &OF_A);
     office.issue("b", &OF_B);
     let [_, key_of_b] = office.files("b");
-    std::fs::copy(&key_of_b, office.folder.path().join("mixed.key")).expect("it is there");
+    std::fs::copy(&key_of_b, office.folder.path().join("mixed.key")).expect("copy the file");
     let [chain_of_a, _] = office.files("a");
-    std::fs::copy(&chain_of_a, office.folder.path().join("mixed.pem")).expect("it is there");
+    std::fs::copy(&chain_of_a, office.folder.path().join("mixed.pem")).expect("copy the file");
     let address = "[[site]]\nnames = ['192.0.2.1']\norigin = 'http://127.0.0.1:1'\n";
     for (files, more, code, want) in [
         (&["a", "b"][..], address, 0, "good: "),
@@ -344,9 +348,9 @@ fn a_check_reports_names_without_a_certificate() {
             &["b"],
             "",
             0,
-            "no certificate is for img.a.test, www.a.test: ",
+            "no certificate covers img.a.test, www.a.test: ",
         ),
-        (&["a"], "", 0, "no certificate is for b.test: "),
+        (&["a"], "", 0, "no certificate covers b.test: "),
         (&[], "", 0, "good: "),
         (&["a", "mixed"], "", 1, "mixed.pem and "),
         (&["a", "gone"], "", 1, "gone.pem"),
@@ -359,6 +363,6 @@ fn a_check_reports_names_without_a_certificate() {
         assert_eq!(ended, code, "{files:?}: {told}");
         assert!(told.contains(want), "{files:?}: {told}");
         let is_whole = !want.starts_with("no certificate");
-        assert_eq!(told.contains("no certificate is for"), !is_whole, "{told}");
+        assert_eq!(told.contains("no certificate covers"), !is_whole, "{told}");
     }
 }

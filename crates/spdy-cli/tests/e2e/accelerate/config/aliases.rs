@@ -8,12 +8,12 @@ const ZONE: &str = "x.names-e.test";
 
 #[test]
 fn check_lists_aliases_and_missing_steps() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let (secret, config) = (
         folder.path().join("secret"),
         folder.path().join("site.toml"),
     );
-    std::fs::write(&secret, [b'x'; 32]).expect("the folder can be written to");
+    std::fs::write(&secret, [b'x'; 32]).expect("write the file");
     let text = |dns: &str| {
         format!(
             "secret_file = {secret:?}\n[[site]]\nnames = ['{SITE}']\norigin = 'https://origin.test'\n\
@@ -21,7 +21,7 @@ fn check_lists_aliases_and_missing_steps() {
         )
     };
     let check = |text: &str, more: &[&str]| {
-        std::fs::write(&config, text).expect("the folder can be written to");
+        std::fs::write(&config, text).expect("write the file");
         let mut command = spdy(&["accelerate", "--check"]);
         let output = run_expecting(0, command.arg(&config).args(more));
         let [stdout, stderr] =
@@ -33,7 +33,7 @@ fn check_lists_aliases_and_missing_steps() {
     assert_eq!(stands_for, format!("https://{FRAMES}"));
     assert!(name.ends_with(&format!(".{ZONE}")), "{name}");
     assert!(
-        beside.contains(&format!("{name} is in no zone of [dns]")),
+        beside.contains(&format!("{name} is not served by [dns]")),
         "{beside}"
     );
     let dns = "[dns]\nlisten = ['127.0.0.1:0']\n\
@@ -41,10 +41,10 @@ fn check_lists_aliases_and_missing_steps() {
                [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.1']\n\
                [[dns.zone]]\napex = 'names-e.test'\nname_servers = ['ns.origin.test']\n";
     let (told, beside) = check(&text(dns), &["--json"]);
-    assert!(!beside.contains("is in no zone"), "{beside}");
+    assert!(!beside.contains("is not served by [dns]"), "{beside}");
     let told: serde_json::Value = serde_json::from_str(&told).expect("JSON");
     assert_eq!(told["sites"][0], SITE);
-    assert_eq!(told["names"][0]["name"], name, "the same again");
-    assert_eq!(told["names"][0]["is_answered_here"], true);
-    assert!(told["names"][0]["is_certified"].is_null());
+    assert_eq!(told["names"][0]["name"], name, "the name in JSON");
+    assert_eq!(told["names"][0]["has_dns_record"], true);
+    assert!(told["names"][0]["is_in_certificate"].is_null());
 }

@@ -8,10 +8,10 @@ const ACME: &str = "[listen]\ntls = ['127.0.0.1:0']\n[tls.acme]\nterms_of_servic
 
 #[test]
 fn check_rejects_everything_that_a_start_rejects() {
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let file = |name: &str, text: &str| {
         let path = folder.path().join(name);
-        std::fs::write(&path, text).expect("the folder can be written to");
+        std::fs::write(&path, text).expect("write the file");
         format!("{path:?}")
     };
     let short = file("short", "short\n");
@@ -48,7 +48,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         (
             format!("{admin}token_file = {short}\n"),
             2,
-            "want a token of 16",
+            "expected at least 16",
         ),
         (
             format!("[timing]\ntoken_file = {gone}\n"),
@@ -58,7 +58,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         (
             format!("[timing]\ntoken_file = {short}\n"),
             2,
-            "want a token of 16",
+            "expected at least 16",
         ),
         (
             format!("[upstream]\nauthorities = [{gone}]\n"),
@@ -83,7 +83,7 @@ fn check_rejects_everything_that_a_start_rejects() {
                 file("key", "?!")
             ),
             2,
-            "want base64url",
+            "expected base64url",
         ),
         (
             format!("{shared}authority = {gone}\n"),
@@ -109,6 +109,6 @@ fn check_rejects_everything_that_a_start_rejects() {
     assert_eq!((code, &*told), (0, "good: a.test\n"));
     assert!(
         !folder.path().join("acme").exists(),
-        "a check makes nothing"
+        "a check creates no files"
     );
 }

@@ -13,7 +13,7 @@ const EXAMPLE: &str = include_str!("../../../../../../deploy/accelerate.toml");
 
 fn schema() -> Value {
     let output = run_expecting(0, &mut spdy(&["accelerate", "schema"]));
-    serde_json::from_slice(&output.stdout).expect("it prints JSON")
+    serde_json::from_slice(&output.stdout).expect("valid JSON")
 }
 
 fn as_json(text: &str) -> Value {
@@ -57,7 +57,7 @@ fn keys(schema: &Value) -> BTreeSet<String> {
             .find_map(|of| table(schema, of))
     }
     fn add(schema: &Value, of: &Value, above: &str, keys: &mut BTreeSet<String>) {
-        for (key, of) in of["properties"].as_object().expect("it is a table") {
+        for (key, of) in of["properties"].as_object().expect("a table") {
             let key = format!("{above}{key}");
             // The same limits stand beside the site's hosts and beside each.
             if let Some(of) = table(schema, of).filter(|_| !key.ends_with("hosts.limits")) {
@@ -101,13 +101,13 @@ fn what_stands_beside_nginx_s_configuration_is_good() {
     let page = include_str!("../../../../../../docs/how-to/migrate-from-nginx.md");
     let (_, page) = page
         .split_once("# Migrate from nginx\n")
-        .expect("it is told");
-    let (_, block) = page.split_once("```toml\n").expect("it has an example");
-    let (block, _) = block.split_once("```").expect("the example ends");
+        .expect("the migration page");
+    let (_, block) = page.split_once("```toml\n").expect("an example");
+    let (block, _) = block.split_once("```").expect("the end of the example");
     assert_eq!(fault(&schema(), &as_json(block)), None, "{block}");
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let secret = folder.path().join("secret");
-    std::fs::write(&secret, [b's'; 32]).expect("the folder can be written to");
+    std::fs::write(&secret, [b's'; 32]).expect("write the file");
     // Files that no machine of a test has.
     let lines = block.lines().filter(|line| !line.contains("/etc/ssl/"));
     let text: String = lines.flat_map(|line| [line, "\n"]).collect();
@@ -184,7 +184,7 @@ fn schema_and_program_accept_the_same_configurations() {
         match wrong_at {
             None => assert_eq!((fault, code), (None, 0), "{text}\n{told}"),
             Some(place) => {
-                let fault = fault.unwrap_or_else(|| panic!("good by the schema:\n{text}"));
+                let fault = fault.unwrap_or_else(|| panic!("the schema accepts:\n{text}"));
                 assert!(fault.starts_with(place), "{fault}\n{text}");
                 assert_eq!(code, 2, "{text}\n{told}");
             }
@@ -198,10 +198,10 @@ fn environment_variables_set_configuration_keys() {
     let disk = ("SPDY_ACCELERATE__CACHE__DISK", "/var/cache/spdy");
     let (code, told) = check(site, &[disk]);
     assert_eq!(code, 2, "{told}");
-    assert!(told.contains("cache.disk: want a secret_file"), "{told}");
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    assert!(told.contains("cache.disk: expected secret_file"), "{told}");
+    let folder = tempfile::tempdir().expect("create a folder");
     let secret = folder.path().join("secret");
-    std::fs::write(&secret, [b's'; 32]).expect("the folder can be written to");
+    std::fs::write(&secret, [b's'; 32]).expect("write the file");
     let secret = (
         "SPDY_ACCELERATE__SECRET_FILE",
         secret.to_str().expect("UTF-8"),

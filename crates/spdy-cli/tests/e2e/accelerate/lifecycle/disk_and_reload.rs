@@ -51,7 +51,7 @@ fn origin() -> Origins {
 fn config(origins: &Origins, folder: &Path, more: &str) -> String {
     let (secret, token) = (folder.join("secret"), folder.join("token"));
     for path in [&secret, &token] {
-        std::fs::write(path, [b's'; 32]).expect("the folder of a test can be written to");
+        std::fs::write(path, [b's'; 32]).expect("write the test's file");
     }
     let (kept, origin) = (folder.join("kept"), origins.places.origin(SITE));
     let address = origins.places.address(SITE).ip();
@@ -101,10 +101,10 @@ fn assert_disk_does_no_harm(
     accelerator.line_with(told);
     assert!(
         of_disk(&accelerator, "written") > 0,
-        "it took something at first"
+        "some objects were written at first"
     );
     assert_all_right(&accelerator);
-    assert_eq!(of_disk(&accelerator, "broken"), 0);
+    assert_eq!(of_disk(&accelerator, "corrupt"), 0);
     accelerator
 }
 
@@ -112,14 +112,14 @@ fn assert_disk_does_no_harm(
 #[test]
 fn a_failing_disk_write_corrupts_no_response() {
     let origins = origin();
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     // Blocks of 512 or 1024 bytes, by shell: the largest things are longer either way.
     let script = "trap '' XFSZ; ulimit -f 32; exec \"$@\"";
     let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
-    let told = "the disk of the cache takes no more; memory goes on";
+    let told = "cannot write to the disk cache; continuing with memory";
     let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
-    until("something was not written", || {
-        of_disk(&accelerator, "unwritten") > 0
+    until("a write fails", || {
+        of_disk(&accelerator, "write-skipped") > 0
     });
 }
 
@@ -132,19 +132,19 @@ fn a_full_disk_evicts_the_least_recently_used() {
         return;
     }
     let origins = origin();
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let kept = folder.path().join("kept");
-    std::fs::create_dir(&kept).expect("the folder of a test can be written to");
+    std::fs::create_dir(&kept).expect("write the test's file");
     let script = "mount -t tmpfs -o size=512k tmpfs \"$0\" && exec \"$@\"";
     let words = ["unshare", "-Urm", "sh", "-c", script].map(OsStr::new);
     let wrapper = [&words[..], &[kept.as_os_str()]].concat();
-    let told = "the disk of the cache is full before the cache is";
+    let told = "the disk is full before the cache reaches max_bytes";
     let accelerator = assert_disk_does_no_harm(&origins, folder.path(), &wrapper, told);
-    until("all was written that fits the disk at all", || {
+    until("all that fits on the disk is written", || {
         of_disk(&accelerator, "written") >= THINGS as u64
     });
     assert!(of_disk(&accelerator, "evicted") > 0);
-    assert_eq!(of_disk(&accelerator, "unwritten"), 0);
+    assert_eq!(of_disk(&accelerator, "write-skipped"), 0);
 }
 
 /// Names that the site has in the end, one more each time that the configuration is read.
@@ -153,8 +153,8 @@ const RELOADS: usize = 6;
 #[test]
 fn certificates_and_configuration_change_under_load_and_no_request_fails() {
     let origins = origin();
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
+    let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
     let (chain, key) = (
         folder.path().join("chain.pem"),
         folder.path().join("key.pem"),
@@ -163,11 +163,9 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
     // The certificate, and the configuration that goes with it.
     let renewed = |reloads: usize| {
         let names: Vec<_> = (0..reloads).map(name).chain([SITE.to_owned()]).collect();
-        let identity = authority
-            .issue(&names, &[])
-            .expect("a certificate can be made");
+        let identity = authority.issue(&names, &[]).expect("create a certificate");
         for (path, text) in [(&chain, identity.chain_pem()), (&key, identity.key_pem())] {
-            std::fs::write(path, text).expect("the folder of a test can be written to");
+            std::fs::write(path, text).expect("write the test's file");
         }
         let (origin, address) = (
             origins.places.origin(SITE),
@@ -182,7 +180,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
     let accelerator = Accelerator::start(&renewed(0));
     let port = accelerator.tls().port();
     let trust = Trust::only(vec![authority.certificate().clone()]);
-    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
     let client = |protocol| {
         let names = (0..RELOADS).map(name).chain([SITE.to_owned()]);
         let resolve = names.map(|name| (name, None, [127, 0, 0, 1].into()));
@@ -215,7 +213,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
         }
     };
     let is_over = AtomicBool::new(false);
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     runtime.block_on(async {
         let load = async |protocol: Protocol| {
             let kept = client(protocol);
@@ -225,7 +223,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                 let number = asked % THINGS;
                 for client in [&kept, &client(protocol)] {
                     let got = tokio::time::timeout(WAIT_LIMIT, ask(client, SITE, number)).await;
-                    let got = got.unwrap_or_else(|_| Err("no answer".to_owned()));
+                    let got = got.unwrap_or_else(|_| Err("no response".to_owned()));
                     let got = got.unwrap_or_else(|error| {
                         panic!("{protocol} /{number} after {asked}: {error}")
                     });
@@ -240,8 +238,8 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                 let new = name(reloads - 1);
                 let before = client(Protocol::Http2);
                 let before = tokio::time::timeout(WAIT_LIMIT, ask(&before, &new, 1)).await;
-                let before = before.unwrap_or_else(|_| panic!("no answer of {new}"));
-                assert!(before.is_err(), "{new} was there before");
+                let before = before.unwrap_or_else(|_| panic!("no response from {new}"));
+                assert!(before.is_err(), "{new} was already served");
                 accelerator.reload(&renewed(reloads));
                 // By then its certificate has the name, and its configuration.
                 let is_there = async {
@@ -251,7 +249,7 @@ fn certificates_and_configuration_change_under_load_and_no_request_fails() {
                 };
                 let is_there = tokio::time::timeout(WAIT_LIMIT, is_there).await;
                 is_there.unwrap_or_else(|_| {
-                    panic!("{new} is not there: {:?}", accelerator.log_lines())
+                    panic!("{new} is not served: {:?}", accelerator.log_lines())
                 });
             }
             is_over.store(true, Ordering::SeqCst);

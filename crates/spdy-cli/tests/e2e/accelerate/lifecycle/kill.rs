@@ -68,7 +68,7 @@ fn page(number: usize, place: &str) -> String {
 
 fn origins() -> Origins {
     Origins::start(&[(SITE, "http"), (CDN, "http")], |asked, places| {
-        let number = asked.target.rsplit('/').next().expect("a last part");
+        let number = asked.target.rsplit('/').next().expect("the last part");
         let number = number.parse().expect("a number");
         let (kind, body) = match asked.target.starts_with("/page/") {
             true => {
@@ -84,10 +84,10 @@ fn origins() -> Origins {
 
 /// What is kept in memory is little, so that the disk is read as well.
 fn config(origins: &Origins, folder: &Path) -> String {
-    std::fs::create_dir_all(folder).expect("the folder of a test can be written to");
+    std::fs::create_dir_all(folder).expect("write the test's file");
     let (secret, token) = (folder.join("secret"), folder.join("token"));
     for path in [&secret, &token] {
-        std::fs::write(path, [b's'; 32]).expect("the folder of a test can be written to");
+        std::fs::write(path, [b's'; 32]).expect("write the test's file");
     }
     let (kept, origin) = (folder.join("kept"), origins.places.origin(SITE));
     let [site, cdn] = [SITE, CDN].map(|name| origins.places.address(name));
@@ -131,12 +131,12 @@ struct Session {
 
 impl Session {
     fn new(accelerator: &Accelerator) -> Self {
-        let authority = std::fs::read(accelerator.authority()).expect("it is written");
-        let trust = certificates_from_pem(&authority, "the authority").expect("it is PEM");
+        let authority = std::fs::read(accelerator.authority()).expect("read the certificate");
+        let trust = certificates_from_pem(&authority, "the authority").expect("valid PEM");
         let tls = ClientTls::new(&Trust::only(trust), &TlsOptions::default());
         let config = Config {
             protocols: vec![Protocol::Http2],
-            tls: Some(tls.expect("TLS can be set up")),
+            tls: Some(tls.expect("a TLS configuration")),
             resolve: vec![(SITE.to_owned(), None, [127, 0, 0, 1].into())],
             retries: 0,
             ..Config::default()
@@ -181,7 +181,7 @@ impl Session {
 
 /// Asks for everything by both protocols, and must get all of it.
 fn assert_all_right(accelerator: &Accelerator, places: &OriginAddresses) {
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     runtime.block_on(async {
         let session = Session::new(accelerator);
         for number in 0..3 * THINGS {
@@ -204,7 +204,7 @@ fn kill_under_load(accelerator: &Accelerator, places: &OriginAddresses, round: u
             let (answers, is_killed) = (&answers, &is_killed);
             scope.spawn(move || {
                 let by_http2 = client % 2 == 1;
-                let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+                let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
                 let _within = runtime.enter();
                 let session = by_http2.then(|| Session::new(accelerator));
                 for step in 0.. {
@@ -221,7 +221,7 @@ fn kill_under_load(accelerator: &Accelerator, places: &OriginAddresses, round: u
             });
         }
         let works = std::panic::catch_unwind(|| {
-            until("it works by both", || {
+            until("both protocols work", || {
                 answers
                     .iter()
                     .all(|some| some.load(Ordering::SeqCst) >= THINGS)
@@ -230,14 +230,14 @@ fn kill_under_load(accelerator: &Accelerator, places: &OriginAddresses, round: u
         let killed = Command::new("kill").args(["-9", &id]).status();
         // Whatever became of it: clients that go on would be waited for.
         is_killed.store(true, Ordering::SeqCst);
-        assert!(killed.expect("there is a kill").success());
+        assert!(killed.expect("run `kill`").success());
         works.unwrap_or_else(|why| std::panic::resume_unwind(why));
     });
 }
 
 /// Files of the disk's cache that were being written, and have no name yet.
 fn unnamed(kept: &Path) -> u64 {
-    let folders = std::fs::read_dir(kept).expect("it is there");
+    let folders = std::fs::read_dir(kept).expect("read the folder");
     let files = folders.filter_map(|folder| std::fs::read_dir(folder.ok()?.path()).ok());
     let files = files.flatten().filter_map(Result::ok);
     files
@@ -249,7 +249,7 @@ fn unnamed(kept: &Path) -> u64 {
 fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
     let origins = origins();
     let places = &origins.places;
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     // An accelerator that was not killed serves the expected responses.
     let fresh = Accelerator::start(&config(&origins, &folder.path().join("fresh")));
     assert_all_right(&fresh, places);
@@ -263,7 +263,7 @@ fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
     let unnamed = unnamed(&folder.path().join("kept"));
     let accelerator = Accelerator::start(&config);
     assert_all_right(&accelerator, places);
-    assert!(of_disk(&accelerator, "hits") > 0, "nothing outlived it");
-    let broken = of_disk(&accelerator, "broken");
-    assert_eq!(broken, unnamed, "a file was named before it was whole");
+    assert!(of_disk(&accelerator, "hits") > 0, "no object survived");
+    let broken = of_disk(&accelerator, "corrupt");
+    assert_eq!(broken, unnamed, "a file was renamed before it was complete");
 }

@@ -54,5 +54,5 @@ fn the_shipped_socket_units_match_the_shipped_configuration() {
     let (tls, plain) = (configured("tls = ["), configured("plain = ["));
     assert!(!tls.is_empty() && !plain.is_empty(), "{example}");
     assert_eq!(of_unit("ListenStream="), &tls | &plain);
-    assert_eq!(of_unit("ListenDatagram="), tls, "h3 is spoken");
+    assert_eq!(of_unit("ListenDatagram="), tls, "h3 is used");
 }

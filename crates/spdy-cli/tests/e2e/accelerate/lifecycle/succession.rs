@@ -42,7 +42,7 @@ fn origin() -> Origins {
 /// Of one that keeps all that a successor has to find in `folder`.
 fn config(origins: &Origins, folder: &Path, door: SocketAddr) -> String {
     let (disk, secret) = (folder.join("cache"), folder.join("secret"));
-    std::fs::write(&secret, [b's'; 32]).expect("the folder of a test can be written to");
+    std::fs::write(&secret, [b's'; 32]).expect("write the test's file");
     let top = format!("secret_file = {secret:?}\n[cache]\ndisk = {disk:?}\ndisk_mib = 64");
     replacement::config(&top, origins, door)
 }
@@ -61,7 +61,7 @@ fn signal(what: &str, id: u32) -> bool {
     let signal = format!("-{what}");
     let mut kill = Command::new("kill");
     let sent = kill.args([&signal, &id.to_string()]).output();
-    sent.expect("there is a kill").status.success()
+    sent.expect("run `kill`").status.success()
 }
 
 /// The numbers of processes between `before` and `after` in what the program said.
@@ -76,36 +76,39 @@ fn logged_ids(accelerator: &Accelerator, before: &str, after: &str) -> Vec<u32> 
 
 /// Asks process `id` for a successor, and waits until there is one.
 fn succeed(accelerator: &Accelerator, id: u32) -> SuccessorProcess {
-    let started = || logged_ids(accelerator, "started process ", " to follow");
+    let started = || logged_ids(accelerator, "started process ", " as the successor");
     let taken_over = || logged_ids(accelerator, "process ", " has taken over").len();
     let before = (started().len(), taken_over());
     assert!(signal("USR2", id));
     let mut follower = None;
-    until("another program is started", || {
+    until("the successor is started", || {
         follower = started().get(before.0).copied().map(SuccessorProcess);
         follower.is_some()
     });
-    until("it has taken over", || taken_over() > before.1);
-    follower.expect("it was started")
+    until("the successor has taken over", || taken_over() > before.1);
+    follower.expect("a successor")
 }
 
 #[test]
 fn a_successor_serves_every_request_and_old_responses_finish() {
-    let (origins, folder) = (origin(), tempfile::tempdir().expect("a folder can be made"));
+    let (origins, folder) = (origin(), tempfile::tempdir().expect("create a folder"));
     let (socket, door) = door();
     let mut accelerator = Accelerator::start_on(&socket, &config(&origins, folder.path(), door));
     drop(socket); // the accelerator alone has it now
     let followers = with_clients(door, |enough| {
         enough();
         let long = get(door, "/long");
-        until("the long answer is under way", || {
+        until("the long response has started", || {
             origins
                 .requests()
                 .iter()
                 .any(|asked| asked.target == "/long")
         });
         let mut followers = vec![succeed(&accelerator, accelerator.id())];
-        assert!(!accelerator.has_ended(), "it has an answer to end");
+        assert!(
+            !accelerator.has_ended(),
+            "expected it to finish the response"
+        );
         let got = long.end(usize::MAX);
         assert_eq!((got.is_whole, got.body.len()), (true, LONG_BYTES));
         for nth in 1..SUCCESSIONS {
@@ -121,7 +124,7 @@ fn a_successor_serves_every_request_and_old_responses_finish() {
 
 #[test]
 fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
-    let (origins, folder) = (origin(), tempfile::tempdir().expect("a folder can be made"));
+    let (origins, folder) = (origin(), tempfile::tempdir().expect("create a folder"));
     let (socket, door) = door();
     let good = config(&origins, folder.path(), door);
     let accelerator = Accelerator::start_on(&socket, &good);
@@ -142,12 +145,12 @@ fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
         accelerator.write(bad);
         assert!(signal("USR2", accelerator.id()));
         let mut why = Vec::new();
-        until("it is told", || {
+        until("the failure is logged", || {
             why = accelerator.log_lines();
-            why.retain(|line| line.contains("no program follows, and this one goes on: "));
+            why.retain(|line| line.contains("the successor failed, so this process continues: "));
             why.len() > nth
         });
-        let ended = format!("it has ended: exit status: {code}");
+        let ended = format!("ended with exit status: {code}");
         assert!(why[nth].contains(&ended), "{why:#?}");
         answer("/before");
         answer(&format!("/after/{nth}"));
@@ -156,7 +159,7 @@ fn a_failed_successor_changes_nothing_and_the_next_has_the_cache() {
     let follower = succeed(&accelerator, accelerator.id());
     for target in ["/before", "/after/0", "/after/1"] {
         answer(target);
-        assert_eq!(asked(target), 1, "{target} was kept");
+        assert_eq!(asked(target), 1, "{target} was stored");
     }
     accelerator.ended();
     drop(follower);
@@ -168,7 +171,7 @@ async fn over_http3(roots: Roots, door: SocketAddr, target: &str) -> Result<Stri
         roots,
         ..Trust::default()
     };
-    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("TLS can be set up");
+    let tls = ClientTls::new(&trust, &TlsOptions::default()).expect("a TLS configuration");
     let config = Config {
         protocols: vec![Protocol::Http3],
         tls: Some(tls),
@@ -180,21 +183,24 @@ async fn over_http3(roots: Roots, door: SocketAddr, target: &str) -> Result<Stri
     let request = Request::get(format!("https://{SITE}:{}{target}", door.port()));
     let request = request.body(Body::empty()).expect("a request");
     let sent = tokio::time::timeout(WAIT_LIMIT, client.send(request, Priority::HIGHEST)).await;
-    let response = sent.map_err(|_| "no answer".to_owned())?;
+    let response = sent.map_err(|_| "no response".to_owned())?;
     let body = response.map_err(|error| error.to_string())?.into_body();
-    let body = body.collect_up_to(1 << 20).await.expect("the whole body");
+    let body = body
+        .collect_up_to(1 << 20)
+        .await
+        .expect("the complete body");
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
 #[test]
 fn datagrams_go_to_the_successor_after_old_quic_sessions_end() {
-    let (origins, folder) = (origin(), tempfile::tempdir().expect("a folder can be made"));
+    let (origins, folder) = (origin(), tempfile::tempdir().expect("create a folder"));
     let (socket, door) = door();
     let config = config(&origins, folder.path(), door);
     let config = config.replace("tls = []\nplain", "plain = []\ntls");
     let accelerator = Accelerator::start_on(&socket, &config);
     drop(socket);
-    let runtime = tokio::runtime::Runtime::new().expect("a runtime can be made");
+    let runtime = tokio::runtime::Runtime::new().expect("create a runtime");
     let ask = |target: &str| {
         let roots = Roots::File(accelerator.authority());
         runtime.block_on(over_http3(roots, door, target))
@@ -202,7 +208,7 @@ fn datagrams_go_to_the_successor_after_old_quic_sessions_end() {
     assert_eq!(ask("/a").as_deref(), Ok("/a"));
     let follower = succeed(&accelerator, accelerator.id());
     let mut got = Err(String::new());
-    until("it is answered over HTTP/3", || {
+    until("a response over HTTP/3", || {
         got = ask("/b");
         got.is_ok()
     });

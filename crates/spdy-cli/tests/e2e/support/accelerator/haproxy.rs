@@ -29,22 +29,22 @@ impl HaProxy {
         require("HAProxy", is_there);
         // Another process may take the free port before HAProxy listens on it.
         let mut tries = (0..5).filter_map(|_| Self::try_start(server, how, is_secure, name));
-        tries.next().expect("loopback has free ports")
+        tries.next().expect("free ports on loopback")
     }
 
     fn try_start(server: SocketAddr, how: &str, is_secure: bool, name: &str) -> Option<Self> {
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let path = |name: &str| folder.path().join(name);
         let write = |name: &str, text: &str| {
-            std::fs::write(path(name), text).expect("the folder of a test can be written to");
+            std::fs::write(path(name), text).expect("write the test's file");
         };
-        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
         let identity = authority.issue(&[name.to_owned()], &[]);
         let identity = identity.expect("a certificate");
         write("authority.pem", authority.pem());
         write("both.pem", &(identity.chain_pem() + &identity.key_pem()));
-        let free = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
-        let address = free.local_addr().expect("it is bound");
+        let free = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+        let address = free.local_addr().expect("a bound socket");
         let tls = match is_secure {
             true => format!("ssl crt {} alpn http/1.1", path("both.pem").display()),
             false => String::new(),

@@ -40,14 +40,14 @@ pub(crate) struct OtelCollector {
 
 impl OtelCollector {
     pub(crate) fn start(mood: Behavior) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         Self::start_at(listener, mood)
     }
 
     /// The same, where `listener` listens.
     pub(crate) fn start_at(listener: TcpListener, mood: Behavior) -> Self {
         let collector = Self {
-            address: listener.local_addr().expect("it is bound"),
+            address: listener.local_addr().expect("a bound socket"),
             mood: Arc::new(Mutex::new(mood)),
             asked: Arc::default(),
             taken: Arc::default(),
@@ -65,17 +65,17 @@ impl OtelCollector {
 
     /// From now on it is so.
     pub(crate) fn be(&self, mood: Behavior) {
-        *self.mood.lock().expect("nobody panicked") = mood;
+        *self.mood.lock().expect("no thread panicked") = mood;
     }
 
     /// Everything that came so far, taken or not.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
-        self.asked.lock().expect("nobody panicked").clone()
+        self.asked.lock().expect("no thread panicked").clone()
     }
 
     /// What it took so far.
     pub(crate) fn taken(&self) -> Vec<ExportTraceServiceRequest> {
-        self.taken.lock().expect("nobody panicked").clone()
+        self.taken.lock().expect("no thread panicked").clone()
     }
 
     /// The spans in that.
@@ -88,17 +88,19 @@ impl OtelCollector {
 
     /// The same, once there are so many.
     pub(crate) fn spans_once(&self, count: usize) -> Vec<Span> {
-        until("the collector has them", || self.spans().len() >= count);
+        until("the collector has the spans", || {
+            self.spans().len() >= count
+        });
         self.spans()
     }
 
     fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
         let mut reader = BufReader::new(socket);
         while let Some(asked) = ReceivedRequest::read(&mut reader)? {
-            let mood = *self.mood.lock().expect("nobody panicked");
+            let mood = *self.mood.lock().expect("no thread panicked");
             let request = ExportTraceServiceRequest::decode(&asked.body[..]);
-            let request = request.expect("it is what collectors take");
-            self.asked.lock().expect("nobody panicked").push(asked);
+            let request = request.expect("a valid export request");
+            self.asked.lock().expect("no thread panicked").push(asked);
             let rejected = i64::from(mood == Behavior::TakesAllButOne);
             let answer = ExportTraceServiceResponse {
                 partial_success: (rejected > 0).then(|| ExportTracePartialSuccess {
@@ -108,7 +110,7 @@ impl OtelCollector {
             };
             let status = match mood {
                 Behavior::Takes | Behavior::TakesAllButOne => {
-                    self.taken.lock().expect("nobody panicked").push(request);
+                    self.taken.lock().expect("no thread panicked").push(request);
                     200
                 }
                 Behavior::Answers(status) => status,

@@ -33,26 +33,27 @@ impl Pebble {
     pub(crate) fn start(looks: &ChallengeAddresses, validity_s: u32) -> Self {
         // Another process may take the free port before Pebble listens on it.
         let mut tries = (0..5).filter_map(|_| Self::try_start(looks, validity_s));
-        tries.next().expect("loopback has free ports")
+        tries.next().expect("free ports on loopback")
     }
 
     fn try_start(looks: &ChallengeAddresses, validity_s: u32) -> Option<Self> {
         let interop = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../interop");
         let program = interop.join("pebble/target/pebble");
         require("Pebble", program.is_file());
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let path = |name: &str| folder.path().join(name);
         let write = |name: &str, text: &str| {
-            std::fs::write(path(name), text).expect("the folder of a test can be written to");
+            std::fs::write(path(name), text).expect("write the test's file");
         };
-        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
         let here = [[127, 0, 0, 1].into()];
         let identity = authority.issue(&[], &here).expect("a certificate");
         write("authority.pem", authority.pem());
         write("chain.pem", &identity.chain_pem());
         write("key.pem", &identity.key_pem());
-        let free = [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("there is loopback"));
-        let ports = free.map(|free| free.local_addr().expect("it is bound").port());
+        let free =
+            [(); 2].map(|()| TcpListener::bind("127.0.0.1:0").expect("a free port on loopback"));
+        let ports = free.map(|free| free.local_addr().expect("a bound socket").port());
         let config = serde_json::json!({"pebble": {
             "listenAddress": format!("127.0.0.1:{}", ports[0]),
             "managementListenAddress": format!("127.0.0.1:{}", ports[1]),
@@ -116,7 +117,7 @@ impl Pebble {
         let root = self.folder.path().join("root.pem");
         let mut fetch = spdy(&["fetch", &url, "--cacert"]);
         let fetched = run_expecting(0, fetch.arg(self.authority()));
-        std::fs::write(&root, &fetched.stdout).expect("the folder of a test can be written to");
+        std::fs::write(&root, &fetched.stdout).expect("write the test's file");
         Roots::File(root)
     }
 

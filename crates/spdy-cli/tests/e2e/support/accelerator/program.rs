@@ -35,7 +35,7 @@ impl Accelerator {
 
     /// The same, with `socket` handed over as systemd does it. Its end waits for exchanges as long as a test does.
     pub(crate) fn start_on(socket: &TcpListener, config: &str) -> Self {
-        let socket = socket.try_clone().expect("a descriptor is to be had");
+        let socket = socket.try_clone().expect("duplicate a descriptor");
         let script = "exec 3<&0 0</dev/null; SPDY_ACCELERATE__LIMITS__DRAIN_TIMEOUT_S=60 \
                       LISTEN_FDS=1 LISTEN_PID=$$ exec \"$@\"";
         let wrapper = ["sh", "-c", script, "sh"].map(OsStr::new);
@@ -130,13 +130,13 @@ impl Accelerator {
 
     /// The address of the admin listener.
     pub(crate) fn admin(&self) -> SocketAddr {
-        let line = self.line_with("the operator's door is");
-        address_after(&line, "http://").expect("it is an address")
+        let line = self.line_with("admin listener on");
+        address_after(&line, "http://").expect("valid address")
     }
 
     /// Replaces the configuration file, without a reload.
     pub(crate) fn write(&self, config: &str) {
-        std::fs::write(self.folder.path().join(FILE), config).expect("it can be written to");
+        std::fs::write(self.folder.path().join(FILE), config).expect("write the file");
     }
 
     /// Whether it has ended.
@@ -159,14 +159,14 @@ impl Accelerator {
     pub(crate) fn reload_unchanged(&self) {
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-HUP", &id]).status();
-        assert!(sent.expect("there is a kill").success());
+        assert!(sent.expect("run `kill`").success());
     }
 
     /// Stops it (SIGTERM), and waits until it has ended.
     pub(crate) fn end(mut self) {
         let id = self.id().to_string();
         let sent = Command::new("kill").args(["-TERM", &id]).status();
-        assert!(sent.expect("there is a kill").success());
+        assert!(sent.expect("run `kill`").success());
         self.running.ended();
     }
 
@@ -187,7 +187,7 @@ impl Accelerator {
 
     fn listener(&self, tls: bool) -> SocketAddr {
         let found = self.listeners.iter().find(|(_, secure)| *secure == tls);
-        found.expect("the configuration has such a listener").0
+        found.expect("a listener of that kind").0
     }
 
     /// The authority that signed its certificate, PEM.
@@ -201,8 +201,8 @@ fn address_in(value: &Value) -> Option<SocketAddr> {
 }
 
 fn folder_of(config: &str) -> tempfile::TempDir {
-    let folder = tempfile::tempdir().expect("a folder can be made");
-    std::fs::write(folder.path().join(FILE), config).expect("it can be written to");
+    let folder = tempfile::tempdir().expect("create a folder");
+    std::fs::write(folder.path().join(FILE), config).expect("write the file");
     folder
 }
 
@@ -216,5 +216,5 @@ pub(crate) fn check_by(command: &mut Command, config: &str) -> (i32, String) {
     let folder = folder_of(config);
     let output = output(command.arg(folder.path().join(FILE)));
     let told = String::from_utf8(output.stderr).expect("text is UTF-8");
-    (output.status.code().expect("it ends by itself"), told)
+    (output.status.code().expect("the program ends"), told)
 }

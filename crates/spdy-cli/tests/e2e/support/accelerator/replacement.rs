@@ -23,8 +23,8 @@ const STOP_LATENCY: Duration = Duration::from_secs(1);
 
 /// A listening loopback socket, and its address for the configuration.
 pub(crate) fn door() -> (TcpListener, SocketAddr) {
-    let socket = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-    let door = socket.local_addr().expect("it is bound");
+    let socket = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+    let door = socket.local_addr().expect("a bound socket");
     (socket, door)
 }
 
@@ -46,7 +46,7 @@ pub(crate) fn with_clients<T>(door: SocketAddr, replace: impl FnOnce(&dyn Fn()) 
     let (answers, is_over) = (AtomicUsize::new(0), AtomicBool::new(false));
     let enough = || {
         let before = answers.load(Ordering::SeqCst);
-        until("it answers", || {
+        until("the replacement responds", || {
             answers.load(Ordering::SeqCst) >= before + ANSWERS
         });
     };

@@ -43,8 +43,8 @@ pub(crate) struct Relay {
 impl Relay {
     /// Relays the first connection that comes to `server`.
     pub(crate) fn to(server: SocketAddr) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
-        let address = listener.local_addr().expect("it is bound");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+        let address = listener.local_addr().expect("a bound socket");
         let pieces = Pieces::default();
         let noted = Arc::clone(&pieces);
         let relaying = thread::spawn(move || {
@@ -70,7 +70,7 @@ impl Relay {
     pub(crate) fn write_pcap(self, path: &Path) {
         // A side that resets the connection at its end has still said all it had to say.
         let _ = self.relaying.join().expect("relaying does not panic");
-        let pieces = self.pieces.lock().expect("nobody panicked");
+        let pieces = self.pieces.lock().expect("no thread panicked");
         let mut capture = Capture::new(self.address.port());
         capture.packet(Sender::Client, SYN, &[]);
         capture.packet(Sender::Server, SYN | ACK, &[]);
@@ -82,7 +82,7 @@ impl Relay {
         }
         capture.packet(Sender::Client, FIN | ACK, &[]);
         capture.packet(Sender::Server, FIN | ACK, &[]);
-        std::fs::write(path, capture.bytes).expect("the folder of a test can be written to");
+        std::fs::write(path, capture.bytes).expect("write the test's file");
     }
 }
 
@@ -96,7 +96,7 @@ fn copy(mut from: TcpStream, mut to: TcpStream, side: Sender, noted: &Pieces) ->
         // Noted before it is sent on: the answer to it cannot be noted earlier.
         noted
             .lock()
-            .expect("nobody panicked")
+            .expect("no thread panicked")
             .push((side, buffer[..read].to_vec()));
         to.write_all(&buffer[..read])?;
     }

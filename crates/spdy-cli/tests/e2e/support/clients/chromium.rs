@@ -85,16 +85,16 @@ impl Chromium {
 
     /// The same with these `preferences` in its profile.
     pub(crate) fn start_preferring(preferences: &Value, arguments: &[String]) -> Self {
-        let profile = tempfile::tempdir().expect("a folder can be made");
+        let profile = tempfile::tempdir().expect("create a folder");
         let folder = profile.path().join("profile/Default");
         std::fs::create_dir_all(&folder)
             .and_then(|()| std::fs::write(folder.join("Preferences"), preferences.to_string()))
-            .expect("the folder can be written to");
+            .expect("write the file");
         Self::start_in(Ok(profile), arguments)
     }
 
     fn start_in(profile: std::io::Result<tempfile::TempDir>, arguments: &[String]) -> Self {
-        let profile = profile.expect("a folder can be made");
+        let profile = profile.expect("create a folder");
         let mut command = chromium(profile.path());
         command.args(["--hide-scrollbars", "--remote-debugging-port=0"]);
         command.args(arguments);
@@ -106,11 +106,11 @@ impl Chromium {
             .strip_prefix("ws://")
             .and_then(|rest| rest.split('/').next())
             .expect("a WebSocket's URL");
-        let stream = TcpStream::connect(address).expect("it listens");
+        let stream = TcpStream::connect(address).expect("connect");
         stream
             .set_read_timeout(Some(REPLY_TIMEOUT))
             .expect("a setting");
-        let (socket, _) = tungstenite::client(&url, stream).expect("it speaks WebSocket");
+        let (socket, _) = tungstenite::client(&url, stream).expect("a WebSocket handshake");
         let mut chromium = Self {
             socket,
             session: None,
@@ -281,7 +281,7 @@ impl Chromium {
         let data = picture["data"].as_str().expect("base64");
         let bytes = data_encoding::BASE64.decode(data.as_bytes());
         let path = Path::new(&folder).join(format!("{name}.png"));
-        std::fs::write(path, bytes.expect("base64")).expect("the folder can be written to");
+        std::fs::write(path, bytes.expect("base64")).expect("write the file");
     }
 
     fn call(&mut self, method: &str, params: &Value) -> Value {
@@ -304,7 +304,7 @@ impl Chromium {
 
     fn message(&mut self) -> Value {
         loop {
-            let message = self.socket.read().expect("Chromium answers");
+            let message = self.socket.read().expect("a reply from Chromium");
             if let Message::Text(text) = message {
                 return serde_json::from_str(&text).expect("JSON");
             }

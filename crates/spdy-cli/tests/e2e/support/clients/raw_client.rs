@@ -14,7 +14,7 @@ pub(crate) struct PendingResponse(TcpStream);
 impl PendingResponse {
     /// Sends `bytes` to `server`.
     pub(crate) fn begin(server: SocketAddr, bytes: &[u8]) -> Self {
-        Self::try_begin(server, bytes).expect("it listens")
+        Self::try_begin(server, bytes).expect("connect")
     }
 
     /// The same, to a server that may be gone.

@@ -70,7 +70,7 @@ impl FrameProtocol {
         fields: Fields<'_>,
         body: Option<&[u8]>,
     ) -> Option<u16> {
-        let mut socket = TcpStream::connect(to).expect("it listens");
+        let mut socket = TcpStream::connect(to).expect("connect");
         socket.set_read_timeout(Some(TIMEOUT)).expect("a setting");
         let request = match self {
             Self::Http2 => http2(fields, body),
@@ -237,12 +237,14 @@ fn read_spdy() -> impl FnMut(&mut BytesMut) -> Option<Option<u16>> {
     let mut decoder = Decoder::new(Version::V31, Limits::default());
     let mut inflater = Inflater::new(Version::V31, BlockLimits::default());
     move |got| {
-        while let Some(frame) = decoder.decode(got).expect("it writes frames") {
+        while let Some(frame) = decoder.decode(got).expect("write a frame") {
             match frame {
                 Frame::SynReply(reply) => {
-                    let block = inflater.inflate(&reply.block).expect("it compresses");
-                    let headers = block.headers.expect("they are headers");
-                    let status = headers.value(":status").expect("there is one");
+                    let block = inflater
+                        .inflate(&reply.block)
+                        .expect("decompress the block");
+                    let headers = block.headers.expect("valid headers");
+                    let status = headers.value(":status").expect("a `:status`");
                     let status = String::from_utf8_lossy(&status[..3]).parse();
                     return Some(Some(status.expect("a status")));
                 }

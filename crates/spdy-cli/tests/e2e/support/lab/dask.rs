@@ -28,7 +28,7 @@ impl Dask {
     /// Starts a scheduler without workers.
     pub(crate) fn start() -> Self {
         let bin = programs();
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let mut scheduler = Command::new(bin.join("dask"));
         scheduler
             .args([
@@ -75,8 +75,8 @@ impl Dask {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .process_group(0);
-        let mut child = worker.spawn().expect("the worker can be started");
-        let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+        let mut child = worker.spawn().expect("start the worker");
+        let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
         let joined = lines
             .by_ref()
             .map_while(Result::ok)
@@ -101,8 +101,8 @@ impl Worker {
             true => killpg(process, Signal::SIGKILL),
             false => kill(process, Signal::SIGKILL),
         };
-        killed.expect("it runs");
-        self.child.wait().expect("it was ours");
+        killed.expect("signal the process");
+        self.child.wait().expect("wait for the process");
     }
 }
 

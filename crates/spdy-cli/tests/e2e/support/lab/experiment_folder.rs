@@ -29,8 +29,8 @@ pub(crate) struct Lab {
 
 impl Lab {
     pub(crate) fn new(experiment: &str) -> Self {
-        let folder = tempfile::tempdir().expect("a folder can be made");
-        fs::write(folder.path().join("small.toml"), experiment).expect("it can be written to");
+        let folder = tempfile::tempdir().expect("create a folder");
+        fs::write(folder.path().join("small.toml"), experiment).expect("write the file");
         Self { folder }
     }
 
@@ -63,7 +63,7 @@ impl Lab {
     }
 
     pub(crate) fn bytes(&self, store: &str) -> Vec<u8> {
-        fs::read(self.path(store)).expect("there is a store")
+        fs::read(self.path(store)).expect("a store")
     }
 
     pub(crate) fn csv(&self, store: &str) -> String {

@@ -72,23 +72,24 @@ impl PostgresServer {
     /// Makes a server and waits until it answers.
     pub(crate) fn start() -> Self {
         let bin = programs();
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let path = |name: &str| folder.path().join(name);
         for (name, text) in [
             ("password", PASSWORD.to_owned()),
             ("certificate.pem", read(&CERTIFICATE.chain)),
             ("key.pem", read(&CERTIFICATE.key)),
         ] {
-            fs::write(path(name), text).expect("the folder can be written to");
+            fs::write(path(name), text).expect("write the file");
         }
         #[cfg(unix)]
         {
             use std::os::unix::fs::{PermissionsExt, chown};
             fs::set_permissions(path("key.pem"), fs::Permissions::from_mode(0o600))
-                .expect("it is ours");
+                .expect("set the permissions");
             if nix::unistd::geteuid().is_root() {
                 for owned in [folder.path().to_owned(), path("password"), path("key.pem")] {
-                    chown(owned, Some(NOBODY_UID), Some(NOBODY_UID)).expect("root may");
+                    chown(owned, Some(NOBODY_UID), Some(NOBODY_UID))
+                        .expect("root can change the owner");
                 }
             }
         }
@@ -145,11 +146,11 @@ impl PostgresServer {
     pub(crate) fn hold(&self, database: &str, sql: &str) -> OpenTransaction {
         let mut psql = self.psql(database);
         let psql = psql.stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child = psql.spawn().expect("psql can be started");
-        let mut stdin = child.stdin.take().expect("it is piped");
-        writeln!(stdin, "BEGIN; {sql};\n\\echo held").expect("it reads");
+        let mut child = psql.spawn().expect("start psql");
+        let mut stdin = child.stdin.take().expect("a pipe");
+        writeln!(stdin, "BEGIN; {sql};\n\\echo held").expect("write");
         let mut line = String::new();
-        let stdout = child.stdout.take().expect("it is piped");
+        let stdout = child.stdout.take().expect("a pipe");
         BufReader::new(stdout).read_line(&mut line).expect("text");
         assert_eq!(line, "held\n", "{sql}");
         OpenTransaction {
@@ -166,13 +167,13 @@ impl PostgresServer {
 }
 
 fn read(path: &Path) -> String {
-    fs::read_to_string(path).expect("there is such a file")
+    fs::read_to_string(path).expect("read the file")
 }
 
 /// Runs the server in `folder` on some port; `None` if that was taken.
 fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
-    let free = TcpListener::bind("127.0.0.1:0").expect("there is loopback");
-    let port = free.local_addr().expect("it is bound").port();
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
+    let port = free.local_addr().expect("a bound socket").port();
     drop(free);
     let mut server = unprivileged(&bin.join("postgres"));
     server.arg("-D").arg(folder.join("data"));
@@ -189,8 +190,8 @@ fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
         server.arg("-c").arg(setting);
     }
     server.stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = server.spawn().expect("the server can be started");
-    let mut lines = BufReader::new(child.stderr.take().expect("it is piped")).lines();
+    let mut child = server.spawn().expect("start the server");
+    let mut lines = BufReader::new(child.stderr.take().expect("a pipe")).lines();
     let mut said = Vec::new();
     for line in lines.by_ref().map_while(Result::ok) {
         if line.contains("ready to accept connections") {
@@ -204,6 +205,6 @@ fn run(bin: &Path, folder: &Path) -> Option<(Child, u16)> {
     let taken = said
         .iter()
         .any(|line| line.contains("Address already in use"));
-    assert!(taken, "the server does not start: {said:#?}");
+    assert!(taken, "the server does not start; its output: {said:#?}");
     None
 }

@@ -75,9 +75,9 @@ pub(crate) struct EchoOrigin {
 impl EchoOrigin {
     /// Says `cache_control` with every answer, which it thinks about for a while.
     pub(crate) fn start(cache_control: &'static str, thinks: Duration) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let origin = Self {
-            address: listener.local_addr().expect("it is bound"),
+            address: listener.local_addr().expect("a bound socket"),
             asked: Arc::default(),
             cache_control,
             think_time: thinks,
@@ -95,7 +95,7 @@ impl EchoOrigin {
 
     /// Everything that came so far.
     pub(crate) fn requests(&self) -> Vec<ReceivedRequest> {
-        self.asked.lock().expect("nobody panicked").clone()
+        self.asked.lock().expect("no thread panicked").clone()
     }
 
     fn answer_all(&self, socket: &TcpStream) -> std::io::Result<()> {
@@ -103,7 +103,7 @@ impl EchoOrigin {
         while let Some(asked) = ReceivedRequest::read(&mut reader)? {
             let text = asked.echo();
             let length = text.len();
-            self.asked.lock().expect("nobody panicked").push(asked);
+            self.asked.lock().expect("no thread panicked").push(asked);
             thread::sleep(self.think_time);
             let kind = "application/octet-stream";
             let control = self.cache_control;

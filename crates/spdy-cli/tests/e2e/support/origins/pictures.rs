@@ -20,8 +20,11 @@ pub(crate) fn png(width: u32, height: u32, colour: [u8; 3]) -> Vec<u8> {
     let mut packed = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     packed
         .write_all(&row.repeat(height as usize))
-        .expect("memory takes it");
-    chunk(b"IDAT", &packed.finish().expect("memory takes it"));
+        .expect("writing to memory cannot fail");
+    chunk(
+        b"IDAT",
+        &packed.finish().expect("writing to memory cannot fail"),
+    );
     chunk(b"IEND", b"");
     out
 }

@@ -73,7 +73,7 @@ struct Hosts(Vec<(&'static str, bool, SocketAddr)>);
 impl Hosts {
     fn origin(&self, name: &str) -> String {
         let host = self.0.iter().find(|(known, ..)| *known == name);
-        let (_, secure, address) = host.expect("a host of ours");
+        let (_, secure, address) = host.expect("a known host");
         let scheme = if *secure { "https" } else { "http" };
         format!("{scheme}://{name}:{}", address.port())
     }
@@ -81,7 +81,7 @@ impl Hosts {
 
 impl RawOrigin {
     pub(crate) fn start() -> Self {
-        let runtime = Runtime::new().expect("a runtime can be made");
+        let runtime = Runtime::new().expect("create a runtime");
         let _within = runtime.enter();
         let names = [
             ("a.test", false),
@@ -93,17 +93,17 @@ impl RawOrigin {
         let mut listeners = Vec::new();
         for (last, (name, secure)) in (1..).zip(names) {
             let listener = std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, last], 0)))
-                .expect("loopback has a free port");
-            listener.set_nonblocking(true).expect("it is a socket");
-            let address = listener.local_addr().expect("it is bound");
+                .expect("a free port on loopback");
+            listener.set_nonblocking(true).expect("create a socket");
+            let address = listener.local_addr().expect("a bound socket");
             hosts.push((name, secure, address));
-            listeners.push(TcpListener::from_std(listener).expect("within a runtime"));
+            listeners.push(TcpListener::from_std(listener).expect("inside a runtime"));
         }
         let (hosts, sent) = (Hosts(hosts), Arc::new(Mutex::new(Vec::new())));
         let identity = Identity::from_files(&CERTIFICATE.chain, &CERTIFICATE.key)
-            .expect("the certificate can be read");
+            .expect("read the certificate");
         let tls = ServerTls::new(&identity, &[Protocol::Http1], &TlsOptions::default())
-            .expect("TLS can be set up");
+            .expect("a TLS configuration");
         for (listener, (name, secure)) in listeners.into_iter().zip(names) {
             let (hosts, sent, tls) = (hosts.clone(), Arc::clone(&sent), tls.clone());
             runtime.spawn(async move {
@@ -145,7 +145,7 @@ impl RawOrigin {
 
     /// Everything that was sent so far, by URL, and in its order for each.
     pub(crate) fn sent(&self) -> Vec<SentExchange> {
-        let mut sent = self.sent.lock().expect("nobody panicked").clone();
+        let mut sent = self.sent.lock().expect("no thread panicked").clone();
         sent.sort_by(|one, other| (&one.url, &one.method).cmp(&(&other.url, &other.method)));
         sent
     }
@@ -188,7 +188,7 @@ async fn answer_all(
         );
         let reply = reply(host, method, target, &text, hosts);
         // Before the client can know of it.
-        sent.lock().expect("nobody panicked").push(SentExchange {
+        sent.lock().expect("no thread panicked").push(SentExchange {
             url: format!("{}{target}", hosts.origin(host)),
             method: method.to_owned(),
             request_head: request_head.clone(),
@@ -226,7 +226,7 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
             Reply::framed(head.to_owned(), &body, odd_chunks(&body))
         }
         ("b.test", "GET", "/style.css") => {
-            let body = coding::encode(SHEET.as_bytes(), "br", None).expect("br is known");
+            let body = coding::encode(SHEET.as_bytes(), "br", None).expect("br is supported");
             let head = format!(
                 "HTTP/1.1 200 OK\r\nContent-Type: text/css\r\nContent-Encoding: br\r\n\
                  {open}"
@@ -308,7 +308,7 @@ fn reply(host: &str, method: &str, target: &str, request: &str, hosts: &Hosts) -
 
 /// gzip with unusual fields: an extra field, name, comment, time, and an unknown operating system.
 fn odd_gzip(text: &[u8]) -> Vec<u8> {
-    let plain = coding::encode(text, "gzip", None).expect("gzip is known");
+    let plain = coding::encode(text, "gzip", None).expect("gzip is supported");
     // The usual header has ten bytes; FEXTRA, FNAME and FCOMMENT announce what follows it.
     let odd = b"\x1f\x8b\x08\x1c\x01\x02\x03\x04\x00\xfe\x04\x00spdypage.html\0odd on purpose\0";
     [&odd[..], &plain[10..]].concat()

@@ -87,29 +87,27 @@ pub(crate) struct TestCertificates {
 
 impl TestCertificates {
     fn new(site: &[&str], names: &[&str]) -> Self {
-        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("an authority can be made");
+        let authority = LocalCa::generate(KeyKind::EcdsaP256).expect("create a CA");
         let issue = |names: &[&str]| {
             let names: Vec<_> = names.iter().map(|name| (*name).to_owned()).collect();
-            authority
-                .issue(&names, &[])
-                .expect("a certificate can be made")
+            authority.issue(&names, &[]).expect("create a certificate")
         };
         let (of_site, identity) = (issue(site), issue(names));
         let pin = |identity: &Identity| {
             let pem = identity.chain_pem();
             let chain =
                 spdy_net::tls::certificates::certificates_from_pem(pem.as_bytes(), "a test's");
-            let pin = Pin::of(&chain.expect("it is PEM")[0]).expect("it is a certificate");
+            let pin = Pin::of(&chain.expect("valid PEM")[0]).expect("valid certificate");
             pin.to_string().trim_start_matches("sha256//").to_owned()
         };
         let pins = format!("{},{}", pin(&of_site), pin(&identity));
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         for (name, text) in [
             ("authority.pem", authority.pem().to_owned()),
             ("chain.pem", of_site.chain_pem()),
             ("key.pem", of_site.key_pem()),
         ] {
-            std::fs::write(folder.path().join(name), text).expect("the folder can be written to");
+            std::fs::write(folder.path().join(name), text).expect("write the file");
         }
         Self {
             folder,
@@ -150,23 +148,23 @@ impl Origins {
         second_names: &[&'static str],
         answer: impl Fn(&OriginRequest, &OriginAddresses) -> Vec<Step> + Send + Sync + 'static,
     ) -> Self {
-        let runtime = Runtime::new().expect("a runtime can be made");
+        let runtime = Runtime::new().expect("create a runtime");
         let _within = runtime.enter();
         let mut places = Vec::new();
         let mut listeners = Vec::new();
         for (last, &(name, scheme)) in (1..).zip(hosts) {
             let listener = std::net::TcpListener::bind(SocketAddr::from(([127, 0, 0, last], 0)))
-                .expect("loopback has a free port");
-            listener.set_nonblocking(true).expect("it is a socket");
-            places.push((name, scheme, listener.local_addr().expect("it is bound")));
-            listeners.push(TcpListener::from_std(listener).expect("within a runtime"));
+                .expect("a free port on loopback");
+            listener.set_nonblocking(true).expect("create a socket");
+            places.push((name, scheme, listener.local_addr().expect("a bound socket")));
+            listeners.push(TcpListener::from_std(listener).expect("inside a runtime"));
         }
         let places = OriginAddresses(places);
         let names: Vec<_> = hosts.iter().map(|(name, _)| *name).collect();
         let of_site = [&names[..1], second_names, &NAMES].concat();
         let signed = TestCertificates::new(&of_site, &[&names, second_names].concat());
         let tls = ServerTls::new(&signed.identity, &[Protocol::Http1], &TlsOptions::default());
-        let tls = tls.expect("TLS can be set up");
+        let tls = tls.expect("a TLS configuration");
         let teller = OriginServer {
             answer: Arc::new(answer),
             places: places.clone(),
@@ -178,7 +176,7 @@ impl Origins {
             let (teller, tls, connections) = (teller.clone(), tls.clone(), connections.clone());
             runtime.spawn(async move {
                 while let Ok((socket, _)) = listener.accept().await {
-                    connections.lock().expect("nobody panicked").push(host);
+                    connections.lock().expect("no thread panicked").push(host);
                     let (teller, tls) = (teller.clone(), tls.clone());
                     tokio::spawn(async move {
                         if scheme == "http" {
@@ -204,12 +202,12 @@ impl Origins {
 
     /// The requests to all origins so far.
     pub(crate) fn requests(&self) -> Vec<OriginRequest> {
-        self.asked.lock().expect("nobody panicked").clone()
+        self.asked.lock().expect("no thread panicked").clone()
     }
 
     /// Connections that were opened to `host` so far.
     pub(crate) fn connections(&self, host: &str) -> usize {
-        let connections = self.connections.lock().expect("nobody panicked");
+        let connections = self.connections.lock().expect("no thread panicked");
         connections.iter().filter(|name| **name == host).count()
     }
 }
@@ -287,7 +285,7 @@ impl OriginServer {
             // Before the client can know of it.
             self.asked
                 .lock()
-                .expect("nobody panicked")
+                .expect("no thread panicked")
                 .push(asked.clone());
             for step in (self.answer)(&asked, &self.places) {
                 match step {

@@ -33,9 +33,9 @@ pub(crate) struct SocketOrigin {
 
 impl SocketOrigin {
     pub(crate) fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("loopback has a free port");
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port on loopback");
         let origin = Self {
-            address: listener.local_addr().expect("it is bound"),
+            address: listener.local_addr().expect("a bound socket"),
             asked: Arc::default(),
         };
         let served = origin.clone();
@@ -51,7 +51,7 @@ impl SocketOrigin {
 
     /// Requests for `target` so far.
     pub(crate) fn asked(&self, target: &str) -> Vec<ReceivedRequest> {
-        let mut asked = self.asked.lock().expect("nobody panicked").clone();
+        let mut asked = self.asked.lock().expect("no thread panicked").clone();
         asked.retain(|asked| asked.target() == target);
         asked
     }
@@ -61,7 +61,7 @@ impl SocketOrigin {
         while let Some(asked) = ReceivedRequest::read(&mut reader)? {
             self.asked
                 .lock()
-                .expect("nobody panicked")
+                .expect("no thread panicked")
                 .push(asked.clone());
             let mut writer = socket;
             let key = asked.values("sec-websocket-key");
