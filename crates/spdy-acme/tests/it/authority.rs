@@ -365,7 +365,7 @@ async fn unoffered_challenge_is_an_error() {
     }));
     let told = shop.order().await.error.to_string();
     assert!(told.contains("expected the challenge http-01"), "{told}");
-    assert!(told.contains("offers dns-01"), "{told}");
+    assert!(told.contains("found dns-01"), "{told}");
 }
 
 #[tokio::test]
@@ -374,7 +374,7 @@ async fn slow_response_times_out() {
     let mut fake = Fake::answering(|_| None);
     fake.drips = Some(("/directory", clock.clone()));
     let told = Shop::at(clock, fake).order().await.error.to_string();
-    assert!(told.contains("not whole after 120 s"), "{told}");
+    assert!(told.contains("incomplete after 120 s"), "{told}");
 }
 
 #[tokio::test]

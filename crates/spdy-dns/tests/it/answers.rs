@@ -527,7 +527,7 @@ fn a_configuration_that_is_no_zone_is_refused_with_the_reason() {
         ),
         (
             &|zone| zone.names.retain(|name| name.name != "ns1"),
-            "name server ns1.site.test lies in the zone",
+            "name server ns1.site.test is in the zone but has no address",
         ),
         (
             &|zone| zone.names[0] = alias("@", "www"),

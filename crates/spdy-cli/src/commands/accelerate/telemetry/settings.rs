@@ -343,7 +343,7 @@ mod tests {
             (
                 ENDPOINT[0],
                 "http://me:sesame@c.test/",
-                "found one with a user",
+                "found a URL with a user",
             ),
             (HEADERS[1], "sesame", "name=value,name=value"),
             (HEADERS[0], "a b=sesame", "entry 1 is invalid"),
