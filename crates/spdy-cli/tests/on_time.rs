@@ -6,6 +6,8 @@
 //!
 //! A machine that gives no namespaces fails these tests, and says so; `SPDY_SKIP_NAMESPACES=1` leaves them out.
 
+#[path = "on_time/experiment.rs"]
+mod experiment;
 #[path = "on_time/tally.rs"]
 mod tally;
 #[path = "e2e/support/unprivileged.rs"]
@@ -44,7 +46,7 @@ fn json_of(command: &mut Command) -> Value {
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .expect("spdy starts");
+        .expect("start `spdy`");
     let output = output_within(LONGEST, child);
     serde_json::from_slice(&output.stdout)
         .unwrap_or_else(|error| panic!("{error}: {}", String::from_utf8_lossy(&output.stderr)))
@@ -143,7 +145,7 @@ fn a_page_load_takes_as_long_behind_a_real_link_as_in_virtual_time() {
 #[test]
 fn an_unprivileged_link_has_its_configured_rate_and_round_trip() {
     let Some(_turn) = turn() else { return };
-    let folder = tempfile::tempdir().expect("a folder can be made");
+    let folder = tempfile::tempdir().expect("create a folder");
     let mut tally = Tally::of(["1000000 bps", "10000000 bps", "10 ms", "100 ms"]);
     while tally.any_is_open() {
         let arguments = ["lab", "calibrate", "--link=short", "--json", "-q"];

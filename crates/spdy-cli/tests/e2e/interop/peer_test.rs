@@ -65,7 +65,7 @@ pub(crate) fn a_hundred() -> Vec<&'static File> {
             .files
             .iter()
             .find(|file| file.len == 1 << 20)
-            .expect("there is one of 1 MB"),
+            .expect("a file of 1 MB"),
     );
     files
 }
@@ -81,7 +81,7 @@ fn the_page() -> File {
 
 fn named(name: &str) -> &'static File {
     let file = FILES.files.iter().find(|file| file.name == name);
-    file.unwrap_or_else(|| panic!("there is no file {name}"))
+    file.unwrap_or_else(|| panic!("no file {name}"))
 }
 
 /// A peer, what is spoken with it, and whether over TLS.
@@ -126,7 +126,7 @@ impl PeerTest {
     /// What our server speaks.
     fn protocols(self) -> Vec<Protocol> {
         match self.is_version_known {
-            true => vec![self.protocol.parse().expect("a protocol of ours")],
+            true => vec![self.protocol.parse().expect("a known protocol")],
             false => Protocol::ALL.to_vec(),
         }
     }
@@ -242,11 +242,12 @@ impl PeerTest {
         self.peer.fetch(self.protocol, &[url], &options)
     }
 
-    fn push_to_its_client(self, form: PushForm, seconds: u32) -> (Site, PeerFetch) {
+    fn push_to_its_client(self, form: PushForm, seconds: u32, more: &[&str]) -> (Site, PeerFetch) {
         let (site, origin) = self.site(form);
         let url = format!("{origin}/{PAGE}?push={}", SMALL_PUSHES.join(","));
         let mut options = self.peer.option_of_pushes(SMALL_PUSHES.len());
         options.extend(["--seconds".to_owned(), seconds.to_string()]);
+        options.extend(more.iter().map(|&option| option.to_owned()));
         let fetched = self.peer.fetch(self.protocol, &[url], &options);
         (site, fetched)
     }
@@ -270,7 +271,7 @@ impl PeerTest {
         if !wanted() {
             return;
         }
-        let (site, fetched) = self.push_to_its_client(form, 20);
+        let (site, fetched) = self.push_to_its_client(form, 20, &[]);
         self.expect_answers(&fetched, &[named(PAGE)]);
         self.expect_pushes(&fetched);
         let ended = SMALL_PUSHES.map(|name| (name.to_owned(), None));
@@ -355,7 +356,8 @@ impl PeerTest {
         if !wanted() {
             return;
         }
-        let (_site, fetched) = self.push_to_its_client(form, 20);
+        let unusable = self.peer.options_of_unusable_pushes();
+        let (_site, fetched) = self.push_to_its_client(form, 20, unusable);
         self.expect_answers(&fetched, &[named(PAGE)]);
         let taken = fetched.pushed.iter().filter(|push| push.sha256.is_some());
         assert_eq!(taken.count(), 0, "{self:?}: {:?}", fetched.pushed);
@@ -366,7 +368,7 @@ impl PeerTest {
         if !wanted() {
             return;
         }
-        let (_site, fetched) = self.push_to_its_client(PushForm::TwoBlocks, 2);
+        let (_site, fetched) = self.push_to_its_client(PushForm::TwoBlocks, 2, &[]);
         let errors = fetched.errors.join("\n");
         assert!(
             errors.contains("Missing `:status`"),
@@ -421,7 +423,7 @@ impl PeerTest {
         }
         let (_running, origin) = self.peer.serve(self.protocol, self.secure);
         let urls = Self::urls(&origin, files);
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("create a folder");
         let mut command = self.fetch();
         command.arg("--output-dir").arg(folder.path()).args(&urls);
         let results = self.results(&mut command);
@@ -433,14 +435,14 @@ impl PeerTest {
             .map(|file| (file.len, file.sha256.clone()))
             .collect();
         let mut told: Vec<_> = results.iter().map(reported).collect();
-        let entries = fs::read_dir(folder.path()).expect("the folder is there");
+        let entries = fs::read_dir(folder.path()).expect("read the folder");
         let bodies =
             entries.map(|entry| fs::read(entry.expect("an entry").path()).expect("a file"));
         let mut written: Vec<_> = bodies.map(|body| (body.len(), sha256(&body))).collect();
         for list in [&mut wanted, &mut told, &mut written] {
             list.sort();
         }
-        assert_eq!(told, wanted, "{self:?}, as told");
+        assert_eq!(told, wanted, "{self:?}, as reported");
         assert_eq!(written, wanted, "{self:?}, as written");
     }
 
@@ -476,7 +478,7 @@ impl PeerTest {
             .iter()
             .map(|push| {
                 assert_eq!(push["pushed"]["claimed"], false, "{self:?}: {push}");
-                assert_eq!(push["pushed"]["beside"], 1, "{self:?}: {push}");
+                assert_eq!(push["pushed"]["associated_to"], 1, "{self:?}: {push}");
                 let url = push["url"].as_str().expect("a URL");
                 (url.rsplit('/').next().unwrap_or_default(), reported(push))
             })

@@ -113,7 +113,7 @@ impl Peer {
         let last = said.lines().last().unwrap_or_default();
         serde_json::from_str(last).unwrap_or_else(|error| {
             panic!(
-                "{self:?} said {said:?}, {error}\nstderr: {}",
+                "{self:?} printed {said:?}, {error}\nstderr: {}",
                 String::from_utf8_lossy(&output.stderr)
             )
         })
@@ -149,6 +149,14 @@ impl Peer {
         match self {
             Self::Moby => vec!["--pushes".to_owned(), pushes.to_string()],
             _ => Vec::new(),
+        }
+    }
+
+    /// Options of its client for pushes that never end for it.
+    pub(crate) fn options_of_unusable_pushes(self) -> &'static [&'static str] {
+        match self {
+            Self::Netty => &["--push-seconds", "1"],
+            _ => &[],
         }
     }
 

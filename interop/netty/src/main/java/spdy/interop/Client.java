@@ -42,10 +42,10 @@ import java.util.concurrent.TimeUnit;
 /**
  * Fetches every URL at once over one SPDY/3.1 session and prints what came as JSON.
  *
- * <pre>java spdy.interop.Client [--repeat N] [--post FILE] [--seconds N] URL...</pre>
+ * <pre>java spdy.interop.Client [--repeat N] [--post FILE] [--seconds N] [--push-seconds N] URL...</pre>
  *
  * http: is SPDY by prior knowledge, https: SPDY by ALPN; the certificate is not looked at. Exit code 0
- * if every URL was answered to its end.
+ * if every URL was answered to its end. After the responses it waits for each push to end, at most {@code --push-seconds}.
  */
 public final class Client {
     private Client() {}
@@ -70,7 +70,7 @@ public final class Client {
     }
 
     public static void main(String[] args) throws Exception {
-        Options options = new Options(args, Map.of("repeat", "1", "post", "", "seconds", "60"));
+        Options options = new Options(args, Map.of("repeat", "1", "post", "", "seconds", "60", "push-seconds", "20"));
         List<Exchange> exchanges = new ArrayList<>();
         for (int round = 0; round < options.number("repeat"); round++) {
             options.words.forEach(word -> exchanges.add(new Exchange(URI.create(word))));
@@ -114,7 +114,7 @@ public final class Client {
             errors.add("not done after " + options.text("seconds") + " s");
         }
         for (Exchange push : pushed.values()) {
-            push.ended.await(options.number("seconds"), TimeUnit.SECONDS);
+            push.ended.await(options.number("push-seconds"), TimeUnit.SECONDS);
         }
         System.out.println(report(exchanges, pushed.values(), errors));
         boolean whole = errors.isEmpty() && exchanges.stream().allMatch(exchange -> exchange.sha256 != null);

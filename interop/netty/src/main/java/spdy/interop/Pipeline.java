@@ -50,7 +50,7 @@ final class Pipeline extends ChannelInitializer<SocketChannel> {
             @Override
             protected void configurePipeline(ChannelHandlerContext context, String agreed) {
                 if (!agreed.equals(PROTOCOL)) {
-                    throw new IllegalStateException("agreed on " + agreed + ", want " + PROTOCOL);
+                    throw new IllegalStateException("negotiated " + agreed + ", expected " + PROTOCOL);
                 }
                 speakSpdy(context.pipeline());
             }
