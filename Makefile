@@ -1,5 +1,5 @@
-# Two of these are all a newcomer needs: `make demo` builds and runs the race, `make test` runs all tests. `make accelerate` is
-# where the README shows the accelerator.
+# Start with two targets: `make demo` builds and runs the race, `make test` runs all tests. `make accelerate` is the
+# accelerator demo of the README.
 
 CARGO ?= cargo
 
@@ -22,12 +22,12 @@ demo:
 accelerate:
 	scripts/accelerate-demo
 
-# What is off by default, and tested all the same.
+# Features that are off by default, but tested.
 FEATURES = --features spdy-cli/parquet
 
-# In the order in which it would fail soonest. `scripts/setup-peers` installs what the tests talk to; a test that waits for
-# ever is named and ended. Its thousands of slow clients want as many open files. The fuzzer draws the same inputs each time:
-# of one tree this must say one thing. Chance is for `make fuzz`.
+# The fastest checks come first. `scripts/setup-peers` installs the programs that the tests talk to. `scripts/attended` reports
+# and stops a test that hangs. A test with thousands of slow clients needs as many open files. The fuzzer has a fixed seed here,
+# so that the result for one tree is reproducible. `make fuzz` uses random seeds.
 test:
 	$(CARGO) fmt --all -- --check
 	scripts/setup-peers
@@ -35,9 +35,9 @@ test:
 	$(CARGO) clippy --manifest-path interop/zlib/Cargo.toml --features zlib-rs --locked -- -D warnings
 	ulimit -Sn 16384 || true; scripts/attended 900 $(CARGO) test --workspace --locked $(FEATURES)
 	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --workspace --no-deps --locked
-	CARGO_PROFILE_FUZZ_OPT_LEVEL=1 SEED=1 scripts/fuzz 5
+	BUILD=dev SEED=1 scripts/fuzz 5
 
-# The pages that `make test` compares with the code.
+# Writes the pages that `make test` compares with the code.
 reference:
 	UPDATE_DOCS=1 $(CARGO) test --locked -p spdy-cli --bin spdy $(FEATURES) reference::
 
@@ -45,7 +45,7 @@ SECONDS ?= 3600
 fuzz:
 	scripts/fuzz $(SECONDS)
 
-# HARS names a folder of recordings, for what header compression saves: the repository has none.
+# HARS is a folder of recordings, to measure header compression. The repository has none.
 HARS ?=
 bench:
 	$(CARGO) bench --workspace --bench '*' --locked

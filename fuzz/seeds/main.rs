@@ -1,7 +1,7 @@
-//! Where fuzzing begins: the vectors of the tree, as inputs of the doors. `seeds DIR` writes a folder for each.
+//! Writes the seed inputs of all targets, made from the test vectors. `seeds DIR` writes one folder per target.
 //!
-//! Nothing of this is stored in files: a vector that changes changes its seeds. The tests here hold every seed to
-//! the laws of its target without any fuzzer.
+//! The seeds are not stored in the repository: a changed vector changes its seeds. The tests check every seed against
+//! the properties of its target, without a fuzzer.
 
 mod cache;
 mod capture;
@@ -9,47 +9,43 @@ mod dns;
 mod http3;
 mod page;
 mod rewrite;
-#[expect(dead_code, reason = "those tests use all of it, the seeds some")]
+#[expect(dead_code, reason = "the tests use all of it, the seeds only a part")]
 mod support;
 mod text;
 mod wire;
 
 use std::path::PathBuf;
 
+use libfuzzer_sys as _; // where coverage counters report, if `scripts/fuzz` built this with them
 use spdy_fuzz::TARGETS;
 
 fn main() -> std::io::Result<()> {
     let root = std::env::args_os()
         .nth(1)
         .map_or_else(|| PathBuf::from("seeds"), PathBuf::from);
-    for (
-        number,
-        Seed {
-            target: door,
-            bytes,
-            ..
-        },
-    ) in all().into_iter().enumerate()
-    {
-        let folder = root.join(door);
+    for (number, Seed { target, bytes, .. }) in all().into_iter().enumerate() {
+        let folder = root.join(target);
         std::fs::create_dir_all(&folder)?;
         std::fs::write(folder.join(format!("{number:05}")), bytes)?;
     }
     Ok(())
 }
 
-/// An input to begin with.
+/// A seed input.
 struct Seed {
-    /// The door that it is for.
+    /// The name of its target.
     target: &'static str,
-    /// What it was made of.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a failing test tells it"))]
+    /// The source of the seed.
+    #[cfg_attr(
+        not(test),
+        expect(dead_code, reason = "used in the failure message of a test")
+    )]
     name: String,
     /// The input.
     bytes: Vec<u8>,
 }
 
-/// All seeds of all doors.
+/// All seeds of all targets.
 fn all() -> Vec<Seed> {
     let mut seeds = Seeds(Vec::new());
     wire::frames(&mut seeds);
@@ -75,18 +71,18 @@ fn all() -> Vec<Seed> {
     seeds.0
 }
 
-/// Seeds as they are gathered.
+/// The collected seeds.
 struct Seeds(Vec<Seed>);
 
 impl Seeds {
-    fn push(&mut self, door: &'static str, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
+    fn push(&mut self, target: &'static str, name: impl Into<String>, bytes: impl Into<Vec<u8>>) {
         assert!(
-            TARGETS.iter().any(|known| known.name == door),
-            "no door {door}"
+            TARGETS.iter().any(|known| known.name == target),
+            "unknown target {target}"
         );
         let (name, bytes) = (name.into(), bytes.into());
         self.0.push(Seed {
-            target: door,
+            target,
             name,
             bytes,
         });
@@ -100,32 +96,32 @@ mod tests {
     #[test]
     fn every_seed_passes_its_target() {
         for Seed {
-            target: door,
+            target,
             name,
             bytes,
         } in all()
         {
             let check = TARGETS
                 .iter()
-                .find(|known| known.name == door)
+                .find(|known| known.name == target)
                 .unwrap()
                 .check;
             let kept = std::panic::catch_unwind(|| check(&bytes));
-            assert!(kept.is_ok(), "{door}: {name}");
+            assert!(kept.is_ok(), "{target}: {name}");
         }
     }
 
     #[test]
     fn every_target_has_seeds_and_a_libfuzzer_binary() {
         let seeds = all();
-        for door in TARGETS {
+        for target in TARGETS {
             assert!(
-                seeds.iter().any(|seed| seed.target == door.name),
+                seeds.iter().any(|seed| seed.target == target.name),
                 "{}",
-                door.name
+                target.name
             );
-            let target = format!("{}/targets/{}.rs", env!("CARGO_MANIFEST_DIR"), door.name);
-            assert!(std::path::Path::new(&target).exists(), "{target}");
+            let file = format!("{}/targets/{}.rs", env!("CARGO_MANIFEST_DIR"), target.name);
+            assert!(std::path::Path::new(&file).exists(), "{file}");
         }
     }
 }
