@@ -117,9 +117,10 @@ pub async fn serve_quic(
     conduct(spdy_net::serve::serve_quic(incoming, handler, options, &runtime, stop).await)
 }
 
-/// Serves `io` until it ends. Never panics on what the peer sends; why connection ended with an error
-/// is told to the debug log alone, since clients come and go as they please. Returns how the client behaved:
-/// what [`Listener::run`](spdy_net::listen::Listener::run) wants to know.
+/// Serves `io` until it ends. Never panics on what the peer sends.
+///
+/// An error that ends the connection is only in the debug log: clients disconnect at any time. Returns how the client behaved,
+/// as [`Listener::run`](spdy_net::listen::Listener::run) expects.
 pub async fn serve_connection(
     io: BoxIo,
     site: Arc<Site>,

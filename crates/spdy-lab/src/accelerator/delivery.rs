@@ -46,7 +46,7 @@ pub enum DirectReason {
     /// The page or sheet that names it is passed on as it is.
     #[error("the text that names it is not rewritten")]
     TextNotRewritten,
-    /// It was moved, and the client is redirected to the host: its answer, or the target of its redirect, is not
+    /// It was moved, and the client is redirected to the host: its response, or the target of its redirect, is not
     /// available here.
     #[error("the client is redirected to the host")]
     RedirectedToHost,

@@ -8,7 +8,7 @@ use spdy_tun::error::RealTimeError;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CalibrateError {
-    /// There is cannot set up a network in real time.
+    /// There is no network in real time.
     #[error("cannot set up a network in real time")]
     RealTime(#[from] RealTimeError),
     /// Something failed in virtual time.

@@ -114,7 +114,7 @@ impl CalibrationRunner {
     ///
     /// # Errors
     ///
-    /// There is cannot set up a network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
+    /// There is no network in real time, one fails in virtual time, or a link broke. Runs that do not count are no error,
     /// those that fail in real time among them, and subjects of which none does neither.
     pub fn run<S: Workload>(
         &self,

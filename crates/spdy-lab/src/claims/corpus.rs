@@ -118,7 +118,7 @@ impl Corpus {
     }
 }
 
-/// The pages of one file that are of use, and all its heads; nothing if it is cannot open the recording, or of another time.
+/// The pages of one file that are of use, and all its heads; nothing if it is no recording, or of another time.
 fn recording(file: &Bytes, name: &str) -> (Vec<Replica>, Option<Heads>) {
     let ends: Timestamp = ERA_ENDS.parse().expect("a day");
     let mut pages = Vec::new();
@@ -193,7 +193,7 @@ mod tests {
         let text = har(MIN_RESOURCES);
         std::fs::write(at("page.har"), &text).unwrap();
         std::fs::write(at("small.har"), har(MIN_RESOURCES - 1)).unwrap();
-        std::fs::write(at("notes.txt"), "cannot open the recording").unwrap();
+        std::fs::write(at("notes.txt"), "no recording").unwrap();
         std::fs::create_dir(at("before")).unwrap();
         std::os::unix::fs::symlink("before", at("linked")).unwrap();
         std::os::unix::fs::symlink("/dev/zero", at("zero")).unwrap();

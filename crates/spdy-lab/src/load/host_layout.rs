@@ -183,7 +183,7 @@ mod tests {
             Ok(HostLayout::Sharded(shards(4)))
         );
         let both = HostLayout::of(true, shards(4)).unwrap_err();
-        assert!(both.contains("over 4"), "{both}");
+        assert!(both.contains("shard=4"), "{both}");
     }
 
     #[test]

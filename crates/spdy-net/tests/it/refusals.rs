@@ -91,12 +91,12 @@ async fn http1_refusals_report_the_parsed_part_of_the_request() {
         (
             "GET /a HTTP/1.1\r\n\r\n",
             "400",
-            Some("http/1.1: GET /a: 400, host, 79 bytes"),
+            Some("http/1.1: GET /a: 400, host, 87 bytes"),
         ),
         (
             "PUT /a HTTP/1.1\r\nhost: site.test\r\ntransfer-encoding: gzip, chunked\r\n\r\n0\r\n\r\n",
             "501",
-            Some("http/1.1: PUT /a: 501, transfer-coding, 67 bytes"),
+            Some("http/1.1: PUT /a: 501, transfer-coding, 74 bytes"),
         ),
         (
             &long,
@@ -152,7 +152,7 @@ async fn http2_refusals_are_reported() {
     reading.abort();
     assert_eq!(
         noting.noted(),
-        ["h2: GET http://site.test/a: 400, malformed, 48 bytes"]
+        ["h2: GET http://site.test/a: 400, malformed, 46 bytes"]
     );
 }
 

@@ -144,7 +144,7 @@ mod tests {
         ] {
             let told = fault(&format!("'{name}'"), "https://origin.test").expect("it matches none");
             assert!(told.contains("no wildcard"), "{name}: {told}");
-            assert!(told.ends_with(&format!("got {name:?}")), "{told}");
+            assert!(told.ends_with(&format!("found {name:?}")), "{told}");
         }
     }
 

@@ -138,10 +138,8 @@ pub(crate) fn bad_gateway(error: &UpstreamError) -> Response<Body> {
         _ if is_busy => "the origin is overloaded; try again soon\n",
         StatusCode::GATEWAY_TIMEOUT => "the origin did not respond in time\n",
         StatusCode::SERVICE_UNAVAILABLE => "the origin failed too often; try again soon\n",
-        _ if error.is_head_too_large() => "the response head of the origin is too large\n",
-        _ if error.is_malformed_response() => {
-            "the response of the origin is invalid or incomplete\n"
-        }
+        _ if error.is_head_too_large() => "the origin sent a response head that is too large\n",
+        _ if error.is_malformed_response() => "the origin sent an invalid or incomplete response\n",
         _ => "the origin is unreachable\n",
     };
     let mut response = plain(error.status(), text);

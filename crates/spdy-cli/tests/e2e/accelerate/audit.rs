@@ -29,7 +29,8 @@ fn json(arguments: &[&str]) -> Value {
 fn advised_entries(said: &str) -> String {
     let begin = said.find("[[site.rewrite.hosts]]").expect("an entry");
     let lines = said[begin..].lines();
-    let is_after = |line: &str| line.starts_with("A script") || line.starts_with("Not public");
+    let is_after =
+        |line: &str| line.starts_with("A moved script") || line.starts_with("Not public");
     let lines = lines.take_while(|line| !is_after(line));
     lines.flat_map(|line| [line, "\n"]).collect()
 }

@@ -108,7 +108,7 @@ fn an_invalid_configuration_is_reported_with_its_key() {
             &format!(
                 "[cache.shared]\nurls = ['redis://u:word@a.test:6379', 'rediss://b.test:6379']\n{site}"
             ),
-            "got \"redis://a.test:6379, rediss://b.test:6379\"",
+            "found \"redis://a.test:6379, rediss://b.test:6379\"",
         ),
         (
             &format!("[cache.shared]\nurls = ['redis://a.test:6379']\nttl_s = 0\n{site}"),

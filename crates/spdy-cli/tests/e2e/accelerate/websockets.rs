@@ -136,8 +136,8 @@ fn websockets_reach_the_origin_and_close_at_shutdown() {
     browser.ask("(async () => { window.last = await opened('/echo'); })()");
     // A page gets the close frame before its connection has ended.
     let want = [
-        "total{end=\"client\"} 1",
-        "total{end=\"origin\"} 1",
+        "total{ended_by=\"client\"} 1",
+        "total{ended_by=\"origin\"} 1",
         "open 1",
     ];
     until("two have ended, and the third is open", || {

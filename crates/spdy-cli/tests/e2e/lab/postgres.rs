@@ -115,7 +115,7 @@ fn a_postgres_store_reads_the_same_as_a_file() {
             &mut lab.command_with_password(&["import", "results.db", "--store", store]),
         );
         assert!(
-            text(&again.stderr).contains("already present"),
+            text(&again.stderr).contains("already exists"),
             "{}",
             text(&again.stderr)
         );
@@ -265,7 +265,7 @@ fn a_store_of_an_earlier_version_in_postgresql_is_read_and_not_added_to() {
     assert_eq!(lab.stdout(&["export", &url, "--csv", "-"]), today);
     let refused = text(&run_expecting(1, &mut lab.command_with_password(&run)).stderr);
     assert!(
-        refused.contains("is a store of version 1, want "),
+        refused.contains("is a store of version 1, expected "),
         "{refused}"
     );
     // Merged into another it is one of today.
@@ -380,7 +380,7 @@ fn database_errors_never_show_a_password() {
     let other = text(&run_expecting(1, &mut lab_of_more.command_with_password(&other)).stderr);
     assert!(other.contains("has results of the plan small ("), "{other}");
     server.sql("sweep", "UPDATE spdy_store SET version = 0");
-    refused(&url, &["is a store of version 0, want "]);
+    refused(&url, &["is a store of version 0, expected "]);
     let bookmarks = server.database("bookmarks");
     server.sql("bookmarks", "CREATE TABLE bookmarks (url TEXT)");
     refused(&bookmarks, &["not an experiment store", "spdy_store"]);

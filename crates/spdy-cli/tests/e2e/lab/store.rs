@@ -234,7 +234,7 @@ fn lulics_table_is_imported_shown_and_exported() {
     // It is not overwritten, and no other plan may add to its rows.
     let again = run_expecting(1, &mut lab.command(&import));
     assert!(
-        text(&again.stderr).contains("already present"),
+        text(&again.stderr).contains("already exists"),
         "{}",
         text(&again.stderr)
     );

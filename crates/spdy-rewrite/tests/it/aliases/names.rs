@@ -206,7 +206,7 @@ fn invalid_alias_config_is_an_error() {
         own_hosts: vec!["*.assets.test".to_owned()],
         ..config()
     };
-    is_wrong(&own, Some(keys()), "registrable domain with assets.test");
+    is_wrong(&own, Some(keys()), "same registrable domain as assets.test");
     for kind in [Kind::Document, Kind::Worker] {
         let config = hosts(vec![HostConfig {
             kinds: vec![Kind::Image, kind],

@@ -87,7 +87,7 @@ fn full_connection_slots_are_logged_and_waiting_clients_served() {
     let mut waits = with_read_timeout(connect());
     let whole = b"GET /whole HTTP/1.1\r\nHost: site.test\r\nConnection: close\r\n\r\n";
     waits.write_all(whole).expect("write");
-    let said = accelerator.line_with("all connections are in use");
+    let said = accelerator.line_with("all connection slots are in use");
     assert!(said.contains(&format!("connections={PLACES}")), "{said}");
     slow.pop();
     let mut got = String::new();

@@ -93,7 +93,7 @@ fn check_rejects_everything_that_a_start_rejects() {
         (
             format!("{shared}authority = {broken}\n"),
             2,
-            "cache.shared: no cluster",
+            "cache.shared: invalid cluster configuration",
         ),
     ] {
         let text = format!("{text}{SITE}");

@@ -263,7 +263,7 @@ fn killed_under_load_and_started_again_it_serves_no_wrong_byte() {
     let unnamed = unnamed(&folder.path().join("kept"));
     let accelerator = Accelerator::start(&config);
     assert_all_right(&accelerator, places);
-    assert!(of_disk(&accelerator, "hits") > 0, "no object survived");
+    assert!(of_disk(&accelerator, "hit") > 0, "no object survived");
     let broken = of_disk(&accelerator, "corrupt");
     assert_eq!(broken, unnamed, "a file was renamed before it was complete");
 }
