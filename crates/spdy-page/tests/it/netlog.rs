@@ -164,7 +164,11 @@ fn devtools_events_add_initiators_priorities_and_exact_times() {
 fn a_log_that_ends_anywhere_is_read_as_far_as_it_goes() {
     let cut = open(&LOG[..LOG.len() - 30]).unwrap();
     assert_eq!(cut.replica.exchanges.len(), 10);
-    assert!(cut.notes.to_string().contains("the log is incomplete"), "{}", cut.notes);
+    assert!(
+        cut.notes.to_string().contains("the log is incomplete"),
+        "{}",
+        cut.notes
+    );
     let mut least = usize::MAX;
     for end in (1..LOG.len()).rev().step_by(97) {
         let exchanges = open(&LOG[..end]).map_or(0, |opened| opened.replica.exchanges.len());
