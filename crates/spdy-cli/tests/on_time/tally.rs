@@ -1,7 +1,7 @@
 //! Which attempts count, and how many of them must be right.
 //!
-//! A quantity passes if its first valid attempt is right. If that one is wrong, the next two must both be right: two wrong
-//! attempts fail. An attempt is valid if the machine kept up: the link's packets were on time and the programs at its ends did not wait for
+//! A quantity is measured until two of at most three valid attempts agree: two right ones pass, two wrong ones fail. An
+//! attempt is valid if the machine kept up: the link's packets were on time and the programs at its ends did not wait for
 //! a core, by the program's own limits (docs/reference/link-measurements.md). A wrong rate or a load that is not whole makes no attempt
 //! invalid.
 //!
@@ -12,10 +12,8 @@ use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::time::{Duration, Instant};
 
-/// Right attempts that pass after a wrong one.
-const RIGHT_AFTER_WRONG: usize = 2;
-/// Wrong attempts that fail.
-const MAX_WRONG: usize = 2;
+/// Valid attempts of which that many decide.
+const DECIDE: usize = 2;
 /// Longest time for the attempts of one test; an attempt that has begun ends.
 const TIME: Duration = Duration::from_secs(240);
 /// A machine is busy if other processes use at least this part of the time of all cores.
@@ -41,11 +39,7 @@ struct Attempts {
 
 impl Attempts {
     fn is_open(&self) -> bool {
-        let enough = match self.wrong.len() {
-            0 => 1,
-            _ => RIGHT_AFTER_WRONG,
-        };
-        self.right < enough && self.wrong.len() < MAX_WRONG
+        self.right < DECIDE && self.wrong.len() < DECIDE
     }
 }
 
@@ -71,7 +65,7 @@ impl Tally {
     /// Takes an attempt at `name`; those after its decision change nothing.
     pub(crate) fn note(&mut self, name: &str, attempt: Attempt) {
         let attempts = self.quantities.get_mut(name);
-        let attempts = attempts.unwrap_or_else(|| panic!("unknown quantity {name}"));
+        let attempts = attempts.unwrap_or_else(|| panic!("{name} is no quantity of this test"));
         if attempts.is_open() {
             match attempt {
                 Attempt::Right => attempts.right += 1,
@@ -110,9 +104,9 @@ impl Tally {
         let those = |is_so: fn(&Attempts) -> bool| -> Vec<_> {
             self.quantities.iter().filter(|(_, it)| is_so(it)).collect()
         };
-        let wrong = those(|it| it.wrong.len() >= MAX_WRONG);
+        let wrong = those(|it| it.wrong.len() >= DECIDE);
         if !wrong.is_empty() {
-            return Err(format!("wrong in {MAX_WRONG} valid attempts: {wrong:#?}"));
+            return Err(format!("wrong in {DECIDE} valid attempts: {wrong:#?}"));
         }
         let open = those(Attempts::is_open);
         if open.is_empty() {
@@ -120,7 +114,7 @@ impl Tally {
         }
         let seconds = self.began.elapsed().as_secs();
         let why = format!(
-            "not measured: too few valid attempts after {seconds} s (other processes used {:.0} % of the machine): {open:#?}",
+            "not measured: fewer than {DECIDE} valid attempts agree after {seconds} s (other processes used {:.0} % of the machine): {open:#?}",
             others * 100.0
         );
         match others >= BUSY {
@@ -191,14 +185,9 @@ mod tests {
     }
 
     #[test]
-    fn the_first_valid_attempt_passes_or_the_next_two_must() {
+    fn two_of_three_valid_attempts_decide() {
         let late = || Attempt::Invalid("late".to_owned());
-        let invalid = tally(vec![late(), late()]);
-        assert!(invalid.any_is_open());
-        let first = tally(vec![late(), Attempt::Right, wrong(), wrong()]);
-        assert!(!first.any_is_open());
-        assert_eq!(first.verdict(0.0), Ok(None));
-        let open = tally(vec![wrong(), late(), Attempt::Right]);
+        let open = tally(vec![Attempt::Right, late(), wrong(), late()]);
         assert!(open.any_is_open());
         let right = tally(vec![wrong(), Attempt::Right, Attempt::Right, wrong()]);
         assert!(!right.any_is_open());
@@ -209,16 +198,16 @@ mod tests {
 
     #[test]
     fn what_was_not_measured_fails_only_where_the_machine_was_free() {
-        let open = tally(vec![wrong(), Attempt::Right]);
-        assert!(open.verdict(0.05).is_err());
-        let note = open.verdict(0.5).expect("the machine was busy");
+        let once_right = tally(vec![Attempt::Right]);
+        assert!(once_right.verdict(0.05).is_err());
+        let note = once_right.verdict(0.5).expect("the machine was busy");
         assert!(note.is_some_and(|why| why.contains("not measured") && why.contains("50 %")));
     }
 
     #[test]
     fn foreign_cpu_time_is_neither_idle_nor_own() {
         let own = |ticks: u64| format!("7 (a) b) S 1 2 3 4 5 6 7 8 9 10 {ticks} 1 2 3 0 0");
-        let at = |stat: &str, ticks| Machine::parse(stat, &own(ticks)).expect("read the file");
+        let at = |stat: &str, ticks| Machine::parse(stat, &own(ticks)).expect("it can be read");
         let before = at("cpu  0 0 0 0 0 0 0 0 0 0\n", 0);
         let after = at("cpu  30 0 10 50 0 0 0 10 0 0\n", 20);
         assert!(
