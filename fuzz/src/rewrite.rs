@@ -261,7 +261,7 @@ fn check_report(mut report: PageReport) {
     let moved = references
         .iter()
         .filter_map(|reference| Some((reference, reference.outcome.as_ref().ok()?)));
-    assert_eq!(moved.clone().count(), report.moved);
+    assert_eq!(moved.clone().count(), report.proxied);
     for (reference, path) in moved {
         let opened = open(path)
             .unwrap_or_else(|refusal| panic!("{path} was generated, but is rejected: {refusal}"));

@@ -42,7 +42,7 @@ pub(crate) fn record(context: &FetchContext, wanted: &ProxyRequest, done: Finish
     // An error page does not show what the next answer to the same request contains.
     let is_page = done.status == StatusCode::OK;
     let own = wanted.client_url().filter(|_| !wanted.is_alias());
-    if let (None, Some(seen)) = (report.left, own) {
+    if let (None, Some(seen)) = (report.skip_reason, own) {
         let guarded = std::mem::take(&mut report.guarded);
         let pages = &wanted.site.pages;
         match is_page {
@@ -66,17 +66,17 @@ pub(crate) fn record(context: &FetchContext, wanted: &ProxyRequest, done: Finish
     };
     counters.count(
         CounterFamily::Pages,
-        report.left.map_or(became, PageSkipReason::name),
+        report.skip_reason.map_or(became, PageSkipReason::name),
     );
-    let by_path = report.moved - report.named;
+    let by_path = report.proxied - report.aliased;
     counters.add(CounterFamily::References, moved, by_path as u64);
-    if report.named > 0 {
-        counters.add(CounterFamily::References, named_so, report.named as u64);
+    if report.aliased > 0 {
+        counters.add(CounterFamily::References, named_so, report.aliased as u64);
     }
-    for (reason, count) in &report.left_because {
+    for (reason, count) in &report.skipped_by_reason {
         counters.add(CounterFamily::References, reason, *count as u64);
     }
-    tracing::debug!(%url, moved = report.moved, left = report.unchanged_count(), "finished a page");
+    tracing::debug!(%url, proxied = report.proxied, skipped = report.unchanged_count(), "finished a page");
     if let (Some(stored), true) = (done.public, is_page && !wanted.is_alias()) {
         let along = if done.is_dry_run { &[] } else { named };
         context.observer.page_finished(wanted, stored, along);

@@ -212,7 +212,7 @@ impl Pump {
         let is_own = self.wanted.moved.is_none();
         let said = report
             .as_ref()
-            .filter(|report| is_own && report.left.is_none());
+            .filter(|report| is_own && report.skip_reason.is_none());
         let said = said.map(|report| PagePolicy {
             csp_guard: report.guarded.clone(),
             hides_referrer: report.tells == ReferrerScope::SameSite,

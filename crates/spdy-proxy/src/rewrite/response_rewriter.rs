@@ -160,7 +160,7 @@ fn left(headers: &HeaderMap) -> Option<PageSkipReason> {
     } else if rewritten_head::has_no_transform(headers) {
         Some(PageSkipReason::NoTransform)
     } else if Coding::of(headers).is_none() {
-        Some(PageSkipReason::Coded)
+        Some(PageSkipReason::ContentCoding)
     } else {
         None
     }

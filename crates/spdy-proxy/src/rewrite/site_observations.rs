@@ -74,7 +74,7 @@ impl SiteFacts for SiteObservations {
         let origin = url.origin().ascii_serialization();
         let of_page = |page: &String| self.reports.host_counts(page, &origin);
         let count = self.page.as_ref().and_then(of_page);
-        let all_moved = count.map(|count| count.moved > 0 && count.left == 0);
+        let all_moved = count.map(|count| count.proxied > 0 && count.skipped == 0);
         if all_moved != Some(true) {
             let mut made_by = self.made_by.lock();
             made_by.add_preconnect(origin);

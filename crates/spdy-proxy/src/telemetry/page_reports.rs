@@ -50,10 +50,9 @@ pub struct Report {
     pub is_public: bool,
     /// The rules were only tried (`dry_run`): it went as it came, and this is what would have become of it.
     pub dry_run: bool,
-    /// Time for decoding and rewriting it, ms.
-    #[serde(rename = "rewrite_ms")]
-    pub rewriting_ms: f64,
-    /// Counts of what was moved and left, by reason and by host; or why all of it was left.
+    /// Time for decoding and rewriting the page, in ms.
+    pub rewrite_ms: f64,
+    /// Counts of references by result, reason and host; or why the page was not rewritten.
     #[serde(flatten)]
     pub counts: PageReport,
     /// References to other hosts in the order of the page, up to a limit.
@@ -61,8 +60,7 @@ pub struct Report {
     /// What was prefetched into memory, as clients see it: fetched, or loaded from the disk or the shared tier.
     pub prefetched: Vec<String>,
     /// What was pushed or hinted with it the last time that a client requested it.
-    #[serde(rename = "last_delivery")]
-    pub along: Option<PushedAndHinted>,
+    pub last_delivery: Option<PushedAndHinted>,
     #[serde(skip)]
     weight: usize,
 }
@@ -74,17 +72,15 @@ pub struct ReportedReference {
     pub url: String,
     /// What it is used as.
     pub kind: &'static str,
-    /// Where it was moved; `None` if it was left.
-    #[serde(rename = "proxied_to")]
-    pub moved_to: Option<String>,
-    /// The name of the reason for which it was left.
+    /// The proxied URL; `None` if the reference was not rewritten.
+    pub proxied_to: Option<String>,
+    /// The name of the reason why it was not rewritten.
     pub reason: Option<&'static str>,
-    /// That reason in words.
-    #[serde(rename = "message")]
-    pub why: Option<String>,
+    /// The reason in words.
+    pub message: Option<String>,
 }
 
-/// What went along with a page.
+/// The resources that were pushed or hinted with a page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PushedAndHinted {
     /// Pushed.
@@ -117,14 +113,12 @@ pub struct RewrittenPage<'a> {
 pub struct PageCounts {
     /// As [`Report::dry_run`].
     pub dry_run: bool,
-    /// Why it was passed on as it is, if so.
+    /// Why the page was not rewritten, if so.
     pub skip_reason: Option<PageSkipReason>,
-    /// References that were moved.
-    #[serde(rename = "proxied")]
-    pub moved: usize,
-    /// References that were left.
-    #[serde(rename = "skipped")]
-    pub left: usize,
+    /// References that were rewritten to proxied URLs.
+    pub proxied: usize,
+    /// References that were not rewritten.
+    pub skipped: usize,
 }
 
 /// One line of the list of reports.
@@ -138,14 +132,12 @@ pub struct PageSummary {
     pub is_public: bool,
     /// As [`Report::dry_run`].
     pub dry_run: bool,
-    /// Why it was passed on as it is, if so.
+    /// Why the page was not rewritten, if so.
     pub skip_reason: Option<PageSkipReason>,
-    /// References that were moved.
-    #[serde(rename = "proxied")]
-    pub moved: usize,
-    /// References that were left.
-    #[serde(rename = "skipped")]
-    pub left: usize,
+    /// References that were rewritten to proxied URLs.
+    pub proxied: usize,
+    /// References that were not rewritten.
+    pub skipped: usize,
 }
 
 impl PageReports {
@@ -160,11 +152,11 @@ impl PageReports {
             at: httpdate::fmt_http_date(page.at),
             is_public: page.is_public,
             dry_run: page.is_dry_run,
-            rewriting_ms: page.rewriting.as_secs_f64() * 1e3,
+            rewrite_ms: page.rewriting.as_secs_f64() * 1e3,
             counts,
             references: Vec::new(),
             prefetched: Vec::new(),
-            along: None,
+            last_delivery: None,
             weight: 0,
         };
         let mut key = page.url;
@@ -175,7 +167,7 @@ impl PageReports {
             key = key.split('?').next().unwrap_or_default();
             report.url = root(key);
             report.counts.hosts.clear();
-            report.counts.connects_dropped.clear();
+            report.counts.removed_preconnects.clear();
         }
         self.lock().keep(key, report);
     }
@@ -188,10 +180,13 @@ impl PageReports {
             return;
         };
         let along = along();
-        let before = report.along.as_ref().map_or(0, PushedAndHinted::weight);
+        let before = report
+            .last_delivery
+            .as_ref()
+            .map_or(0, PushedAndHinted::weight);
         kept.bytes = kept.bytes - before + along.weight();
         report.weight = report.weight - before + along.weight();
-        report.along = Some(along);
+        report.last_delivery = Some(along);
         kept.make_room(0, 0);
     }
 
@@ -206,9 +201,9 @@ impl PageReports {
             at: report.at.clone(),
             is_public: report.is_public,
             dry_run: report.dry_run,
-            skip_reason: report.counts.left,
-            moved: report.counts.moved,
-            left: report.counts.unchanged_count(),
+            skip_reason: report.counts.skip_reason,
+            proxied: report.counts.proxied,
+            skipped: report.counts.unchanged_count(),
         };
         reports.map(line).collect()
     }
@@ -228,9 +223,9 @@ impl PageReports {
         let report = kept.pages.get(url).or_else(|| kept.pages.get(path))?;
         Some(PageCounts {
             dry_run: report.dry_run,
-            skip_reason: report.counts.left,
-            moved: report.counts.moved,
-            left: report.counts.unchanged_count(),
+            skip_reason: report.counts.skip_reason,
+            proxied: report.counts.proxied,
+            skipped: report.counts.unchanged_count(),
         })
     }
 
@@ -245,8 +240,8 @@ impl PageReports {
     pub fn rewriting_ms(&self, url: &str) -> Option<f64> {
         let kept = self.lock();
         let report = kept.pages.get(url)?;
-        let is_rewritten = report.counts.left.is_none() && !report.dry_run;
-        is_rewritten.then_some(report.rewriting_ms)
+        let is_rewritten = report.counts.skip_reason.is_none() && !report.dry_run;
+        is_rewritten.then_some(report.rewrite_ms)
     }
 }
 
@@ -302,9 +297,9 @@ fn urls_weight(urls: &[String]) -> usize {
 }
 
 fn weight(key: &str, report: &Report) -> usize {
-    let references = report.references.iter().map(|told| {
-        let moved = told.moved_to.as_deref().unwrap_or_default();
-        text_weight(&told.url) + moved.len() + told.why.as_deref().unwrap_or_default().len()
+    let references = report.references.iter().map(|reference| {
+        let len = |text: &Option<String>| text.as_deref().map_or(0, str::len);
+        text_weight(&reference.url) + len(&reference.proxied_to) + len(&reference.message)
     });
     let hosts = report.counts.hosts.keys().map(|host| text_weight(host));
     // Twice in keys, and once in the report.
@@ -312,14 +307,17 @@ fn weight(key: &str, report: &Report) -> usize {
         + text_weight(&report.url)
         + references.sum::<usize>()
         + urls_weight(&report.prefetched)
-        + urls_weight(&report.counts.connects_dropped)
+        + urls_weight(&report.counts.removed_preconnects)
         + hosts.sum::<usize>()
-        + report.along.as_ref().map_or(0, PushedAndHinted::weight)
+        + report
+            .last_delivery
+            .as_ref()
+            .map_or(0, PushedAndHinted::weight)
 }
 
 /// Nothing for what is the site's own.
 fn reported_reference(reference: &Reference) -> Option<ReportedReference> {
-    let (moved_to, left) = match &reference.outcome {
+    let (proxied_to, reason) = match &reference.outcome {
         Ok(path) => (Some(path.clone()), None),
         Err(SkipReason::SameSite) => return None,
         Err(reason) => (None, Some(reason)),
@@ -327,9 +325,9 @@ fn reported_reference(reference: &Reference) -> Option<ReportedReference> {
     Some(ReportedReference {
         url: reference.url.clone(),
         kind: reference.kind.name(),
-        moved_to,
-        reason: left.map(SkipReason::name),
-        why: left.map(ToString::to_string),
+        proxied_to,
+        reason: reason.map(SkipReason::name),
+        message: reason.map(ToString::to_string),
     })
 }
 
@@ -401,9 +399,9 @@ mod tests {
             ..page("https://site.test/reset/secret?token=1", &named)
         };
         let mut counts = PageReport::default();
-        counts.moved = 1;
+        counts.proxied = 1;
         counts
-            .connects_dropped
+            .removed_preconnects
             .push("https://a.test/?his".to_owned());
         let host = ("https://his.a.test".to_owned(), HostCount::default());
         counts.hosts.extend([host]);
@@ -419,7 +417,7 @@ mod tests {
         );
         let report = reports.of("https://site.test/reset/secret").unwrap();
         assert_eq!(
-            (&report.url[..], report.counts.moved),
+            (&report.url[..], report.counts.proxied),
             ("https://site.test/", 1)
         );
         for text in [
@@ -451,7 +449,7 @@ mod tests {
             assert_eq!(kept.pages.len(), 2, "{bytes}");
         }
         assert_eq!(
-            reports.of(&url(0)).unwrap().along,
+            reports.of(&url(0)).unwrap().last_delivery,
             Some(pushing(MAX_BYTES / 2))
         );
         assert_eq!(reports.list()[0].url, url(1), "it is as old as it was");

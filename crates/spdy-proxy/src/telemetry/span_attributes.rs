@@ -177,7 +177,7 @@ pub(crate) fn set_rewrite(
     span.set_attribute(REWRITING_MS, AttributeValue::Float(rewriting_ms));
     if let Some(report) = report {
         let count = |count: usize| AttributeValue::Int(i64::try_from(count).unwrap_or(i64::MAX));
-        span.set_attribute(REFERENCES_REWRITTEN, count(report.moved));
+        span.set_attribute(REFERENCES_REWRITTEN, count(report.proxied));
         span.set_attribute(REFERENCES_UNCHANGED, count(report.unchanged_count()));
     }
 }

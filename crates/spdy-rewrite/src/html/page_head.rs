@@ -148,7 +148,7 @@ fn any_page_skip_reason(
     } else if rewritten_head::has_no_transform(headers) {
         Some(PageSkipReason::NoTransform)
     } else if headers.get_all(CONTENT_ENCODING).iter().any(is_coded) {
-        Some(PageSkipReason::Coded)
+        Some(PageSkipReason::ContentCoding)
     } else if status == StatusCode::PARTIAL_CONTENT {
         Some(PageSkipReason::Partial)
     } else {

@@ -120,7 +120,7 @@ impl PageState {
         seen: Option<Arc<dyn SiteFacts>>,
     ) -> Self {
         let mut report = PageReport::default();
-        report.left = head.left;
+        report.skip_reason = head.left;
         head.references
             .into_iter()
             .for_each(|reference| report.add(reference));

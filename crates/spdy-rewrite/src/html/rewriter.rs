@@ -211,7 +211,7 @@ impl HtmlRewriter {
         {
             let _ = rewriter.end();
         }
-        lock(&self.page).report.left = Some(PageSkipReason::Encoding);
+        lock(&self.page).report.skip_reason = Some(PageSkipReason::Encoding);
         self.drain(out);
     }
 
@@ -248,7 +248,7 @@ impl HtmlRewriter {
         let charset = Charset::of_page(&start, self.declared.as_deref())
             .unwrap_or_else(|| Charset::of_meta(&start));
         if charset == Charset::Opaque {
-            lock(&self.page).report.left = Some(PageSkipReason::Encoding);
+            lock(&self.page).report.skip_reason = Some(PageSkipReason::Encoding);
         } else {
             self.rewrite_as(charset);
         }
@@ -263,7 +263,7 @@ impl HtmlRewriter {
     /// What lol_html held it has given out as it came; the rest follows it.
     fn pass_through(&mut self) {
         self.stage = RewriteStage::PassThrough;
-        lock(&self.page).report.left = Some(PageSkipReason::TooLong);
+        lock(&self.page).report.skip_reason = Some(PageSkipReason::TooLong);
     }
 
     fn drain(&mut self, out: &mut Vec<u8>) {

@@ -25,8 +25,7 @@ pub enum PageSkipReason {
     OptOut,
     /// It came compressed.
     #[error("the page has a content coding that cannot be decoded")]
-    #[serde(rename = "content-coding")]
-    Coded,
+    ContentCoding,
     /// It is a part of a page.
     #[error("the response is partial content")]
     Partial,
@@ -48,7 +47,7 @@ impl PageSkipReason {
             Self::NotHtml => "not-html",
             Self::NoTransform => "no-transform",
             Self::OptOut => "opt-out",
-            Self::Coded => "content-coding",
+            Self::ContentCoding => "content-coding",
             Self::Partial => "partial",
             Self::Sandboxed => "sandboxed",
             Self::Encoding => "encoding",
@@ -57,42 +56,34 @@ impl PageSkipReason {
     }
 }
 
-/// Of one host: how many references were moved, and how many left.
+/// Counts of the references to one host.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]
 pub struct HostCount {
-    /// References that were moved.
-    #[serde(rename = "proxied")]
-    pub moved: usize,
-    /// References that were left.
-    #[serde(rename = "skipped")]
-    pub left: usize,
+    /// References that were rewritten to proxied URLs.
+    pub proxied: usize,
+    /// References that were not rewritten.
+    pub skipped: usize,
 }
 
-/// What became of a page.
+/// The result for a page.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct PageReport {
-    /// Why it was passed on as it is, if it was.
-    #[serde(rename = "skip_reason")]
-    pub left: Option<PageSkipReason>,
-    /// References that were moved.
-    #[serde(rename = "proxied")]
-    pub moved: usize,
-    /// How many of these to a name of their host's own.
-    #[serde(rename = "aliased")]
-    pub named: usize,
-    /// References that were left, by the name of the reason; the site's own are not among them.
-    #[serde(rename = "skipped_by_reason")]
-    pub left_because: BTreeMap<&'static str, usize>,
+    /// Why the page was not rewritten, if so.
+    pub skip_reason: Option<PageSkipReason>,
+    /// References that were rewritten to proxied URLs.
+    pub proxied: usize,
+    /// How many of these are on an alias of their host.
+    pub aliased: usize,
+    /// References that were not rewritten, by the name of the reason. References to the site are not counted.
+    pub skipped_by_reason: BTreeMap<&'static str, usize>,
     /// By origin of another host: up to [`MAX_REPORTED_HOSTS`].
     pub hosts: BTreeMap<String, HostCount>,
-    /// Hints to connect that were taken out, by what they named.
-    #[serde(rename = "removed_preconnects")]
-    pub connects_dropped: Vec<String>,
+    /// Preconnect hints that were removed, by their URL.
+    pub removed_preconnects: Vec<String>,
     /// Whether an import map was put in.
     pub import_map_added: bool,
-    /// References that were dropped, because more than [`MAX_REFERENCES`] waited to be taken.
-    #[serde(rename = "unreported")]
-    pub untold: usize,
+    /// References that are not in the report, because it already had [`MAX_REFERENCES`].
+    pub unreported: usize,
     /// Which hosts get a `Referer` from the page.
     #[serde(skip)]
     pub tells: ReferrerScope,
@@ -104,10 +95,10 @@ pub struct PageReport {
 }
 
 impl PageReport {
-    /// Of a page that is passed on as it is.
+    /// The report of a page that is not rewritten.
     pub fn skipped(why: PageSkipReason) -> Self {
         Self {
-            left: Some(why),
+            skip_reason: Some(why),
             ..Self::default()
         }
     }
@@ -116,9 +107,9 @@ impl PageReport {
     pub(crate) fn add(&mut self, reference: Reference) {
         match &reference.outcome {
             Ok(_) => {
-                self.moved += 1;
-                self.named += usize::from(reference.is_alias());
-                self.count(&reference.url, |host| host.moved += 1);
+                self.proxied += 1;
+                self.aliased += usize::from(reference.is_alias());
+                self.count(&reference.url, |host| host.proxied += 1);
             }
             Err(SkipReason::SameSite) => {}
             Err(reason) => self.count_unchanged(&reference.url, reason),
@@ -131,14 +122,14 @@ impl PageReport {
         if self.pending.len() < MAX_REFERENCES {
             self.pending.push(reference);
         } else {
-            self.untold += 1;
+            self.unreported += 1;
         }
     }
 
-    /// Counts what is left and of no kind that is ever moved, such as a frame.
+    /// Counts a reference of a kind that is never rewritten, such as a frame.
     pub(crate) fn count_unchanged(&mut self, url: &str, reason: &SkipReason) {
-        *self.left_because.entry(reason.name()).or_default() += 1;
-        self.count(url, |host| host.left += 1);
+        *self.skipped_by_reason.entry(reason.name()).or_default() += 1;
+        self.count(url, |host| host.skipped += 1);
     }
 
     /// Counts one more of the host of `url`, while there is room for another.
@@ -153,8 +144,8 @@ impl PageReport {
 
     /// Reports a preconnect hint that was removed.
     pub(crate) fn add_removed_preconnect(&mut self, href: String) {
-        if self.connects_dropped.len() < MAX_REPORTED_HOSTS {
-            self.connects_dropped.push(href);
+        if self.removed_preconnects.len() < MAX_REPORTED_HOSTS {
+            self.removed_preconnects.push(href);
         }
     }
 
@@ -163,9 +154,9 @@ impl PageReport {
         std::mem::take(&mut self.pending)
     }
 
-    /// How many references were left, for whatever reason.
+    /// How many references were not rewritten, for any reason.
     pub fn unchanged_count(&self) -> usize {
-        self.left_because.values().sum()
+        self.skipped_by_reason.values().sum()
     }
 }
 

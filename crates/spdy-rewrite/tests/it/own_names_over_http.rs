@@ -124,7 +124,7 @@ fn navigation_frames_and_other_ports_stay_http() {
 fn http_page_references_site_by_http() {
     let text = "<img src=http://www.site.test/a.png>";
     let (out, report) = rewritten("http://www.site.test/", None, text);
-    assert_eq!((out.as_str(), report.moved), (text, 0));
+    assert_eq!((out.as_str(), report.proxied), (text, 0));
 }
 
 #[test]
@@ -155,11 +155,11 @@ fn https_upgrade_counts_as_rewritten_not_aliased() {
     let text =
         "<img src=http://www.site.test/a.png><img src=http://site.test/b.png><img src=/c.png>";
     let (_, report) = rewritten(PAGE, None, text);
-    assert_eq!((report.moved, report.named), (2, 0));
+    assert_eq!((report.proxied, report.aliased), (2, 0));
     let moved: Vec<_> = report
         .hosts
         .iter()
-        .map(|(host, count)| (host.as_str(), count.moved))
+        .map(|(host, count)| (host.as_str(), count.proxied))
         .collect();
     assert_eq!(
         moved,

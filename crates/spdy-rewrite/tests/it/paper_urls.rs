@@ -209,5 +209,5 @@ fn literal_page_policy_and_import_map_are_consistent() {
          \"scopes\":{\"/cdn.test/\":{\"/\":\"/cdn.test/\",\"/cdn.test/\":\"/cdn.test/\"}}}</script>\
          <img src=\"/cdn.test/a.png\"><img src=https://stranger.test/b.png>"
     );
-    assert_eq!(report.moved, 2);
+    assert_eq!(report.proxied, 2);
 }

@@ -482,10 +482,10 @@ fn style_element_buffer_is_limited() {
             " ".repeat(len - rule.len())
         )
     };
-    assert_eq!(page(&style(MAX_EMBEDDED_BYTES)).1.moved, 2);
+    assert_eq!(page(&style(MAX_EMBEDDED_BYTES)).1.proxied, 2);
     let long = style(MAX_EMBEDDED_BYTES + 1);
     let (out, report) = page(&long);
-    assert_eq!(report.moved, 1, "what follows is rewritten");
+    assert_eq!(report.proxied, 1, "what follows is rewritten");
     assert!(out.starts_with(long.split("<img").next().unwrap().as_bytes()));
 }
 
@@ -493,11 +493,14 @@ fn style_element_buffer_is_limited() {
 fn tag_buffer_is_limited() {
     let before = "<img src=https://cdn.test/a.png>";
     let tag = |len: usize| format!("{before}<p title='{}'>{before}", "x".repeat(len));
-    assert_eq!(page(&tag(MAX_HTML_BUFFER_BYTES / 4)).1.moved, 2);
+    assert_eq!(page(&tag(MAX_HTML_BUFFER_BYTES / 4)).1.proxied, 2);
     let long = tag(2 * MAX_HTML_BUFFER_BYTES);
     let (out, report) = page(&long);
-    assert_eq!(report.left.map(PageSkipReason::name), Some("too-long"));
-    assert_eq!(report.moved, 1);
+    assert_eq!(
+        report.skip_reason.map(PageSkipReason::name),
+        Some("too-long")
+    );
+    assert_eq!(report.proxied, 1);
     assert!(
         out.ends_with(&long.as_bytes()[before.len()..]),
         "nothing is lost"
@@ -512,11 +515,14 @@ fn references_and_hosts_in_report_are_limited() {
             .collect::<String>()
     };
     let (_, mut report) = page(&images(MAX_REFERENCES));
-    assert_eq!((report.untold, report.hosts.len()), (0, MAX_REPORTED_HOSTS));
+    assert_eq!(
+        (report.unreported, report.hosts.len()),
+        (0, MAX_REPORTED_HOSTS)
+    );
     assert_eq!(report.take_references().len(), MAX_REFERENCES);
     let (_, report) = page(&images(MAX_REFERENCES + 1));
     assert_eq!(
-        (report.untold, report.unchanged_count()),
+        (report.unreported, report.unchanged_count()),
         (1, MAX_REFERENCES + 1)
     );
 }

@@ -66,12 +66,20 @@ impl fmt::Display for TextLine<'_> {
             }) => write!(f, "{DIM}, not rewritten: {why}{DIM:#}")?,
             Some(PageCounts {
                 dry_run: true,
-                moved,
-                left,
+                proxied,
+                skipped,
                 ..
-            }) => write!(f, "{DIM}, would proxy {moved} and skip {left} URLs{DIM:#}")?,
-            Some(PageCounts { moved, left, .. }) => {
-                write!(f, "{DIM}, proxied {moved} and skipped {left} URLs{DIM:#}")?;
+            }) => write!(
+                f,
+                "{DIM}, would proxy {proxied} and skip {skipped} URLs{DIM:#}"
+            )?,
+            Some(PageCounts {
+                proxied, skipped, ..
+            }) => {
+                write!(
+                    f,
+                    "{DIM}, proxied {proxied} and skipped {skipped} URLs{DIM:#}"
+                )?;
             }
             None => {}
         }
@@ -165,8 +173,8 @@ mod tests {
         one.page = Some(PageCounts {
             dry_run: true,
             skip_reason: None,
-            moved: 2,
-            left: 1,
+            proxied: 2,
+            skipped: 1,
         });
         let page = ", would proxy 2 and skip 1 URLs, the client disconnected";
         assert_eq!(plain(&one), format!("{line}{page}"));

@@ -130,7 +130,7 @@ async fn dry_run_page_keeps_its_content_coding() {
     })
     .await;
     let told = proxy.pages.reports.list();
-    let told: Vec<_> = told.iter().map(|line| (&*line.url, line.left)).collect();
+    let told: Vec<_> = told.iter().map(|line| (&*line.url, line.skipped)).collect();
     assert_eq!(told, [(&*format!("{SITE}/coded"), 1)]);
     assert_eq!((own.times("/broken"), own.times("/coded")), (1, 1));
 }

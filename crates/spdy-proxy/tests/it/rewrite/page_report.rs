@@ -342,7 +342,7 @@ async fn access_log_is_written_at_body_end_with_reason() {
     let log: AccessLog = {
         let told = told.clone();
         Arc::new(move |answered: &AccessLogEntry| {
-            let left = answered.page.map(|page| page.left);
+            let left = answered.page.map(|page| page.skipped);
             let line = (answered.bytes, answered.body_end, left);
             told.lock().unwrap().push(line);
         })

@@ -54,8 +54,8 @@ fn text_with_csp_hash_is_unchanged() {
     ] {
         let (out, report) = rewritten(POLICY, policy, page);
         assert_eq!(out, page, "{policy}");
-        assert_eq!(report.left_because.get("policy"), Some(&1), "{policy}");
-        assert_eq!(report.moved, 0, "{policy}");
+        assert_eq!(report.skipped_by_reason.get("policy"), Some(&1), "{policy}");
+        assert_eq!(report.proxied, 0, "{policy}");
     }
 }
 
@@ -79,7 +79,7 @@ fn text_allowed_regardless_of_content_is_rewritten() {
     ] {
         let (out, report) = rewritten(POLICY, policy, page);
         assert!(out.contains("/.spdy/1/-/s/cdn.test/a"), "{policy}: {out}");
-        assert_eq!(report.moved, 1, "{policy}");
+        assert_eq!(report.proxied, 1, "{policy}");
     }
 }
 
@@ -134,7 +134,7 @@ fn integrity_policy_headers_are_unchanged() {
     let mut out = Vec::new();
     let script = b"<script integrity=sha256-AAAA crossorigin src=https://cdn.test/a.js></script>";
     rewriter.write(script, &mut out);
-    assert_eq!(rewriter.end(&mut out).moved, 1);
+    assert_eq!(rewriter.end(&mut out).proxied, 1);
     let out = String::from_utf8(out).unwrap();
     assert!(
         out.contains("integrity=sha256-AAAA") && out.contains("/.spdy/"),

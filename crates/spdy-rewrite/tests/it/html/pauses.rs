@@ -46,7 +46,7 @@ fn pause_sends_all_but_a_partial_tag() {
         "<p>Hello <img src=\"/.spdy/1/-/s/cdn.test/a.png\"> and "
     );
     assert!(text(&all).ends_with("<img src=\"/.spdy/1/-/s/cdn.test/b.png\">"));
-    assert_eq!((report.moved, report.left), (2, None));
+    assert_eq!((report.proxied, report.skip_reason), (2, None));
 }
 
 /// Before the encoding is known only what is ASCII is certain.
@@ -109,7 +109,7 @@ fn non_ascii_superset_sends_nothing_or_passes_through() {
     let (sent, all, report) = paused(&[&escaped, b"<meta charset=iso-2022-jp>"]);
     assert_eq!(text(&sent[0]), "");
     assert!(all.starts_with(&escaped), "it passes");
-    assert_eq!(report.left, Some(PageSkipReason::Encoding));
+    assert_eq!(report.skip_reason, Some(PageSkipReason::Encoding));
     // What was ASCII by all encodings is moved, and the rest passes.
     let (_, all, report) = paused(&[
         image,
@@ -123,10 +123,10 @@ fn non_ascii_superset_sends_nothing_or_passes_through() {
         b"<img src=https://cdn.te",
     ];
     assert_eq!(text(&all), text(&want.concat()));
-    assert_eq!(report.left, Some(PageSkipReason::Encoding));
+    assert_eq!(report.skip_reason, Some(PageSkipReason::Encoding));
     let (_, all, report) = paused(&[b"<p>", &escaped, image]);
     assert_eq!(text(&all), text(&[b"<p>", &escaped[..], image].concat()));
-    assert_eq!(report.left, Some(PageSkipReason::Encoding));
+    assert_eq!(report.skip_reason, Some(PageSkipReason::Encoding));
 }
 
 proptest! {
@@ -169,6 +169,6 @@ proptest! {
         rewriter.write(&page, &mut at_once);
         let same = rewriter.end(&mut at_once);
         prop_assert_eq!(text(&in_pauses), text(&at_once));
-        prop_assert_eq!((report.moved, report.left), (same.moved, same.left));
+        prop_assert_eq!((report.proxied, report.skip_reason), (same.proxied, same.skip_reason));
     }
 }

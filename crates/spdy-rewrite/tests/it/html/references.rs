@@ -165,7 +165,7 @@ fn ignored_base_is_ignored() {
         let page = b"<base href=https://cdn.test/><base href=https://cdn.test/x/><img src=a.png>";
         let (out, report) = rewrite_with(&rules(), &mut headers, page);
         assert_eq!(out != page, is_base, "{policy}");
-        assert_eq!(report.moved == 1, is_base, "{policy}");
+        assert_eq!(report.proxied == 1, is_base, "{policy}");
     }
 }
 
@@ -281,7 +281,7 @@ fn documents_frames_and_plugins_are_unchanged() {
         &mut html("text/html"),
         b"<iframe src=https://cdn.test/f.html></iframe>",
     );
-    assert_eq!(report.left_because.get("document"), Some(&1));
+    assert_eq!(report.skipped_by_reason.get("document"), Some(&1));
 }
 
 #[test]
@@ -342,8 +342,8 @@ fn passive_kinds_are_discovered() {
         ),
         "{out}"
     );
-    assert_eq!((report.moved, report.unchanged_count()), (1, 2));
-    assert_eq!(report.hosts["https://open.test"].left, 1);
+    assert_eq!((report.proxied, report.unchanged_count()), (1, 2));
+    assert_eq!(report.hosts["https://open.test"].skipped, 1);
 }
 
 #[test]
@@ -430,7 +430,7 @@ fn references_are_reported_while_streaming() {
     assert!(rewriter.take_references().is_empty());
     rewriter.write(b"<img src=https://cdn.test/b.png>", &mut out);
     assert_eq!(rewriter.take_references().len(), 1);
-    assert_eq!(rewriter.end(&mut out).moved, 2);
+    assert_eq!(rewriter.end(&mut out).proxied, 2);
 }
 
 /// A preload states its kind and whether it is read, and neither its pin nor that it sends cookies.

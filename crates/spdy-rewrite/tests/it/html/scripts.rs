@@ -26,8 +26,12 @@ fn self_url_scripts_are_unchanged() {
         let page =
             format!("<script src=https://{host}/a.js></script><img src=https://{host}/a.png>");
         let (_, report) = rewrite_with(&rules, &mut html("text/html"), page.as_bytes());
-        assert_eq!(report.left_because.get("reads-its-url"), Some(&1), "{host}");
-        assert_eq!(report.moved, 1, "{host}");
+        assert_eq!(
+            report.skipped_by_reason.get("reads-its-url"),
+            Some(&1),
+            "{host}"
+        );
+        assert_eq!(report.proxied, 1, "{host}");
     }
 }
 
@@ -100,7 +104,11 @@ fn public_cdn_modules_are_unchanged() {
             out.contains("https://shared.test/m.js") && !out.contains("/s/shared.test/"),
             "{out}"
         );
-        assert_eq!(report.left_because.get("shared-module"), Some(&1), "{page}");
+        assert_eq!(
+            report.skipped_by_reason.get("shared-module"),
+            Some(&1),
+            "{page}"
+        );
     }
     let preload = rewritten("<link rel=preload as=script href=https://shared.test/a.js>");
     assert!(preload.contains("/.spdy/1/ua"), "{preload}");

@@ -51,7 +51,7 @@ fn skipped_pages_pass_through() {
     for (mut headers, why) in cases {
         let (out, report) = rewrite_with(&rules(), &mut headers, page);
         assert_eq!(out, page, "{why}");
-        assert_eq!(report.left.map(PageSkipReason::name), Some(why));
+        assert_eq!(report.skip_reason.map(PageSkipReason::name), Some(why));
     }
     let (rules, admin) = (rules(), url("https://www.site.test/admin/x"));
     let head = PageHead::rewrite(&rules, &admin, StatusCode::OK, &mut html("text/html"), true);
@@ -110,7 +110,7 @@ fn non_ascii_url_is_rewritten_only_in_utf8() {
         page.as_bytes(),
     );
     assert_eq!(out, page.as_bytes());
-    assert_eq!(report.left_because.get("unknown-encoding"), Some(&1));
+    assert_eq!(report.skipped_by_reason.get("unknown-encoding"), Some(&1));
 }
 
 #[test]
@@ -121,7 +121,7 @@ fn charset_is_found_in_bom_and_meta() {
         .collect();
     let (out, report) = rewrite_with(&rules(), &mut html("text/html"), &utf_16);
     assert_eq!(
-        (out, report.left.map(PageSkipReason::name)),
+        (out, report.skip_reason.map(PageSkipReason::name)),
         (utf_16, Some("encoding"))
     );
     let meta = b"<meta http-equiv=content-type content='text/html; charset=iso-2022-jp'><img src=https://cdn.test/a.png>";

@@ -56,5 +56,5 @@ pub(crate) fn stays(page: &str) {
         page.as_bytes(),
     );
     assert_eq!(String::from_utf8(out).unwrap(), page);
-    assert_eq!(report.moved, 0, "{page}");
+    assert_eq!(report.proxied, 0, "{page}");
 }
