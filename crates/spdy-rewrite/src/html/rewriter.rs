@@ -84,7 +84,7 @@ enum RewriteStage {
 /// page.write(b"st/a.png>", &mut out);
 /// let report = page.end(&mut out);
 /// assert_eq!(out, br#"<img src="/.spdy/1/-/s/cdn.test/a.png">"#);
-/// assert_eq!(report.moved, 1);
+/// assert_eq!(report.proxied, 1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct HtmlRewriter {
