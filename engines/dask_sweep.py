@@ -4,8 +4,8 @@
     dask_sweep.py loss.toml --store postgres://lab@db.example/loss --scheduler tcp://head:8786
 
 Workers need the program, the experiment's file at the same path, and the way to the store: PGPASSWORD in their
-environment, for a cluster shows what its tasks are given, and a URL with a password is refused. A task that fails, or
-whose worker dies, is done again; cells that are there already cost nothing.
+environment, because a cluster shows the arguments of its tasks: a URL with a password is rejected. A task that fails, or
+whose worker dies, is repeated; cells that are in the store are not loaded again.
 """
 
 import argparse
@@ -24,7 +24,7 @@ class SpdyFailed(Exception):
     """The program's error output, without its command line."""
 
 
-def said(command):
+def output_of(command):
     """The output of `command`."""
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True)
     if done.returncode != 0:
@@ -32,15 +32,15 @@ def said(command):
     return done.stdout
 
 
-def left(spdy, experiment, store):
+def missing_cells(spdy, experiment, store):
     """Numbers of the cells that are not in the store."""
     cells = [spdy, "lab", "cells", experiment, "--store", store, "--json"]
-    return [str(json.loads(line)["number"]) for line in said(cells).splitlines()]
+    return [str(json.loads(line)["number"]) for line in output_of(cells).splitlines()]
 
 
 def load(cells, spdy, experiment, store):
     """One task, on a worker."""
-    said([spdy, "lab", "cell", experiment, *cells, "--store", store, "--jobs", "1", "--quiet"])
+    output_of([spdy, "lab", "cell", experiment, *cells, "--store", store, "--jobs", "1", "--quiet"])
 
 
 def at_least(least):
@@ -68,12 +68,12 @@ def main():
     parser.add_argument("--scheduler", required=True, help="address of the cluster's scheduler")
     parser.add_argument("--spdy", default="spdy", help="path of the program on workers")
     parser.add_argument("--cells", type=at_least(1), default=1, help="cells per task")
-    retries = "times a task that failed is done again"
+    retries = "how often to repeat a failed task"
     parser.add_argument("--retries", type=at_least(0), default=3, help=retries)
     args = parser.parse_args()
     what = (args.spdy, args.experiment, args.store)
 
-    cells = left(*what)
+    cells = missing_cells(*what)
     tasks = [cells[at : at + args.cells] for at in range(0, len(cells), args.cells)]
     with Client(args.scheduler) as client:
         futures = [client.submit(load, task, *what, retries=args.retries, pure=False) for task in tasks]
@@ -81,7 +81,7 @@ def main():
             if future.status != "finished":
                 print(f"failed: {future.exception()}", file=sys.stderr)
             print(f"{done} of {len(tasks)} tasks", file=sys.stderr, flush=True)
-    return f"{len(cells)} cells remain" if (cells := left(*what)) else 0
+    return f"{len(cells)} cells remain" if (cells := missing_cells(*what)) else 0
 
 
 if __name__ == "__main__":

@@ -20,7 +20,7 @@ if (($# < 1 || $# > 2)); then
 fi
 # Parts are numbered by the array's indexes, so an array that does not start at 1 or has gaps would omit cells.
 if [[ ${SLURM_ARRAY_TASK_MIN:-} != 1 || ${SLURM_ARRAY_TASK_MAX:-} != "${SLURM_ARRAY_TASK_COUNT:-}" ]]; then
-  echo "want --array=1-N: what is there already is not loaded again" >&2
+  echo "expected --array=1-N; cells that are in the store are not loaded again" >&2
   exit 2
 fi
 password='^postgres(ql)?://([^/?]*:.*@|.*[?&]password=)'
