@@ -1,6 +1,6 @@
 //! The version of the model that produced a load.
 //!
-//! A plan, its pages and a seed define what is loaded. How long that takes, to the nanosecond, depends on links and
+//! Pages, options and a seed define what is loaded. How long that takes, to the nanosecond, depends on links and
 //! TCP, on the state machine of a page load, and on the client and the server that ship: together, the model.
 //! [`MODEL_VERSION`] counts its versions, because the program's own version is too coarse. A store records it with each
 //! load, so that loads of two models are not mixed in one experiment.

@@ -1,15 +1,15 @@
-//! Many loads: every page over every network by every protocol, as often as asked.
+//! Many loads: every page over every network by every protocol, [`runs`](Race::runs) times.
 //!
 //! ```text
-//!   cells   page 1 ┬ network 1 ┬ http   run 1, run 2, ..      in this order they come out,
+//!   cells   page 1 ┬ network 1 ┬ http   run 1, run 2, ..      results come in this order,
 //!                  │           ├ https  run 1, run 2, ..      whatever the number of threads
 //!                  │           └ ..
 //!                  └ network 2 ─ ..
 //! ```
 //!
-//! A cell is a world of its own (executor, network, client, servers), so cells run on all cores and share
+//! A cell has its own executor, network, client and servers, so cells run on all cores and share
 //! nothing but the page. Run `r` of a race with seed `s` has the seed `s + r`, the same for all protocols and
-//! networks: they meet the same chance, and any one load can be repeated alone.
+//! networks: they have the same random numbers, and any one load can be repeated alone.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -24,7 +24,7 @@ use crate::network::NetworkConfig;
 use crate::options::{Options, RaceProtocol};
 use crate::workers;
 
-/// A network as a race names it.
+/// A network of a race.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RaceNetwork {
     /// Its name in results.
@@ -34,11 +34,11 @@ pub struct RaceNetwork {
 }
 
 impl RaceNetwork {
-    /// The network that `spec` names or describes, as [`spdy_netem::profile`] reads it.
+    /// The network that `spec` names or describes, as [`spdy_netem::profile`] parses it.
     ///
     /// # Errors
     ///
-    /// Names and settings that it does not know.
+    /// An unknown name or setting.
     pub fn parse(spec: &str) -> Result<Self, ProfileError> {
         let profile: Profile = spec.parse()?;
         Ok(Self {
@@ -47,8 +47,8 @@ impl RaceNetwork {
         })
     }
 
-    /// The network with what `options` choose in place of its own: TCP, the window that servers begin with, and how
-    /// names are learned.
+    /// The network with the choices of `options` in place of its own: TCP, the servers' initial window, and how
+    /// the client learns addresses.
     #[must_use]
     pub fn config(&self, options: &Options) -> NetworkConfig {
         let mut profile = self.profile.clone();
@@ -64,7 +64,7 @@ impl RaceNetwork {
     }
 }
 
-/// What is raced.
+/// A race: pages, networks, protocols, and the options of their loads.
 #[derive(Clone, Debug)]
 pub struct Race {
     /// Pages.
@@ -77,26 +77,26 @@ pub struct Race {
     pub runs: u32,
     /// The seed of the first run.
     pub seed: u64,
-    /// Where the pages' resources lie.
+    /// The hosts of the pages' resources.
     pub hosts: HostLayout,
-    /// Everything else.
+    /// Every other choice of a load.
     pub options: Options,
-    /// Threads; `None` for one a core.
+    /// Threads; `None` for one per core.
     pub threads: Option<NonZeroUsize>,
 }
 
-/// How far a race is.
+/// The progress of a race.
 #[derive(Clone, Copy, Debug)]
 pub struct Progress<'a> {
-    /// Loads that are done and told, this one among them.
+    /// Loads that are done and reported, this one included.
     pub done: usize,
     /// Loads in all.
     pub total: usize,
-    /// The load that was just told; they come in the order of the race.
+    /// The load that is reported; loads come in the order of the race.
     pub load: &'a Load,
 }
 
-/// One load to be done: indexes into the race's lists, and the run.
+/// One load of a race: indexes into its lists, and the run.
 #[derive(Clone, Copy, Debug)]
 struct RaceCell {
     page: usize,
@@ -106,7 +106,7 @@ struct RaceCell {
 }
 
 impl Race {
-    /// Every protocol once over `networks`, with the defaults of today and seed 1.
+    /// Every default protocol once over `networks`, with default options and seed 1.
     #[must_use]
     pub fn new(replicas: Vec<Replica>, networks: Vec<RaceNetwork>) -> Self {
         let (protocols, options) = (RaceProtocol::DEFAULTS.to_vec(), Options::default());
@@ -122,7 +122,7 @@ impl Race {
         }
     }
 
-    /// How many loads it consists of.
+    /// The number of its loads.
     #[must_use]
     pub fn total(&self) -> usize {
         self.replicas.len() * self.networks.len() * self.protocols.len() * self.runs as usize
@@ -144,9 +144,9 @@ impl Race {
     /// Runs it, and calls `on_load` with each load as soon as all before it are done.
     ///
     /// `on_load` sees every waterfall. Of the loads that are returned, only the [typical](typical_run) one of all runs
-    /// of a page over a network by a protocol keeps its own: a thousand runs would else fill the memory.
+    /// of a page over a network by a protocol keeps its waterfall: those of a thousand runs would fill the memory.
     ///
-    /// May be called from anywhere: loads run on threads of their own.
+    /// It may be called inside a tokio runtime: loads run on threads of their own.
     ///
     /// # Panics
     ///
@@ -158,7 +158,7 @@ impl Race {
         })
     }
 
-    /// As [`run`](Self::run), until `on_load` breaks off: then the loads that were told are all.
+    /// As [`run`](Self::run), until `on_load` returns `Break`. It then returns the loads that were reported.
     ///
     /// # Panics
     ///
@@ -166,7 +166,7 @@ impl Race {
     pub fn run_while(&self, mut on_load: impl FnMut(Progress<'_>) -> ControlFlow<()>) -> Vec<Load> {
         let pages: Vec<Page> = self.replicas.iter().map(|it| self.hosts.page(it)).collect();
         let total = self.total();
-        // Done before one that comes before them.
+        // Loads that are done before an earlier one.
         let mut early = BTreeMap::new();
         let mut loads: Vec<Load> = Vec::new();
         let work = |number| {
@@ -206,8 +206,8 @@ impl Race {
     }
 }
 
-/// Which of `len` runs, fastest first, stands for all: the one in the middle, of an even number the faster of the
-/// two. It is a load that really happened.
+/// The index of the typical one of `len` runs, fastest first: the one in the middle, of an even number the faster of the
+/// two. It is an actual load, and not a mean.
 ///
 /// # Panics
 ///
@@ -217,7 +217,7 @@ pub const fn typical_run(len: usize) -> usize {
     (len - 1) / 2
 }
 
-/// Takes the waterfalls out of all runs but the typical one.
+/// Removes the waterfalls of all runs but the typical one.
 fn keep_typical_waterfall(runs: &mut [Load]) {
     let mut order: Vec<usize> = (0..runs.len()).collect();
     order.sort_by(|&a, &b| runs[a].load_ms.total_cmp(&runs[b].load_ms));

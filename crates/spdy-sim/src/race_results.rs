@@ -24,7 +24,7 @@ pub struct PageRace<'a> {
 pub struct NetworkRace<'a> {
     /// Name of the network.
     pub network: &'a str,
-    /// Who took part.
+    /// The protocols that took part.
     pub protocols: Vec<ProtocolLoads<'a>>,
 }
 
@@ -103,7 +103,7 @@ fn entry<T>(items: &mut Vec<T>, is: impl Fn(&T) -> bool, new: impl FnOnce() -> T
 }
 
 impl<'a> NetworkRace<'a> {
-    /// Whom the others are compared with: `http`, or the first where it did not take part.
+    /// The protocol that the others are compared with: `http`, or the first if that did not take part.
     #[must_use]
     pub fn reference(&self) -> &ProtocolLoads<'a> {
         let http = self
@@ -138,7 +138,7 @@ impl<'a> NetworkRace<'a> {
             .fold(0.0, f64::max)
     }
 
-    /// The shortest typical load, in milliseconds, of those who loaded all of the page in every run.
+    /// The shortest typical load, in milliseconds, among protocols that loaded all of the page in every run.
     #[must_use]
     pub fn best_ms(&self) -> f64 {
         self.protocols
@@ -150,7 +150,7 @@ impl<'a> NetworkRace<'a> {
 }
 
 impl<'a> ProtocolLoads<'a> {
-    /// The run in the middle (of an even number the faster of the two): a load that really happened.
+    /// The run in the middle (of an even number the faster of the two): an actual load.
     #[must_use]
     pub fn typical(&self) -> &'a Load {
         self.loads[typical_run(self.loads.len())]

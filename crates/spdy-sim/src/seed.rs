@@ -1,6 +1,6 @@
-//! Chance by name: every random thing of a run has a seed of its own, made from the run's one seed.
+//! Derives a seed for each source of randomness of a run from the run's one seed, by name.
 //!
-//! A new source of chance so never moves the draws of another: adding a lossy resolver changes no packet
+//! A new source therefore does not change the draws of another: a lossy resolver, for example, changes no packet
 //! that was lost before.
 
 /// The seed called `name` under `seed`.

@@ -1,4 +1,4 @@
-//! Many independent pieces of work on all cores; the results come in the order in which they are done.
+//! Runs many independent pieces of work on all cores. The results come in the order in which they are done.
 
 use std::num::NonZeroUsize;
 use std::ops::ControlFlow;
@@ -9,8 +9,8 @@ use std::thread;
 /// Stack of a thread that loads pages: futures of an unoptimised build nest deeply.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
-/// Does `work` for each number below `total` on `threads` threads (`None`: one a core), and gives each result
-/// to `on_done` as it comes, until that breaks off. What is begun then is finished and thrown away.
+/// Calls `work` for each number below `total` on `threads` threads (`None`: one per core). It passes each result
+/// to `on_done` as it comes, until that returns `Break`. Work that has begun then is finished, and its result dropped.
 ///
 /// # Panics
 ///
@@ -47,7 +47,7 @@ pub fn each<T: Send>(
         drop(sender);
         for (number, result) in receiver {
             if on_done(number, result).is_break() {
-                return; // and drops the receiver, which ends the threads
+                return; // this drops the receiver, which ends the threads
             }
         }
     });

@@ -1,20 +1,20 @@
-//! What an accelerator makes of each resource of a page: the site's own, moved, or left and why.
+//! How an accelerator delivers each resource of a page: as the site's own, proxied, or not, and why not.
 
 use spdy_rewrite::kind::Kind;
 use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
 use url::Url;
 
-/// What becomes of a resource.
+/// How a resource is delivered.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Delivery {
-    /// It is asked for under a name of the site, with or without an accelerator.
+    /// It is requested under a name of the site, with or without an accelerator.
     Own,
     /// It comes through the accelerator, under the site's name.
     Proxied,
     /// It comes through the accelerator, under a name that its host has there.
     Aliased,
-    /// The client asks for it where it always was.
+    /// The client requests it from its own host.
     Direct(DirectReason),
 }
 
@@ -55,12 +55,12 @@ pub enum DirectReason {
     Refused(Refusal),
 }
 
-/// A reference, as it is meant where it stands.
+/// A reference, resolved in the text that contains it.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct ResolvedReference {
-    /// What it leads to; a scheme that it does not write is that of the page as clients have it.
+    /// Its target; if it has no scheme, with the scheme of the page as clients load it.
     pub url: Url,
-    /// What it is used as.
+    /// The use of the target.
     pub kind: Kind,
 }
 

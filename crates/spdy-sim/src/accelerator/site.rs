@@ -1,5 +1,4 @@
-//! The accelerator's configuration for one page: as its operator wrote it, else as one would write it who wants all of the page
-//! moved.
+//! The accelerator's configuration for one page: its operator's, else one that proxies all of the page.
 
 use std::collections::BTreeSet;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,26 +18,27 @@ use url::{Host, Url};
 
 use crate::runtime::WALL_EPOCH;
 
-/// What capabilities are made with: they are as long as any others.
+/// The secret of capabilities. Their length does not depend on it.
 const SECRET: &[u8; 32] = b"a secret of nobody, in the lab's";
 /// The name that their key has in URLs.
 const KEY_NAME: char = '1';
 
-/// Where the accelerator stands, in the half of the block for benchmarks that no server is given.
+/// The accelerator's address, in the half of the block for benchmarks that has no servers.
 pub(super) const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 0, 1));
 
-/// What an operator wrote of the site that a page is of.
+/// An operator's configuration of the site of a page.
 #[derive(Clone, Debug, Default)]
 pub struct OperatorConfig {
-    /// Names of the site beside those that lead to the page.
+    /// Names of the site beside those of the page.
     pub names: Vec<String>,
-    /// What is moved.
+    /// What is proxied.
     pub rewrite: Rewrite,
-    /// What is kept.
+    /// What is stored.
     pub cache: CacheConfig,
 }
 
-/// The hour of the recording, so that what was fresh then is; else that of the document's answer, else that of all loads.
+/// The wall time of the recording, so that responses that were fresh then are fresh; else the time of the document's response, else
+/// that of all loads.
 pub(super) fn wall_now(replica: &Replica) -> SystemTime {
     freshness::recorded(replica).unwrap_or(SystemTime::UNIX_EPOCH + WALL_EPOCH)
 }

@@ -1,17 +1,16 @@
-//! Looks up the cache of the client: what a repeat view asks the server for.
+//! Looks up the cache of the client: what a repeat view requests from the server.
 //!
 //! ```text
 //!   first view, loaded whole          `after` later: second view
-//!   no-store, or no cache may ──────► asked for as ever
-//!   fresh by its own headers  ──────► there at once, nothing is asked
-//!   stale, with a validator   ──────► asked for with If-None-Match, If-Modified-Since: 304, or all of it
-//!   stale, without            ──────► asked for as ever
+//!   no-store, or not storable ──────► requested as in the first view
+//!   fresh by its own headers  ──────► available at once, without a request
+//!   stale, with a validator   ──────► requested with If-None-Match, If-Modified-Since: 304, or all of it
+//!   stale, without            ──────► requested as in the first view
 //! ```
 //!
-//! Freshness is RFC 9111's for a private cache, as the crate `http-cache-semantics` reckons it, heuristics for what says nothing
-//! but when it was changed included. The clock stands where the exchange was recorded, so that an answer which some cache on
-//! the way had given has its age. What else a browser keeps, names, TLS
-//! sessions, connections, is not of the cache: other choices have it.
+//! Freshness is RFC 9111's for a private cache, as the crate `http-cache-semantics` computes it, with its heuristics for responses
+//! that have only a Last-Modified. The wall time is that of the recording, so that a response from a cache on the way has its recorded
+//! age. Names, TLS sessions and connections are not part of the cache: other options control them.
 
 use std::time::{Duration, SystemTime};
 

@@ -1,13 +1,13 @@
-//! One load at work, in whichever clock: the machine of [`page_load`](crate::page_load) over a client.
+//! Drives one load, in virtual or in real time: the machine of [`page_load`](crate::page_load) over a client.
 //!
 //! ```text
 //!   PageLoad ── poll_request ──► Client ── Network ──► ..        virtual_time.rs: virtual time
-//!      ▲ handle_head, handle_bytes, handle_done │                live/load.rs: real time
+//!      ▲ handle_head, handle_bytes, handle_done │                spdy-lab/src/live: real time
 //!      └────────────────────────────────────────┘
 //! ```
 //!
-//! It knows a [`Runtime`] and a client, and neither whose they are nor what is behind them. Computation that the
-//! page's graph tells is waited for by the runtime's timers.
+//! It uses a [`Runtime`] and a client, and does not know which network is under them. It waits with the runtime's timers for the
+//! computation that the page's graph states.
 
 use std::cell::RefCell;
 use std::pin::{Pin, pin};
@@ -57,7 +57,7 @@ struct LoadRecord {
     failures: Vec<String>,
 }
 
-/// One load at work.
+/// One load while it runs.
 pub struct LoadDriver<'a> {
     page: &'a Page,
     protocol: RaceProtocol,

@@ -1,4 +1,4 @@
-//! A replica made ready for loading: its graph, its hosts, and the site that answers for it.
+//! A replica made ready for loading: its graph, its hosts, and the site with its responses.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
@@ -22,7 +22,7 @@ use crate::load::endpoints;
 use crate::load::proxied_content::ProxiedContent;
 use crate::options::{Options, Push, RaceProtocol};
 
-/// A replica made ready for loading: its graph, and the site that answers for it. Shared by all its loads.
+/// A replica made ready for loading: its graph, and the site with its responses. All its loads share it.
 pub struct Page {
     replica: Replica,
     graph: PageGraph,
@@ -36,7 +36,7 @@ pub struct Page {
     by_request: BTreeMap<RequestKey, Vec<usize>>,
     /// Nodes of the graph that the head of the document hints at.
     hints: Vec<usize>,
-    /// What an accelerator before it is told; without it, to move everything.
+    /// The configuration of an accelerator before it; `None` proxies everything.
     operator_config: Option<OperatorConfig>,
     /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is made when the first load
     /// needs it.
@@ -89,7 +89,7 @@ impl Page {
         }
     }
 
-    /// The same behind accelerators that move what `operator` says.
+    /// The same page, behind accelerators with the configuration `operator`.
     #[must_use]
     pub fn with_operator_config(self, operator: OperatorConfig) -> Self {
         Self {
@@ -99,7 +99,7 @@ impl Page {
         }
     }
 
-    /// What accelerators before it are told, if not to move everything.
+    /// The configuration of accelerators before it; `None` proxies everything.
     pub(crate) fn operator_config(&self) -> Option<&OperatorConfig> {
         self.operator_config.as_ref()
     }
@@ -278,7 +278,7 @@ fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
         .collect()
 }
 
-/// The address that stands in place of a name.
+/// The address of a host that is an address and not a name.
 fn literal_address(host: &str) -> Option<IpAddr> {
     host.trim_matches(['[', ']']).parse().ok()
 }
@@ -301,9 +301,9 @@ fn key_of(exchange: &Exchange) -> RequestKey {
     )
 }
 
-/// A page as a browser gets it through an accelerator, and the configuration of that accelerator.
+/// A page as a browser loads it through an accelerator, and the configuration of that accelerator.
 pub struct AcceleratedPage {
-    /// The page with what was rewritten, and where it is asked for.
+    /// The page with rewritten texts and URLs.
     pub(crate) page: Page,
     /// What comes through the accelerator.
     pub(crate) content: ProxiedContent,

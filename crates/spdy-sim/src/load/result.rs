@@ -1,4 +1,4 @@
-//! What one page load came to. The names of the JSON fields are fixed: `spdy race --json` prints them.
+//! The result of one page load. The names of the JSON fields are fixed: `spdy race --json` prints them.
 
 use std::time::Duration;
 
@@ -91,7 +91,7 @@ pub struct WaterfallRow {
 }
 
 impl WaterfallRow {
-    /// The same, told from an origin so much later.
+    /// The same row, with times from an origin that is `origin` later.
     pub(crate) fn since(self, origin: Duration) -> Self {
         let at =
             |instant: Instant| Instant::ZERO + (instant - Instant::ZERO).saturating_sub(origin);

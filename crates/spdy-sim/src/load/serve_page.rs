@@ -67,7 +67,7 @@ pub(crate) fn serve_page(
     }
 }
 
-/// Serves everybody who comes to `address` by QUIC.
+/// Serves each connection to `address` by QUIC.
 fn serve_address(
     address: SocketAddr,
     site: Arc<Site>,

@@ -1,13 +1,13 @@
 //! One page load: the machine of [`page_load`](crate::page_load) over the client and the server that ship,
 //! in virtual time.
 //!
-//! Only three things are exchanged for those of a real load: sockets, clock and chance. Every request is
-//! built from the head that was recorded, every body is compared with the replica's byte by byte, and what
-//! crossed the network is counted packet by packet.
+//! Only three parts of a real load are replaced: sockets, clock and randomness. Every request is
+//! built from the recorded head, every body is compared with the replica's byte by byte, and
+//! packets are counted as they cross the network.
 //!
-//! - **Scheme.** The protocol under test decides it: `http` is asked for in plain text, everything else in
+//! - **Scheme.** The protocol under test decides it: `http` is requested in plain text, every other protocol in
 //!   TLS, whatever the recording used. Host, port (where the URL names one), path and query stay.
-//! - **Headers.** As recorded, in their order, but for what belongs to a connection and not to a request
+//! - **Headers.** As recorded, in their order, without those of a connection
 //!   (RFC 9110 §7.6.1), and for `If-*` and `Range`: the cache of a load is empty. Only a resource that was
 //!   answered with 206 is requested with a `Range`: the range that the response had.
 //!   Bodies of requests are not in a replica; such a request goes out with none.
@@ -32,8 +32,8 @@ use crate::runtime::{Executor, ExecutorLimits};
 /// Loads `page` once over `protocol` and the network that `network` describes. `network_name` and `seed` go
 /// into the result; everything random comes from `seed`.
 ///
-/// A load that cannot end (a deadlock, or an hour of virtual time) is told in its
-/// `failures`, with the times of the instant at which it stopped.
+/// A load that cannot end (a deadlock, or an hour of virtual time) has this in its
+/// `failures`, and the times of the instant at which it stopped.
 #[must_use]
 pub fn load(
     page: &Page,

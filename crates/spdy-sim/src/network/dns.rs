@@ -1,9 +1,9 @@
-//! Name look-ups: one question and one answer in UDP, over the same path as everything else.
+//! Name lookups: one query and one response in UDP, over the same path as all other packets.
 //!
-//! The resolver stands at the far end of the path and knows every name of the run at once, so a look-up
-//! costs one round trip. While there is no answer the question is sent again, after [`FIRST_RETRY`] and then after
-//! twice as long each time, at most [`ATTEMPTS`] times in all; an answer to any of them counts. Nothing is
-//! cached here; a client that wants a cache has one.
+//! The resolver is at the far end of the path and knows every name of the run, so a lookup
+//! costs one round trip. While there is no response the query is sent again, after [`FIRST_RETRY`] and then after
+//! twice as long each time, at most [`ATTEMPTS`] times in all; a response to any of them counts. There is no cache here: the client
+//! has its own.
 
 use std::io;
 use std::net::IpAddr;
@@ -15,17 +15,17 @@ use spdy::runtime::Runtime;
 /// How the client learns addresses.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum NameLookups {
-    /// By asking a resolver, one round trip a name.
+    /// From a resolver, in one round trip for each name.
     #[default]
     RoundTrip,
-    /// It knows them (a hosts file, as in many laboratories): no packet, no time.
+    /// It knows them (a hosts file, as in many laboratories): no packet and no time.
     Known,
 }
 
-/// Time without an answer after which the question is first sent again: 1 s, as Chromium's resolver waits.
+/// Time without a response after which the query is first sent again: 1 s, as Chromium's resolver waits.
 pub const FIRST_RETRY: Duration = Duration::from_secs(1);
 
-/// Questions before a look-up fails; the last is given up 31 s after the first.
+/// Queries before a lookup fails; it fails 31 s after the first.
 pub const ATTEMPTS: u32 = 5;
 
 /// `host` as the resolver has it: in lower case, and without the dot of the root, which a URL may have.
@@ -51,11 +51,11 @@ pub fn answer_len_bytes(host: &str, addresses: &[IpAddr]) -> usize {
     query_len_bytes(host) + records
 }
 
-/// Calls `ask` until `answer` is ready, in virtual or in real time: again after [`FIRST_RETRY`], then after twice as long each time.
+/// Calls `ask`, which sends a query, until `answer` is ready, in virtual or in real time: again after [`FIRST_RETRY`], then after twice as long each time.
 ///
 /// # Errors
 ///
-/// No answer after [`ATTEMPTS`] questions.
+/// No response after [`ATTEMPTS`] queries.
 pub async fn query_with_retries<A: Future + Unpin>(
     runtime: &dyn Runtime,
     host: &str,

@@ -1,7 +1,7 @@
-//! One end of a connection: its TCP, its timer, and who waits for it.
+//! One end of a connection: its TCP, its timer, and the tasks that wait for it.
 //!
-//! The network moves segments between ends (`packet_network.rs`), sockets read and write them (`tcp_socket.rs`); what both
-//! hold is here.
+//! The network moves segments between ends (`packet_network.rs`), and sockets read and write them (`tcp_socket.rs`). Both use this
+//! file.
 
 use std::io;
 use std::net::SocketAddr;

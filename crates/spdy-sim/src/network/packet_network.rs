@@ -36,7 +36,7 @@ use crate::seed;
 /// IP bytes of a bare RST: 20 of IP, 20 of TCP.
 const RST_LEN_BYTES: usize = 40;
 
-/// The path, and everything that stands at its ends.
+/// The path, and everything at its ends.
 pub(crate) struct PacketNetwork {
     pub(super) runtime: SimRuntime,
     pub(super) config: NetworkConfig,
@@ -57,7 +57,7 @@ pub(super) struct State {
     free_slots: Vec<usize>,
     /// Questions that were asked, by their number.
     pub(super) queries: Vec<DnsQuery>,
-    /// Who waits for the network to be quiet.
+    /// Tasks that wait for the network to be quiet.
     pub(super) quiet_waker: Option<Waker>,
 }
 

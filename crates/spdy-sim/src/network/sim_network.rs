@@ -1,6 +1,6 @@
 //! Hosts and connections in virtual time.
 //!
-//! One client stands on one side of one [`Path`](spdy_netem::path::Path); every server, and the resolver, on the other. Both
+//! One client is on one side of one [`Path`](spdy_netem::path::Path), every server and the resolver on the other. Both
 //! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `packet_network.rs` moves their segments.
 //!
 //! A listener hands each connection to a function as soon as its handshake is done. An address without a listener

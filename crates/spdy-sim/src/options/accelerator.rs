@@ -1,4 +1,4 @@
-//! Whether an accelerator stands before a page's hosts, and what it has when the load begins.
+//! Whether an accelerator is between the client and a page's hosts, and what it has when the load begins.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,12 +6,12 @@ use std::str::FromStr;
 /// The accelerator of a load.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Accelerator {
-    /// None: the client asks every host itself.
+    /// None: the client connects to every host itself.
     #[default]
     Off,
-    /// One that has just been started: nothing kept, no connection to any origin.
+    /// One that has just been started: an empty cache, no connection to any origin.
     Cold,
-    /// One that another client had the same page from, over a fast link, just before.
+    /// One through which another client has just loaded the same page, over a fast link.
     Warm,
 }
 

@@ -1,7 +1,7 @@
 //! The options of a load: every choice but page, protocol, network and seed.
 //!
-//! There are no hidden constants of an era: TLS version, initial window, streams at once and the rest stand
-//! here by name, and a preset is nothing but values for them.
+//! There are no hidden constants of an era. TLS version, initial window, concurrent streams and the other choices have
+//! a name here, and a preset is a value for each of them.
 
 use std::time::Duration;
 
@@ -12,23 +12,23 @@ use spdy_netem::profile::Era;
 use crate::network::dns::NameLookups;
 use crate::options::{Accelerator, Cache, Deployment, Push, Scheduler};
 
-/// The smallest value of [`Options::data_frame_bytes`]: below, heads outweigh what they carry in no time.
+/// The smallest value of [`Options::data_frame_bytes`]: smaller frames would consist mostly of their heads.
 pub const MIN_FRAME_BYTES: u32 = 64;
-/// The largest: as much as a client lets a stream send unasked.
+/// The largest value: the window that a client gives each stream.
 pub const MAX_FRAME_BYTES: u32 = 1024 * 1024;
 
-/// Streams at once in the [laboratory of Lulic](Options::lulic), from a fit of its data.
+/// Concurrent streams in the [laboratory of Lulic](Options::lulic), from a fit of its data.
 pub const LULIC_STREAMS: u32 = 46;
 
 /// Every choice of a load but page, protocol, network and seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Options {
-    /// The one version of TLS that is spoken; over QUIC it is 1.3, whatever stands here.
+    /// The version of TLS. Over QUIC it is always 1.3.
     pub tls: TlsVersion,
-    /// Whether a further connection to a host takes up an earlier TLS session (abbreviated handshake).
+    /// Whether a further connection to a host resumes an earlier TLS session (abbreviated handshake).
     pub tls_resumption: bool,
-    /// Whether keys are agreed on by ML-KEM beside X25519, as browsers and servers of today do: both hellos are 1.1 kB longer. TLS 1.2
-    /// does not know it.
+    /// Whether the key exchange is X25519 with ML-KEM, as in today's browsers and servers. Both hellos are then 1.1 kB longer. TLS 1.2
+    /// does not have it.
     pub ml_kem: bool,
     /// TCP of both ends; `None` for that of the network.
     pub tcp_era: Option<Era>,
@@ -39,49 +39,49 @@ pub struct Options {
     pub name_lookups: NameLookups,
     /// HTTP/1.1 connections to one host at a time.
     pub http1_connections: usize,
-    /// Streams that a server lets a client have open at once on one session (SPDY, h2, h3).
+    /// Streams that a server allows a client to have open at the same time on one session (SPDY, h2, h3).
     pub max_concurrent_streams: u32,
-    /// How SPDY's header blocks are compressed; `Zlib(0)` is not at all.
+    /// How SPDY's header blocks are compressed; `Zlib(0)` is no compression.
     pub spdy_compression: Compression,
-    /// How far back their compression looks, as a power of two; `None` for its default.
+    /// The window of their compression, as a power of two; `None` for its default.
     pub spdy_window_bits: Option<u8>,
     /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2, h3). The certificate of
     /// virtual time covers every host; those of the recorded servers may not have.
     pub ip_pooling: bool,
-    /// What servers push, and the client answers its requests with (SPDY; over h2 the client takes no pushes, as browsers of
-    /// today).
+    /// What servers push, and the client uses instead of requests (SPDY; over h2 the client accepts no pushes, as today's
+    /// browsers).
     pub push: Push,
-    /// Which hosts speak the protocol under test. The client is one that has been there before: it knows what to expect
+    /// Which hosts speak the protocol under test. The client has connected to each host before: it knows the protocol
     /// of each, and opens connections accordingly.
     pub deployment: Deployment,
-    /// Whether requests have the priority of their kind; else all have the lowest, and what came first goes first. It orders
-    /// also the client's own queue, which is all that HTTP/1.1 has.
+    /// Whether requests have the priority of their kind. Else all have the lowest, and are sent in the order in which they were made.
+    /// The client's own queue has the same order; HTTP/1.1 has no other.
     pub priorities: bool,
-    /// What holds requests back that the page wants.
+    /// What delays requests that the page wants.
     pub scheduler: Scheduler,
-    /// Whether the head of the document hints at what load waits for and its text does not name
+    /// Whether the head of the document hints at resources that load waits for and its text does not name
     /// ([`PageGraph::preload_candidates`](spdy_page::graph::PageGraph::preload_candidates)).
     pub hints: bool,
     /// What the client has before the load.
     pub cache: Cache,
-    /// Whether the accelerator stands before the page's hosts. Then `push` is what it pushes of what it has and learned, and `hints`
-    /// those that its answers bear, or a 103 before them (h2, h3); origins push nothing to it.
+    /// Whether the accelerator is before the page's hosts. Then `push` and `hints` are what it pushes, and the hints in its responses
+    /// or in a 103 before them (h2, h3), from what it has stored and learned. Origins push nothing to it.
     pub accelerator: Accelerator,
-    /// Round trip behind the access link, between where an accelerator stands and the origins: who asks an origin, be it the
-    /// client or the accelerator, pays it beside whatever else lies between.
+    /// Round trip behind the access link, between the place of an accelerator and the origins. It is added to each request to an origin,
+    /// by the client or by the accelerator.
     pub backhaul: Duration,
-    /// Whether the accelerator fetches what a page names as soon as it reads it.
+    /// Whether the accelerator fetches the resources that a page names as soon as it reads the page.
     pub prefetch: bool,
-    /// Whether the accelerator writes URLs of what it moves as in its paper, `/HOST/PATH`, not in the form of its own.
+    /// Whether the URLs of proxied resources have the form of its paper, `/HOST/PATH`, and not the accelerator's own.
     pub paper_urls: bool,
-    /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2, whose client
-    /// then takes such frames).
+    /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2; the h2 client
+    /// then accepts such frames).
     pub data_frame_bytes: u32,
 }
 
 impl Default for Options {
-    /// Browsers and servers of today: TLS 1.3 with resumption, the network's TCP, a resolver that must be
-    /// asked, six connections, a hundred streams.
+    /// Browsers and servers of today: TLS 1.3 with resumption, the network's TCP, a resolver, six connections,
+    /// a hundred streams.
     fn default() -> Self {
         Self {
             tls: TlsVersion::Tls13,

@@ -1,4 +1,4 @@
-//! The options of a load. There are no hidden constants of an era: TLS version, initial window, streams at once and the rest stand here by name.
+//! The options of a load: TLS version, initial window, concurrent streams and every other choice has a name here.
 
 mod accelerator;
 mod client_cache;

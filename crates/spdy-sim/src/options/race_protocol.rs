@@ -28,7 +28,7 @@ pub enum RaceProtocol {
 }
 
 impl RaceProtocol {
-    /// Those that a race runs unless told otherwise, in its order.
+    /// The protocols that a race runs by default, in its order.
     pub const DEFAULTS: [Self; 4] = [Self::Http, Self::Https, Self::Spdy, Self::H2];
 
     /// Every one that has a name.

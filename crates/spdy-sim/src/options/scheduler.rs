@@ -1,4 +1,4 @@
-//! Who decides which requests wait.
+//! What decides which requests wait.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 /// What holds requests back before they are handed to a connection.
 #[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
 pub enum Scheduler {
-    /// Nothing: what is wanted is asked for.
+    /// Nothing: each resource is requested as soon as the page wants it.
     #[default]
     None,
     /// The two schedulers of Chromium 156.
