@@ -12,7 +12,7 @@
 use std::io::Write;
 
 use spdy_lab::lulic::{LulicComparison, LulicError, Parameters, best_browser_ms};
-use spdy_lab::options::RaceProtocol;
+use spdy_sim::options::RaceProtocol;
 
 /// Bytes of an image, and how far apart, in the first look and in the second.
 const IMAGES: (std::ops::RangeInclusive<usize>, usize) = (420..=800, 20);

@@ -11,12 +11,12 @@
 
 use std::io::Write;
 
-use spdy_lab::load::Load;
 use spdy_lab::lulic::{self, LulicComparison, LulicError, Parameters};
-use spdy_lab::options::{Options, RaceProtocol};
 use spdy_lab::stats::Line;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
+use spdy_sim::load::Load;
+use spdy_sim::options::{Options, RaceProtocol};
 
 /// The cells that slopes are fitted to: the fastest link, where round trips are everything.
 fn is_in_slope(cell: &lulic::LulicCell) -> bool {

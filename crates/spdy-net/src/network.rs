@@ -1,4 +1,4 @@
-//! Where connections come from: the system's sockets, or the lab's.
+//! Where connections come from: the system's sockets, or virtual time.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -10,7 +10,7 @@ use socket2::{Domain, SockRef, Socket, Type};
 use spdy::runtime::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
 
-/// Bytes both ways: TCP, TLS, or a connection in the lab.
+/// Bytes both ways: TCP, TLS, or a connection in virtual time.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
 impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> Io for T {}
 
@@ -21,7 +21,7 @@ pub type BoxIo = Box<dyn Io>;
 /// datagrams a call), and no system's socket in it.
 pub type DatagramSocket = Arc<dyn AsyncUdpSocket>;
 
-/// Names, connections and datagrams. [`SystemNetwork`] is the real one; the lab has its own.
+/// Names, connections and datagrams. [`SystemNetwork`] is the real one; `spdy-sim` has one in virtual time.
 pub trait Network: Send + Sync + 'static {
     /// Addresses of `host`, in the order to try them.
     fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>>;

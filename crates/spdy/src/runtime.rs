@@ -1,6 +1,6 @@
 //! What async code here needs besides bytes: the hour, a way to wait, a way to run beside.
 //!
-//! In a program that is [`TokioRuntime`]; in the lab an event loop whose clock jumps. Nothing above
+//! In a program that is [`TokioRuntime`]; in virtual time (`spdy-sim`) an event loop whose clock jumps. Nothing above
 //! this trait knows which.
 
 use std::fmt;

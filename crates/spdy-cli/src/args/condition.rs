@@ -1,9 +1,9 @@
 //! The conditions of a page load (networks, protocol, runs, seed): options of `spdy doctor` and `spdy accelerate audit`.
 
 use spdy_lab::doctor::examination::CHANCE_RUNS;
-use spdy_lab::options::RaceProtocol;
-use spdy_lab::race::RaceNetwork;
 use spdy_lab::stats::MIN_RUNS;
+use spdy_sim::options::RaceProtocol;
+use spdy_sim::race::RaceNetwork;
 
 use super::networks::networks;
 use crate::output::{Printer, WARN};

@@ -1,6 +1,6 @@
 //! Networks by name, or spelled out, as the command line has them.
 
-use spdy_lab::race::RaceNetwork;
+use spdy_sim::race::RaceNetwork;
 
 use crate::outcome::Usage;
 

@@ -13,12 +13,11 @@ use spdy_rewrite::rules::config::{Config as Rewrite, HostConfig, Scheme};
 use spdy_rewrite::rules::public_cdns::is_public_cdn;
 use spdy_rewrite::rules::refusal::Refusal;
 use spdy_rewrite::rules::verdict::SkipReason;
+use spdy_sim::accelerator::delivery::{Delivery, DirectReason, ResolvedReference};
+use spdy_sim::accelerator::site::OperatorConfig;
+use spdy_sim::load::Page;
+use spdy_sim::options::is_same_site;
 use url::Url;
-
-use crate::accelerator::delivery::{Delivery, DirectReason, ResolvedReference};
-use crate::accelerator::site::OperatorConfig;
-use crate::load::Page;
-use crate::options::is_same_site;
 
 /// How often a page is examined again with the entries that the last pass added. Sheets that name sheets are seldom
 /// deeper.

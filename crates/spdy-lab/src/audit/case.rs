@@ -8,17 +8,17 @@ use spdy_page::graph::PageGraph;
 use spdy_page::head;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::learn::LearnConfig;
+use spdy_sim::accelerator::site::OperatorConfig;
+use spdy_sim::load;
+use spdy_sim::load::{Load, Page};
+use spdy_sim::options::{Accelerator, Options, Push, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
+use spdy_sim::workers;
 
 use super::advice::Advice;
 use super::survey::Survey;
-use crate::accelerator::site::OperatorConfig;
 use crate::doctor::examination::Times;
-use crate::load;
-use crate::load::{Load, Page};
-use crate::options::{Accelerator, Options, Push, RaceProtocol};
-use crate::race::RaceNetwork;
 use crate::stats::median;
-use crate::workers;
 
 /// What is audited.
 #[derive(Clone, Debug)]

@@ -1,7 +1,7 @@
 //! What an accelerator would do for a page: what moves, what stays and why, and what that saves.
 //!
 //! ```text
-//! page ──► the accelerator's decision for each resource   survey.rs (by accelerator/accelerated_page.rs, as in loads)
+//! page ──► the accelerator's decision for each resource   survey.rs (by spdy-sim/src/accelerator, as in loads)
 //!    │          │
 //!    │          └─ resources of hosts that are not listed ──► the configuration lines that would move them     advice.rs
 //!    ▼

@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 use spdy_page::head;
 use spdy_page::replica::Kind;
-
-use crate::accelerator::delivery::{Delivery, DirectReason};
-use crate::load::{AcceleratedPage, Page};
-use crate::options::is_same_site;
+use spdy_sim::accelerator::delivery::{Delivery, DirectReason};
+use spdy_sim::load::{AcceleratedPage, Page};
+use spdy_sim::options::is_same_site;
 
 /// What becomes of a page behind an accelerator.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -1,10 +1,10 @@
-//! How near virtual time is to real time: the same downloads and page loads through the model and through the kernel's TCP.
+//! Compares virtual time with real time: the same downloads and page loads through the model and through the kernel's TCP.
 //!
 //! ```text
-//!   download_cell.rs ── download.rs ─┬─ virtual_time.rs        sim, spdy-netem's Tcp and Path      ─┐
-//!                                    └─ real_time.rs           spdy-tun, Linux's TCP, the same Path ┼─ compare.rs
-//!   page_cell.rs ─────── load/       ┬─ load/virtual_time.rs   the same two, under a page load      │
-//!                                    └─ live/load.rs                                               ─┘
+//!   download_cell.rs ── download.rs ─┬─ virtual_time.rs        spdy-sim, spdy-netem's Tcp and Path  ─┐
+//!                                    └─ real_time.rs           spdy-tun, Linux's TCP, the same Path ─┼─ compare.rs
+//!   page_cell.rs ────────────────────┬─ spdy_sim::load::load   the same two, under a page load      ─┤
+//!                                    └─ live/load.rs                                                ─┘
 //! ```
 //!
 //! [`download_cell`] and [`page_cell`] name what is compared, [`runner`] does it on several links at a time, and repeats runs that do not

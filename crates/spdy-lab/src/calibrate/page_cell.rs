@@ -7,16 +7,16 @@ use std::time::Duration;
 
 use serde::{Serialize, Serializer};
 use spdy_netem::path::PathConfig;
+use spdy_sim::load;
+use spdy_sim::load::{Load, Page};
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
 use spdy_tun::network::RealNetwork;
 
 use crate::calibrate::compare::{CellResult, ErrorStats, MAX_LOSSY_ERROR};
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};
 use crate::live::load::{self as live, LoadSpec};
-use crate::load;
-use crate::load::{Load, Page};
-use crate::options::{Options, RaceProtocol};
-use crate::race::RaceNetwork;
 
 /// Error that a load without loss and jitter is allowed. Where chance has a part, as with downloads, only the mean of many loads
 /// has a bar: [`MAX_LOSSY_ERROR`].

@@ -8,6 +8,8 @@ use std::time::Duration;
 
 use socket2::SockRef;
 use spdy_netem::path::PathConfig;
+use spdy_sim::load::Page;
+use spdy_sim::seed;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::host::SERVER;
 use spdy_tun::limits::{Fault, ValidityLimits};
@@ -17,8 +19,6 @@ use spdy_tun::stats::LinkStats;
 use crate::calibrate::error::CalibrateError;
 use crate::calibrate::workload::{Attempt, Workload};
 use crate::live::load::{self as live, LiveLoad, LoadSpec};
-use crate::load::Page;
-use crate::sim::seed;
 
 /// What model and kernel have in common.
 pub const CONGESTION: &str = "cubic";

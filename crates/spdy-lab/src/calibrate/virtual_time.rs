@@ -7,12 +7,12 @@ use std::time::Duration;
 
 use spdy::runtime::Runtime;
 use spdy_netem::tcp::TcpConfig;
+use spdy_sim::network::dns::NameLookups;
+use spdy_sim::network::{NetworkConfig, SimNetwork};
+use spdy_sim::runtime::Executor;
 
 use crate::calibrate::download;
 use crate::calibrate::download_cell::DownloadCell;
-use crate::sim::dns::NameLookups;
-use crate::sim::executor::Executor;
-use crate::sim::network::{NetworkConfig, SimNetwork};
 
 /// Downloads what `cell` says; how long that took.
 ///

@@ -10,9 +10,9 @@ use jiff::Timestamp;
 use spdy_page::limits::Limits;
 use spdy_page::open::{self, ImportOptions, OpenError};
 use spdy_page::replica::Replica;
+use spdy_sim::workers;
 
 use crate::claims::recorded_heads::Heads;
-use crate::workers;
 
 /// Recordings from this day on are of another time.
 const ERA_ENDS: &str = "2014-01-01T00:00:00Z";

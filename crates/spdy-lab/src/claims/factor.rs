@@ -1,10 +1,10 @@
 //! What may be changed alone to see whether it explains a difference.
 
 use spdy_netem::profile::Era;
+use spdy_sim::network::dns::NameLookups;
+use spdy_sim::options::RaceProtocol;
 
 use crate::claims::setting::Setting;
-use crate::options::RaceProtocol;
-use crate::sim::dns::NameLookups;
 
 /// One factor, changed alone.
 pub(crate) struct ClaimFactor {

@@ -10,8 +10,7 @@ use spdy_frame::version::Version;
 use spdy_http::{http1_text, request, response};
 use spdy_page::head::{self, Head};
 use spdy_page::replica::{Exchange, Replica};
-
-use crate::load::recorded_request::request_of;
+use spdy_sim::load::request_of;
 
 const VERSION: Version = Version::V31;
 

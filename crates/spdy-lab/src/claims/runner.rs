@@ -7,17 +7,17 @@ use std::ops::ControlFlow;
 use spdy_page::graph::{PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::Replica;
+use spdy_sim::load;
+use spdy_sim::load::{Page, folded};
+use spdy_sim::race::RaceNetwork;
+use spdy_sim::seed;
+use spdy_sim::workers;
 
 use crate::claims::corpus::Corpus;
 use crate::claims::measured::{MeasuredResult, Point};
 use crate::claims::setting::{PageSet, Pages, Setting};
 use crate::claims::statistics::{FigurePair, Figures, PairedLoads, ratio};
-use crate::load;
-use crate::load::{Page, folded};
-use crate::race::RaceNetwork;
-use crate::sim::seed;
 use crate::stats::Estimate;
-use crate::workers;
 
 /// Where claims are put to the test.
 pub struct ClaimRunner<'a> {

@@ -3,9 +3,8 @@
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::profile::Profile;
 use spdy_page::replica::Replica;
-
-use crate::options::{Options, RaceProtocol};
-use crate::race::RaceNetwork;
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
 
 /// Pages that ship or are made.
 pub(crate) type Pages = fn() -> Vec<Replica>;

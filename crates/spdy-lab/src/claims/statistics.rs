@@ -1,7 +1,8 @@
 //! The figures of loads in pairs, and the statistics that claims are made of.
 
+use spdy_sim::load::Load;
+
 use crate::claims::measured::{MeasuredResult, Point};
-use crate::load::Load;
 use crate::stats::{Bootstrap, Estimate};
 
 /// What a load came to, as far as claims speak of it; of several loads the means.

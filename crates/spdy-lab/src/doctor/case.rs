@@ -1,9 +1,8 @@
 //! What is examined: a page, a network, and how the page is loaded.
 
 use spdy_page::replica::Replica;
-
-use crate::options::{Options, RaceProtocol};
-use crate::race::RaceNetwork;
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
 
 /// What is examined: a page as it is loaded today.
 #[derive(Clone, Debug)]

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 use spdy_page::graph::PageGraph;
+use spdy_sim::load;
+use spdy_sim::load::Load;
+use spdy_sim::workers;
 
 use super::modified_page::ModifiedPage;
 use super::remedy::{Remedy, own_host, remedies};
-use crate::load;
-use crate::load::Load;
 use crate::stats::{Bootstrap, Estimate, MIN_RUNS, median};
-use crate::workers;
 
 pub use super::case::ExaminationCase;
 

@@ -3,12 +3,12 @@
 use spdy_page::graph::{Node, PageGraph, Trigger};
 use spdy_page::head;
 use spdy_page::replica::Replica;
+use spdy_sim::load::{Page, folded};
+use spdy_sim::options::{Options, Push, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
 
 use super::case::ExaminationCase;
 use super::remedy::{Remedy, own_host};
-use crate::load::{Page, folded};
-use crate::options::{Options, Push, RaceProtocol};
-use crate::race::RaceNetwork;
 
 /// Everything that a load needs.
 pub(super) struct ModifiedPage {

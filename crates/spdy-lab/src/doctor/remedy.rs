@@ -10,9 +10,8 @@ use spdy_netem::profile::Profile;
 use spdy_page::graph::{Node, PageGraph};
 use spdy_page::head;
 use spdy_page::replica::Replica;
+use spdy_sim::options::{RaceProtocol, is_same_site};
 use url::Url;
-
-use crate::options::{RaceProtocol, is_same_site};
 
 /// One change.
 #[derive(Clone, Debug, PartialEq, Serialize)]

@@ -80,7 +80,7 @@ mod tests {
             let conditions = Conditions::of(&cell.unwrap()).unwrap();
             let label = measured.network().unwrap();
             assert_eq!(conditions.network.profile.path, label.profile.path);
-            assert_eq!(conditions.options, crate::options::Options::lulic());
+            assert_eq!(conditions.options, spdy_sim::options::Options::lulic());
         }
     }
 }

@@ -2,11 +2,12 @@
 
 use std::fmt::Write as _;
 
+use spdy_sim::options::RaceProtocol;
+use spdy_sim::seed;
+
 use crate::experiment::clock::Clock;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_SEED, Plan};
-use crate::options::RaceProtocol;
-use crate::sim::seed;
 
 /// One page over one protocol under one level of each factor; loaded as often as the plan has runs.
 #[derive(Clone, Debug)]
@@ -156,7 +157,8 @@ pub(crate) fn push(key: &mut String, name: &str, level: &str) {
 }
 
 /// The names and levels of a key, in its order.
-pub(crate) fn levels_of(key: &str) -> Vec<(String, String)> {
+#[must_use]
+pub fn levels_of(key: &str) -> Vec<(String, String)> {
     let part = |part: &str| {
         let (name, level) = part.split_once('=').unwrap_or((part, ""));
         (name.to_owned(), unescaped(level))

@@ -3,14 +3,14 @@
 use std::num::NonZeroU32;
 
 use spdy_netem::profile::{Era, Profile};
+use spdy_sim::load::HostLayout;
+use spdy_sim::options::{Accelerator, Cache, Options};
+use spdy_sim::race::RaceNetwork;
 
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::Clock;
 use crate::experiment::error::PlanError;
 use crate::experiment::factor::{self, Factor};
-use crate::load::HostLayout;
-use crate::options::{Accelerator, Cache, Options};
-use crate::race::RaceNetwork;
 
 /// The network and the choices of a cell.
 #[derive(Clone, Debug, PartialEq)]

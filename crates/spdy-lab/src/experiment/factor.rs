@@ -10,14 +10,14 @@ use std::str::FromStr;
 use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::{Era, Profile};
-
-use crate::experiment::clock::Clock;
-use crate::load::MAX_SHARDS;
-use crate::options::{
+use spdy_sim::load::MAX_SHARDS;
+use spdy_sim::network::dns::NameLookups;
+use spdy_sim::options::{
     Deployment, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options, Scheduler, UnknownAccelerator,
     UnknownCache,
 };
-use crate::sim::dns::NameLookups;
+
+use crate::experiment::clock::Clock;
 
 /// Something that an experiment may vary, in the order in which a cell's key names them.
 #[derive(Clone, Copy, Debug, Eq, Hash, Ord, PartialEq, PartialOrd)]

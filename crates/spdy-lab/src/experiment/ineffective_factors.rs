@@ -14,12 +14,12 @@ use std::collections::BTreeMap;
 
 use spdy_net::protocol::Protocol;
 use spdy_net::tls::TlsVersion;
+use spdy_sim::options::{Accelerator, Deployment, RaceProtocol};
 
 use crate::experiment::cell;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::Plan;
-use crate::options::{Accelerator, Deployment, RaceProtocol};
 
 impl Factor {
     /// Whether its levels change anything of loads by `protocol` under `conditions`. They may, then, and need not: hosts that a page
@@ -164,16 +164,16 @@ pub fn ineffective_factors(plan: &Plan) -> Vec<IneffectiveFactor> {
     found
 }
 
-/// Finds cells that are others over again, as their keys come by in the order of a plan.
+/// Finds cells that repeat others. It reads the keys of a plan's cells in their order.
 #[derive(Debug, Default)]
-pub(crate) struct DuplicateCells {
+pub struct DuplicateCells {
     first: BTreeMap<String, usize>,
 }
 
 impl DuplicateCells {
-    /// The number of the first cell that had the same effect as the one of this `key`, which may be itself. What has factors that
-    /// this build does not know is like no other.
-    pub(crate) fn first(&mut self, key: &str) -> usize {
+    /// The number of the first cell with the same effect as the cell of this `key`, which may be itself. A cell with factors that
+    /// this build does not know repeats no other.
+    pub fn first(&mut self, key: &str) -> usize {
         let next = self.first.len();
         let essence = essence(key).unwrap_or_else(|| key.to_owned());
         *self.first.entry(essence).or_insert(next)

@@ -6,13 +6,13 @@ use std::ops::Range;
 
 use serde::Deserialize;
 use serde::de::{Deserializer, Error, SeqAccess, Visitor};
+use spdy_sim::options::RaceProtocol;
 use toml::Spanned;
 
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::{PlanError, TextPosition};
 use crate::experiment::factor::Factor;
 use crate::experiment::plan::{MAX_LOADS, MAX_RUNS, MAX_SEED, Plan};
-use crate::options::RaceProtocol;
 
 /// The file as it is written.
 #[derive(Deserialize)]

@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use sha2::{Digest, Sha256};
+use spdy_sim::options::RaceProtocol;
 
 use crate::experiment::clock::Clock;
 use crate::experiment::factor::Factor;
-use crate::options::RaceProtocol;
 
 /// Most runs of a cell.
 pub const MAX_RUNS: u32 = 100_000;

@@ -9,15 +9,15 @@ use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use spdy_page::archive;
 use spdy_page::replica::Replica;
+use spdy_sim::load;
+use spdy_sim::load::{HostLayout, Load, Page};
+use spdy_sim::workers;
 
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::RealRun;
 use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::plan::{Plan, hex};
-use crate::load;
-use crate::load::{HostLayout, Load, Page};
-use crate::workers;
 
 /// A plan that can be run.
 pub struct Runner {
@@ -133,7 +133,7 @@ impl Runner {
     }
 
     /// Loads one cell in virtual time, whatever its clock, all its runs, on this thread; `None` if `stops`, asked before each run, said so. Never inside a
-    /// runtime of tokio: see [`sim::executor`](crate::sim::executor).
+    /// runtime of tokio: see [`Executor`](spdy_sim::runtime::Executor).
     ///
     /// # Errors
     ///

@@ -8,12 +8,12 @@
 use std::collections::BTreeMap;
 
 use serde::{Serialize, Serializer};
+use spdy_sim::load;
+use spdy_sim::load::Page;
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
 
 use crate::live::browser_load::BrowserLoad;
-use crate::load;
-use crate::load::Page;
-use crate::options::{Options, RaceProtocol};
-use crate::race::RaceNetwork;
 use crate::stats::median;
 
 /// One protocol over one network.

@@ -1,4 +1,4 @@
-//! One page load in real time, as [`load()`](crate::load::load) is one in virtual time.
+//! One page load in real time, as [`load()`](spdy_sim::load::load) is one in virtual time.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -9,6 +9,10 @@ use std::time::Duration;
 
 use spdy::runtime::SharedRuntime;
 use spdy_client::client::Client;
+use spdy_sim::load::LoadDriver;
+use spdy_sim::load::{Load, Page};
+use spdy_sim::network::Traffic;
+use spdy_sim::options::{Options, RaceProtocol};
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::error::RealTimeError;
 use spdy_tun::host::SERVER;
@@ -20,10 +24,6 @@ use crate::live::clock::{LiveRuntime, block_on};
 use crate::live::network::LiveNetwork;
 use crate::live::resolver::{self, Resolver};
 use crate::live::server_side::ServerSide;
-use crate::load::load_driver::LoadDriver;
-use crate::load::{Load, Page};
-use crate::options::{Options, RaceProtocol};
-use crate::sim::traffic::Traffic;
 
 /// For how long nothing must be sent before a load is over.
 const QUIET_FOR: Duration = Duration::from_millis(20);

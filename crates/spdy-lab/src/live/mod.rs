@@ -1,8 +1,8 @@
-//! Real time: the same load as in [`load`](crate::load), over the kernel's TCP behind a link of `spdy-tun`.
+//! Real time: the same load as in [`load`](spdy_sim::load), over the kernel's TCP behind a link of `spdy-tun`.
 //!
 //! ```text
 //!   client's host                                         servers' host
-//!     load/load_driver.rs ── spdy-client                    spdy-server ── the page's site
+//!     spdy-sim's LoadDriver ── spdy-client                  spdy-server ── the page's site
 //!                  │ network.rs                                 │ server_side.rs, every address of the page
 //!                  ├── TCP ─────────► link of spdy-tun ◄────────┤
 //!                  └── questions ───►                  ◄────────┘ resolver.rs

@@ -7,10 +7,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::network::{BoxIo, DatagramSocket, Network, SystemNetwork};
+use spdy_sim::network::dns::{self, NameLookups};
 use tokio::net::TcpStream;
 
 use crate::live::resolver::{self, Resolver};
-use crate::sim::dns::{self, NameLookups};
 
 /// A network in real time; clones are the same.
 #[derive(Clone)]

@@ -29,6 +29,8 @@ use spdy_page::head;
 use spdy_page::observation::Failure;
 use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_server::serve::{AccessLogEntry, ServeConfig};
+use spdy_sim::load::Page;
+use spdy_sim::options::{Options, RaceProtocol};
 use spdy_tun::host::Host;
 use url::Url;
 
@@ -36,8 +38,6 @@ use crate::live::addresses;
 use crate::live::expected_failures::ExpectedFailures;
 use crate::live::resolver::Resolver;
 use crate::live::server_side::{RunningServers, ServerSide};
-use crate::load::Page;
-use crate::options::{Options, RaceProtocol};
 
 /// What browsers ask for of their own accord, for the tab.
 const FAVICON: &str = "/favicon.ico";

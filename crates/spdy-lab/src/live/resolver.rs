@@ -1,7 +1,7 @@
 //! Name look-ups in real time: the resolver behind the link, and who asks it.
 //!
 //! Messages are those of RFC 1035, one question each, and without EDNS where we ask ourselves: they are then as long as
-//! virtual time counts them (`sim/dns.rs`), and are asked again after the same time.
+//! virtual time counts them (`spdy_sim::network::dns`), and are asked again after the same time.
 //! The resolver knows the hosts of one page: of a host that it knows it tells the address, and that there is nothing of
 //! any other type; of one that it does not know it says so, and remembers that it was asked.
 
@@ -14,9 +14,8 @@ use hickory_proto::op::{Edns, Message, MessageType, Metadata, Query, ResponseCod
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use parking_lot::Mutex;
 use spdy::runtime::Runtime;
+use spdy_sim::network::dns::{self, query_with_retries};
 use tokio::net::UdpSocket;
-
-use crate::sim::dns::{self, query_with_retries};
 
 /// The port of resolvers.
 pub const PORT: u16 = 53;

@@ -11,6 +11,8 @@
 use std::thread;
 use std::time::Duration;
 
+use spdy_sim::load;
+use spdy_sim::load::Load;
 use spdy_tun::cpu::CpuTime;
 use spdy_tun::limits::Fault;
 use spdy_tun::stats::{DirectionStats, LinkStats};
@@ -24,8 +26,6 @@ use crate::experiment::conditions::Conditions;
 use crate::experiment::error::PlanError;
 use crate::experiment::runner::{CellLoads, Runner};
 use crate::live::load::{LiveLoad, LoadSpec};
-use crate::load;
-use crate::load::Load;
 
 /// Why a cell could not be loaded in real time; not that a run does not count.
 #[derive(Debug, thiserror::Error)]
@@ -203,9 +203,9 @@ mod tests {
     use spdy_page::builtin;
 
     use super::*;
-    use crate::load::Page;
-    use crate::options::{Options, RaceProtocol};
-    use crate::race::RaceNetwork;
+    use spdy_sim::load::Page;
+    use spdy_sim::options::{Options, RaceProtocol};
+    use spdy_sim::race::RaceNetwork;
 
     /// A load that was made in virtual time, as if the link had carried it.
     fn loaded() -> LiveLoad {

@@ -21,10 +21,9 @@ use std::time::Duration;
 use spdy_netem::profile::ProfileError;
 use spdy_page::replica::{Kind, Replica};
 use spdy_page::{builtin, head};
-
-use crate::load::Load;
-use crate::options::{LULIC_STREAMS, Options, RaceProtocol};
-use crate::race::{Race, RaceNetwork};
+use spdy_sim::load::Load;
+use spdy_sim::options::{LULIC_STREAMS, Options, RaceProtocol};
+use spdy_sim::race::{Race, RaceNetwork};
 
 /// Unrecorded properties of Lulic's page, server and browser.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -16,10 +16,10 @@ use std::fmt::Write as _;
 
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_sim::seed;
 use url::Url;
 
 use crate::lulic::Parameters;
-use crate::sim::seed;
 
 /// The names, for [`page`].
 pub const NAMES: [&str; 4] = ["lulic-flags", "lulic-bing", "lulic-yahoo", "lulic-amazon"];

@@ -6,13 +6,13 @@
 use spdy_frame::compress::Compression;
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::rate::Bitrate;
+use spdy_sim::load::{HostLayout, Load};
+use spdy_sim::model::MODEL_VERSION;
+use spdy_sim::network::dns::NameLookups;
 
 use crate::experiment::cell::Cell;
 use crate::experiment::clock::{Clock, RealRun};
 use crate::experiment::conditions::Conditions;
-use crate::load::{HostLayout, Load};
-use crate::model::MODEL_VERSION;
-use crate::sim::dns::NameLookups;
 use crate::store::value::Value;
 
 /// One column.

@@ -114,7 +114,7 @@ pub struct CellComparison {
 pub struct StoreComparison {
     /// What was compared.
     pub measure: &'static str,
-    /// The [model](crate::model) of the loads before; nothing if they are of none.
+    /// The [model](spdy_sim::model) of the loads before; nothing if they are of none.
     pub model_before: Option<u64>,
     /// That of the loads after.
     pub model_after: Option<u64>,

@@ -1,6 +1,7 @@
 //! Adding to a store: a cell in one transaction, all or none, and the same again only if it is the same.
 
-use crate::model;
+use spdy_sim::model;
+
 use crate::store::column::COLUMNS;
 use crate::store::database::{Database, DatabaseError, DatabaseState, in_transaction};
 use crate::store::error::{RowDifference, StoreError};

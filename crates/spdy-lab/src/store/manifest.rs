@@ -2,9 +2,10 @@
 
 use std::collections::BTreeSet;
 
+use spdy_sim::model::{self, MODEL_VERSION};
+
 use crate::experiment::plan::Plan;
 use crate::experiment::runner::Runner;
-use crate::model::{self, MODEL_VERSION};
 
 /// Whose results a store holds.
 #[derive(Clone, Debug, Eq, Hash, PartialEq)]
@@ -15,7 +16,7 @@ pub struct Manifest {
     pub hash: String,
     /// The version of the program that made them; empty if it was no version of this one.
     pub program: String,
-    /// The model ([`crate::model`]) of its loads; nothing if it has none yet, or none of this program.
+    /// The model ([`spdy_sim::model`]) of its loads; nothing if it has none yet, or none of this program.
     pub model: Option<u64>,
     /// Loads of each cell.
     pub runs: u64,

@@ -5,11 +5,11 @@ use std::ops::ControlFlow;
 
 use spdy_lab::doctor::examination::{Examination, ExaminationCase, RemedyResult};
 use spdy_lab::doctor::remedy::{Degradation, Remedy};
-use spdy_lab::options::{Options, RaceProtocol};
-use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
 use spdy_page::head;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
 use url::Url;
 
 /// Round-trip time of the link, ms.

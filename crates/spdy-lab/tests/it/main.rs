@@ -1,9 +1,6 @@
-//! The lab: page loads, races and experiments in virtual time.
+//! The lab: experiments, and what they say of pages and accelerators.
 
-mod accelerator;
+mod audit;
 mod doctor;
 mod experiment;
-mod model;
-mod network;
-mod page_load;
-mod race;
+mod shipped_pages;

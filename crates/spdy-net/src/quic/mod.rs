@@ -1,7 +1,7 @@
 //! QUIC by quinn, on our clock, tasks, sockets and randomness (RFC 9000, RFC 9002).
 //!
 //! ```text
-//!   quinn::Endpoint  --datagrams-->  network::Network::datagrams      UDP, or the lab's
+//!   quinn::Endpoint  --datagrams-->  network::Network::datagrams      UDP, or virtual time
 //!         |          --timers, tasks, now-->  spdy::runtime::Runtime
 //!         |          --ids, skipped packet numbers, padding-->  QuicOptions::seed, or the system
 //!   quinn::Connection  -->  http3/

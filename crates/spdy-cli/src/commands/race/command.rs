@@ -5,14 +5,14 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use spdy_lab::doctor::examination::{CHANCE_RUNS, Examination, ExaminationCase};
-use spdy_lab::load::HostLayout;
-use spdy_lab::load::Load;
-use spdy_lab::options::RaceProtocol;
-use spdy_lab::race::Race;
-use spdy_lab::report::{self, ProtocolLoads, RaceResults};
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
+use spdy_sim::load::HostLayout;
+use spdy_sim::load::Load;
+use spdy_sim::options::RaceProtocol;
+use spdy_sim::race::Race;
+use spdy_sim::race_results::{ProtocolLoads, RaceResults};
 
 use super::results_table;
 use crate::args::{PageLoadArgs, RaceChoiceArgs, networks, open_replica, retain_first};
@@ -217,7 +217,7 @@ fn write_report(
     race: &Race,
     choices: &PageLoadArgs,
 ) -> anyhow::Result<()> {
-    let html = report::render(loads, examinations, &notes(race, choices));
+    let html = spdy_report::render(loads, examinations, &notes(race, choices));
     std::fs::write(path, html).with_context(|| format!("cannot write {}", path.display()))
 }
 

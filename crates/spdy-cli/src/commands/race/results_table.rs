@@ -3,7 +3,7 @@
 
 use std::ops::RangeInclusive;
 
-use spdy_lab::report::{NetworkRace, ProtocolLoads, RaceResults};
+use spdy_sim::race_results::{NetworkRace, ProtocolLoads, RaceResults};
 
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table, bar};
 
@@ -121,7 +121,7 @@ fn cells(over: &NetworkRace<'_>, entrant: &ProtocolLoads<'_>, bar_width: usize) 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use spdy_lab::load::Load;
+    use spdy_sim::load::Load;
 
     fn load(protocol: &str, network: &str, load_ms: f64, failures: &[&str]) -> Load {
         Load {

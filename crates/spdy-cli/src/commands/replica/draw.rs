@@ -3,7 +3,6 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spdy_lab::report;
 use spdy_page::open::ImportOptions;
 use spdy_page::replica::Replica;
 
@@ -44,9 +43,9 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         }
         recorded.push((label(name), replica));
     }
-    let svg = report::recordings(&recorded).expect("all replicas have times");
+    let svg = spdy_report::recordings(&recorded).expect("all replicas have times");
     let picture = match args.output.extension() {
-        Some(ending) if ending == "png" => report::png(&svg),
+        Some(ending) if ending == "png" => spdy_report::png(&svg),
         _ => svg.into_bytes(),
     };
     std::fs::write(&args.output, picture)

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use rusqlite::Connection;
-use spdy_lab::model::MODEL_VERSION;
+use spdy_sim::model::MODEL_VERSION;
 
 use crate::support::lab::experiment_folder::{Lab, SMALL, text};
 use crate::support::program::{output, run_expecting};

@@ -6,6 +6,7 @@ use bytes::BytesMut;
 use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
+use spdy_sim::options::{Deployment, Options, RaceProtocol};
 
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
@@ -15,7 +16,6 @@ use crate::claims::papers::whitepaper::{self, plain, saved};
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting, profile};
 use crate::claims::statistics::{change, ratio};
-use crate::options::{Deployment, Options, RaceProtocol};
 use crate::stats::Estimate;
 
 const DSL: &str = "the top 25 sites, 2 Mbit/s DSL, no loss; here: pages of 2012-13 by --corpus, 375 kbit/s up, 60 ms, TCP of 2009, \

@@ -1,7 +1,7 @@
 //! Mineki, Uemura and Hasegawa 2013: an accelerator that puts a page of many hosts onto one SPDY session.
 //!
 //! What is put to the test is `spdy-proxy` as it ships, between the client and the seven hosts
-//! ([`accelerator`](crate::accelerator)).
+//! ([`accelerator`](spdy_sim::accelerator)).
 
 use std::time::Duration;
 
@@ -10,6 +10,7 @@ use spdy_netem::profile::Era;
 use spdy_netem::queue::QueueLimit;
 use spdy_page::head;
 use spdy_page::replica::Replica;
+use spdy_sim::options::{Accelerator, Options, Push, RaceProtocol};
 
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, MeasureFn, Paper, Test};
 use crate::claims::factor::ClaimFactor;
@@ -18,7 +19,6 @@ use crate::claims::papers::pages::Objects;
 use crate::claims::runner::{ClaimRunner, ratio_by_page};
 use crate::claims::setting::{PageSet, Pages, Setting, profile};
 use crate::claims::statistics::{FigurePair, PairedLoads};
-use crate::options::{Accelerator, Options, Push, RaceProtocol};
 use crate::stats::Bootstrap;
 
 const DOWN_KBIT: [u32; 6] = [128, 256, 512, 1024, 2048, 4096];

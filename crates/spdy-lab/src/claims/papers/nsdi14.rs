@@ -1,6 +1,8 @@
 //! Wang et al., NSDI 2014: when SPDY helps and when it hurts, on pages made of objects of one size.
 
 use spdy_netem::profile::Era;
+use spdy_sim::network::dns::NameLookups;
+use spdy_sim::options::{Options, Push, RaceProtocol};
 
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
@@ -9,8 +11,6 @@ use crate::claims::papers::pages::Objects;
 use crate::claims::runner::{ClaimRunner, ratio_by_page};
 use crate::claims::setting::{PageSet, Pages, Setting};
 use crate::claims::statistics::{ratio, saving};
-use crate::options::{Options, Push, RaceProtocol};
-use crate::sim::dns::NameLookups;
 
 const PLAIN: &str = "both without TLS, one host, names resolved, initial window 10 (the levels are from the paper's grid, the choice \
                      among them is an assumption)";

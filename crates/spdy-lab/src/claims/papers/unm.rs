@@ -3,6 +3,7 @@
 
 use spdy_net::tls::TlsVersion;
 use spdy_netem::profile::Era;
+use spdy_sim::options::{Cache, Deployment, Options, RaceProtocol};
 
 use crate::claims::claim::{BoundSide, Claim, ClaimedResult, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
@@ -11,7 +12,6 @@ use crate::claims::papers::pages::page_of;
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::{change, saving};
-use crate::options::{Cache, Deployment, Options, RaceProtocol};
 
 const PAGE: &str = "both in TLS; their page by its HTML, six images of its own and one of Google's, 9.3 MB as they counted; the size of \
                     each (all but one are small), 10 Mbit/s and 50 ms are assumptions";

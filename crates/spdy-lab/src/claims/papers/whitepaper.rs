@@ -4,6 +4,7 @@ use spdy_frame::compress::Compression;
 use spdy_net::tls::TlsVersion;
 use spdy_netem::loss::LossModel;
 use spdy_netem::profile::Era;
+use spdy_sim::options::{Options, Push, RaceProtocol};
 
 use crate::claims::claim::{Claim, ClaimedResult, MeasureFn, Paper, Test, Trend};
 use crate::claims::factor::ClaimFactor;
@@ -11,7 +12,6 @@ use crate::claims::measured::{MeasuredResult, Unit};
 use crate::claims::runner::ClaimRunner;
 use crate::claims::setting::{PageSet, Setting};
 use crate::claims::statistics::saving;
-use crate::options::{Options, Push, RaceProtocol};
 
 const TABLE: &str = "25 of the top 100 sites, 1 % loss; here: pages of 2012-13 by --corpus, 60 ms, TCP of 2009 with an initial \
                      window of 3, six connections a host";

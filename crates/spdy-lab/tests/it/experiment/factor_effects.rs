@@ -6,10 +6,10 @@ use std::sync::OnceLock;
 use spdy_lab::experiment::conditions::Conditions;
 use spdy_lab::experiment::factor::Factor;
 use spdy_lab::experiment::plan::Plan;
-use spdy_lab::load::Load;
-use spdy_lab::load::{self, Page};
-use spdy_lab::options::RaceProtocol;
 use spdy_page::builtin;
+use spdy_sim::load::Load;
+use spdy_sim::load::{self, Page};
+use spdy_sim::options::RaceProtocol;
 
 /// Factors that have no effect on some loads, each with a level that is not what goes without saying.
 const CASES: [(&str, &str); 11] = [

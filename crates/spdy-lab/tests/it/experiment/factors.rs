@@ -5,13 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use bytes::Bytes;
 use spdy_lab::experiment::plan::Plan;
 use spdy_lab::experiment::runner::Runner;
-use spdy_lab::load::Load;
-use spdy_lab::load::{self, Page};
-use spdy_lab::options::Deployment;
-use spdy_lab::options::{Options, RaceProtocol};
-use spdy_lab::race::RaceNetwork;
 use spdy_page::builtin;
 use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_sim::load::Load;
+use spdy_sim::load::{self, Page};
+use spdy_sim::options::Deployment;
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
 use url::Url;
 
 /// An experiment over `replica` by `protocol`: the load of each cell.
@@ -514,4 +514,11 @@ fn pushes_stop_at_the_budget_unless_push_is_all() {
     );
     assert_eq!(requests(&page, RaceProtocol::Spdy), [5, 4, 2]);
     assert!(plan_error("push = 'some'").contains("expected no, yes or all"));
+}
+
+#[test]
+fn a_client_with_a_cache_of_its_own_is_refused_before_an_accelerator() {
+    let text = "name = 'a'\npages = ['mineki']\n[factors]\nnetwork = 'cable'\naccelerator = 'warm'\ncache = 'warm'\n";
+    let told = Plan::parse(text).unwrap_err().to_string();
+    assert!(told.contains("accelerator and cache"), "{told}");
 }

@@ -1,15 +1,15 @@
 //! Compared with Lulic 2013: round trips as textbooks count them, and the measured load times.
 
-use spdy_lab::load::Load;
 use spdy_lab::lulic::pages;
 use spdy_lab::lulic::{self, LulicCell, LulicComparison, LulicError, Parameters};
-use spdy_lab::options::{Options, RaceProtocol};
-use spdy_lab::race::Race;
-use spdy_lab::sim::dns::NameLookups;
 use spdy_lab::stats::Line;
 use spdy_net::tls::TlsVersion;
 use spdy_page::builtin;
 use spdy_page::replica::Replica;
+use spdy_sim::load::Load;
+use spdy_sim::network::dns::NameLookups;
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::Race;
 
 fn cells_of(protocol: RaceProtocol) -> Vec<LulicCell> {
     lulic::cells()

@@ -1,8 +1,7 @@
-//! Experiments: factors, claims of papers, stores and reports.
+//! Experiments: factors, claims of papers and stores.
 
 mod claims;
 mod factor_effects;
 mod factors;
 mod lulic;
 mod malicious_stores;
-mod report;

@@ -6,15 +6,15 @@ use std::path::PathBuf;
 
 use anyhow::Context;
 use serde::Serialize;
-use spdy_lab::accelerator::site::OperatorConfig;
 use spdy_lab::audit::case::{Audit, AuditCase};
-use spdy_lab::options::Accelerator;
-use spdy_lab::options::Cache;
 use spdy_page::replica::Replica;
 use spdy_proxy::config::Config;
 use spdy_proxy::config::learn::LearnConfig;
 use spdy_proxy::config::upstream::UpstreamConfig;
 use spdy_rewrite::rules::config::Config as Rewrite;
+use spdy_sim::accelerator::site::OperatorConfig;
+use spdy_sim::options::Accelerator;
+use spdy_sim::options::Cache;
 
 use super::page::{LiveArgs, PageSource, page};
 use super::report;

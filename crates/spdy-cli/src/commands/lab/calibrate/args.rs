@@ -7,7 +7,7 @@ use spdy_lab::calibrate::compare::CellResult;
 use spdy_lab::calibrate::download_cell::{self, DownloadCell};
 use spdy_lab::calibrate::runner::{CalibrationRunner, Event};
 use spdy_lab::calibrate::workload::Workload;
-use spdy_lab::options::RaceProtocol;
+use spdy_sim::options::RaceProtocol;
 
 use super::link::Link;
 use crate::args::parse::at_least_one;

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use serde::Serialize;
 use spdy_lab::calibrate::compare::CellResult;
 use spdy_lab::calibrate::page_cell::{PageCell, PageLoadSummary};
-use spdy_lab::load::Page;
-use spdy_lab::options::Options;
-use spdy_lab::race::RaceNetwork;
 use spdy_lab::stats::median;
 use spdy_netem::profile::Era;
 use spdy_page::builtin;
 use spdy_page::open::ImportOptions;
+use spdy_sim::load::Page;
+use spdy_sim::options::Options;
+use spdy_sim::race::RaceNetwork;
 
 use super::args::Args;
 use super::environment::{Environment, load_average};

@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
-use spdy_lab::report;
-use spdy_lab::report::experiment::{self, FigureFile, TrialWaterfalls};
 use spdy_lab::store::location::Location;
 use spdy_lab::store::open::Store;
 use spdy_lab::store::row::Row;
+use spdy_report::experiment::{self, FigureFile, TrialWaterfalls};
 
 use super::waterfall_args::WaterfallArgs;
 use crate::commands::lab::store::show::note_model;
@@ -88,7 +87,7 @@ fn write_figures(
     }
     let figures = experiment::figures(rows, again);
     let as_svg = |figure: &FigureFile| figure.svg.clone().into_bytes();
-    let as_png = |figure: &FigureFile| report::png(&figure.svg);
+    let as_png = |figure: &FigureFile| spdy_report::png(&figure.svg);
     write_into(args.svg.as_deref(), "svg", &figures, as_svg, printer)?;
     write_into(args.png.as_deref(), "png", &figures, as_png, printer)
 }

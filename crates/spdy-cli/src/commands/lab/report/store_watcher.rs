@@ -11,10 +11,10 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use serde::Serialize;
-use spdy_lab::report::experiment::{self, TrialWaterfalls};
 use spdy_lab::store::location::Location;
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::open::Store;
+use spdy_report::experiment::{self, TrialWaterfalls};
 use tokio::sync::oneshot;
 
 use super::waterfall_args::WaterfallArgs;

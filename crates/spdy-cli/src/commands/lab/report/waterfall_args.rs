@@ -3,10 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use spdy_lab::experiment::plan::Plan;
-use spdy_lab::report::experiment::{self, TrialWaterfalls};
 use spdy_lab::store::location::Location;
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::row::Row;
+use spdy_report::experiment::{self, TrialWaterfalls};
 
 use crate::commands::lab::experiment::Experiment;
 use crate::outcome::Usage;

@@ -2,11 +2,11 @@
 
 use std::cmp::Ordering;
 
-use spdy_lab::model;
 use spdy_lab::stats::{Difference, MIN_RUNS};
 use spdy_lab::store::compare::{CellComparison, Measure, StoreComparison};
 use spdy_lab::store::location::Location;
 use spdy_lab::store::open::Store;
+use spdy_sim::model;
 
 use crate::help::examples;
 use crate::outcome::Outcome;

@@ -1,10 +1,10 @@
 //! `spdy lab show`: prints the cells of a store, with their medians.
 
-use spdy_lab::model::{self, MODEL_VERSION};
 use spdy_lab::store::location::Location;
 use spdy_lab::store::manifest::Manifest;
 use spdy_lab::store::open::Store;
 use spdy_lab::store::summary::{self, CellSummary};
+use spdy_sim::model::{self, MODEL_VERSION};
 
 use super::summary_table;
 use crate::help::examples;

@@ -1,11 +1,11 @@
 //! Lulic's laboratory: the pages, the two ways that are compared, and other factors that may explain a difference.
 
 use spdy_page::replica::Replica;
+use spdy_sim::options::{Options, RaceProtocol};
 
 use crate::claims::factor::ClaimFactor;
 use crate::claims::setting::Setting;
 use crate::lulic::{Parameters, pages};
-use crate::options::{Options, RaceProtocol};
 
 pub(super) const FACTORS: &[ClaimFactor] = &[
     ClaimFactor {

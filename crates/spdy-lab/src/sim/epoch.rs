@@ -1,6 +1,0 @@
-//! The wall time at which virtual time begins.
-
-use std::time::Duration;
-
-/// 1 January 2030, since 1970: within the life of the lab's certificates.
-pub(crate) const WALL_EPOCH: Duration = Duration::from_secs(1_893_456_000);

@@ -1,0 +1,382 @@
+//! What an audit says of pages whose every resource has a fate of its own.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use spdy_lab::audit::case::{Audit, AuditCase};
+use spdy_lab::experiment::builtin_experiments;
+use spdy_page::builtin;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_proxy::config::learn::LearnConfig;
+use spdy_rewrite::kind::Kind as Use;
+use spdy_rewrite::rules::config::{Config, HostConfig};
+use spdy_sim::accelerator::site::OperatorConfig;
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::race::RaceNetwork;
+use url::Url;
+
+fn exchange(url: &str, kind: Kind, body: impl Into<Vec<u8>>) -> Exchange {
+    let media = match kind {
+        Kind::Document => "text/html",
+        Kind::Stylesheet => "text/css",
+        Kind::Script => "text/javascript",
+        _ => "image/png",
+    };
+    let exchange = Exchange::synthetic(Url::parse(url).unwrap(), kind, media, body.into());
+    let kept = Some("max-age=3600");
+    Exchange {
+        response_head: head::with_field(&exchange.response_head, "cache-control", kept),
+        ..exchange
+    }
+}
+
+const HTML: &str = "<link rel=stylesheet href=https://cdn.test/a.css><link rel=stylesheet href=/own.css>\
+    <script src=https://code.jquery.com/s.js></script><img src=https://img.page.test/a.png>\
+    <img src=https://ads.test/b.png data-no-spdy><iframe src=https://frames.test/></iframe>";
+
+/// A page with one thing of each kind of fate.
+fn page() -> Replica {
+    let image = |url| exchange(url, Kind::Image, [7; 3_000]);
+    Replica {
+        name: "page".to_owned(),
+        exchanges: vec![
+            exchange("https://www.page.test/", Kind::Document, HTML),
+            exchange(
+                "https://cdn.test/a.css",
+                Kind::Stylesheet,
+                "p { background: url(https://deep.test/c.png) }",
+            ),
+            exchange("https://www.page.test/own.css", Kind::Stylesheet, "p {}"),
+            exchange("https://code.jquery.com/s.js", Kind::Script, "load()"),
+            image("https://img.page.test/a.png"),
+            image("https://ads.test/b.png"),
+            exchange("https://frames.test/", Kind::Document, "<img src=d.png>"),
+            image("https://frames.test/d.png"),
+            image("https://deep.test/c.png"),
+            image("https://beacon.test/e.png"),
+        ],
+        ..builtin::flags()
+    }
+}
+
+fn case(replica: Replica, operator: Option<OperatorConfig>) -> AuditCase {
+    AuditCase {
+        replica,
+        networks: vec![RaceNetwork::parse("cable").unwrap()],
+        protocol: RaceProtocol::Spdy,
+        options: Options {
+            backhaul: Duration::from_millis(20),
+            ..Options::default()
+        },
+        operator,
+        learn: LearnConfig::default(),
+        runs: 1,
+        seed: 1,
+    }
+}
+
+fn audit(case: &AuditCase) -> Audit {
+    let audit = case.audit(None, |_, _| ControlFlow::Continue(()));
+    let audit = audit.unwrap().expect("nobody broke it off");
+    assert_eq!(audit.failures, []);
+    audit
+}
+
+/// What becomes of each resource, or the reason why it stays.
+fn fates(audit: &Audit) -> BTreeMap<&str, &str> {
+    let resources = audit.survey.resources.iter();
+    resources
+        .map(|it| (it.url.as_str(), it.reason.unwrap_or(it.becomes)))
+        .collect()
+}
+
+fn listed(audit: &Audit) -> Vec<(&str, &[Use], usize)> {
+    let hosts = audit.advice.hosts.iter();
+    hosts
+        .map(|it| (it.entry.host.as_str(), &it.entry.kinds[..], it.resources))
+        .collect()
+}
+
+#[test]
+fn aliased_and_proxied_resources_are_counted_apart() {
+    let rewrite = Config {
+        names_under: Some("x.names.test".to_owned()),
+        hosts: vec![
+            HostConfig::named("frames.test"),
+            HostConfig::passive("cdn.test"),
+        ],
+        ..Config::default()
+    };
+    let operator = OperatorConfig {
+        rewrite,
+        ..OperatorConfig::default()
+    };
+    let audit = audit(&case(page(), Some(operator)));
+    let fates = fates(&audit);
+    for (url, fate) in [
+        ("https://frames.test/", "named"),
+        ("https://frames.test/d.png", "named"),
+        ("https://cdn.test/a.css", "moved"),
+        ("https://deep.test/c.png", "not-listed"),
+    ] {
+        assert_eq!(fates[url], fate, "{url}");
+    }
+    let mut hosts = audit.survey.hosts.iter();
+    let frames = hosts.find(|host| host.host == "frames.test").unwrap();
+    assert_eq!((frames.named, frames.moved, frames.left), (2, 0, 0));
+}
+
+#[test]
+fn every_resource_has_a_delivery_and_direct_ones_a_reason() {
+    let audit = audit(&case(page(), None));
+    assert_eq!(
+        fates(&audit),
+        BTreeMap::from([
+            ("https://www.page.test/", "own"),
+            ("https://cdn.test/a.css", "moved"),
+            ("https://www.page.test/own.css", "own"),
+            ("https://code.jquery.com/s.js", "moved"),
+            ("https://img.page.test/a.png", "moved"),
+            ("https://ads.test/b.png", "opt-out"),
+            ("https://frames.test/", "document"),
+            ("https://frames.test/d.png", "named-by-left"),
+            // Found only once the sheet that names it is moved.
+            ("https://deep.test/c.png", "moved"),
+            ("https://beacon.test/e.png", "unnamed"),
+        ])
+    );
+    assert_eq!(audit.survey.hosts_contacted(), (4, 8));
+    let host = |name: &str| {
+        let mut hosts = audit.survey.hosts.iter();
+        hosts.find(|host| host.host == name).unwrap()
+    };
+    let own = host("www.page.test");
+    assert_eq!((own.is_own, own.resources, own.kept), (true, 2, 2));
+    let cdn = host("cdn.test");
+    assert_eq!((cdn.moved, cdn.left, cdn.kept), (1, 0, 1));
+    assert_eq!(
+        (host("frames.test").moved, host("frames.test").left),
+        (0, 2)
+    );
+}
+
+#[test]
+fn unrecorded_references_differ_from_script_requests() {
+    let without_text = |number: usize| {
+        let mut page = page();
+        page.exchanges[number].body_is_real = false;
+        page.exchanges[number].body = vec![b' '; 3_000].into();
+        audit(&case(page, None))
+    };
+    let of_sheet = without_text(1);
+    assert_eq!(fates(&of_sheet)["https://beacon.test/e.png"], "unnamed");
+    assert_eq!(fates(&of_sheet)["https://cdn.test/a.css"], "moved");
+    let of_document = without_text(0);
+    for (url, fate) in fates(&of_document) {
+        let expected = match url {
+            "https://www.page.test/" | "https://www.page.test/own.css" => "own",
+            "https://frames.test/" => "document",
+            _ => "not-recorded",
+        };
+        assert_eq!(fate, expected, "{url}");
+    }
+    assert!(of_document.advice.is_empty());
+}
+
+#[test]
+fn advised_hosts_are_exactly_those_that_get_proxied() {
+    let audit = audit(&case(page(), None));
+    assert_eq!(audit.advice.own_hosts, ["img.page.test"]);
+    assert_eq!(
+        listed(&audit),
+        [
+            ("cdn.test", &[Use::Style][..], 1),
+            ("code.jquery.com", &[Use::Script], 1),
+            ("img.page.test", &[Use::Image], 1),
+            ("deep.test", &[Use::Image], 1),
+        ]
+    );
+    let shared = |host: &str| {
+        let mut hosts = audit.advice.hosts.iter();
+        hosts.find(|it| it.entry.host == host).unwrap().entry.shared
+    };
+    assert!(shared("code.jquery.com") && !shared("cdn.test"));
+    assert_eq!(audit.savings[0].advised, None);
+}
+
+#[test]
+fn an_audit_of_a_configuration_lists_what_it_lacks() {
+    let rewrite = Config {
+        hosts: vec![
+            HostConfig {
+                kinds: vec![Use::Image],
+                ..HostConfig::passive("cdn.test")
+            },
+            HostConfig::passive("img.page.test"),
+        ],
+        deny: vec!["code.jquery.com".to_owned()],
+        ..Config::default()
+    };
+    let operator = OperatorConfig {
+        rewrite,
+        ..OperatorConfig::default()
+    };
+    let audit = audit(&case(page(), Some(operator)));
+    let fates = fates(&audit);
+    for (url, fate) in [
+        ("https://img.page.test/a.png", "moved"),
+        ("https://cdn.test/a.css", "kind-not-listed"),
+        ("https://deep.test/c.png", "named-by-left"),
+        ("https://code.jquery.com/s.js", "denied"),
+    ] {
+        assert_eq!(fates[url], fate, "{url}");
+    }
+    assert_eq!(
+        listed(&audit),
+        [
+            ("cdn.test", &[Use::Image, Use::Style][..], 1),
+            ("deep.test", &[Use::Image], 1),
+        ]
+    );
+    assert!(audit.advice.hosts[0].replaces && !audit.advice.hosts[1].replaces);
+    let saving = &audit.savings[0];
+    let advised = saving.advised.as_ref().expect("it would move more");
+    assert!(advised.times.connections < saving.warm.times.connections);
+}
+
+#[test]
+fn the_page_of_the_paper_loads_faster_the_more_the_accelerator_has() {
+    let case = case(builtin_experiments::page("mineki").unwrap(), None);
+    let first = audit(&case);
+    assert_eq!(first.survey.hosts_contacted(), (1, 7));
+    let saving = &first.savings[0];
+    assert!(saving.warm.saved_load_ms > 0.0, "{saving:?}");
+    assert!(saving.warm.times.load_ms <= saving.cold.times.load_ms);
+    assert_eq!(saving.direct.connections, 7.0);
+    assert_eq!(saving.warm.times.connections, 1.0);
+    // The same to the nanosecond.
+    assert_eq!(audit(&case), first);
+}
+
+#[test]
+fn an_audit_can_be_cancelled_and_requires_a_host_name() {
+    let case_of_page = case(page(), None);
+    let broken = case_of_page.audit(None, |done, total| {
+        assert_eq!((done, total), (1, 3));
+        ControlFlow::Break(())
+    });
+    assert_eq!(broken, Ok(None));
+    let mut of_address = page();
+    of_address.exchanges[0].url = Url::parse("https://192.0.2.1/").unwrap();
+    let audit = case(of_address, None).audit(None, |_, _| ControlFlow::Continue(()));
+    assert_eq!(
+        audit.unwrap_err(),
+        "an accelerator needs a hostname, found 192.0.2.1"
+    );
+}
+
+/// A page of modules: an import map with a bare name, an inline module that imports in full, and modules that import
+/// relative to themselves, from their root and in full.
+fn page_of_modules(head: &str) -> Replica {
+    let html = format!(
+        "{head}<script type=importmap>{{\"imports\": {{\"lib\": \"https://esm.test/lib/index.js\"}}}}</script>\
+         <link rel=modulepreload href=https://esm.test/lib/preloaded.js>\
+         <script type=module src=/app.js></script>\
+         <script type=module>import {{ x }} from 'https://esm.test/full.js'</script>"
+    );
+    let script = |url: &str, text: &str| exchange(url, Kind::Script, text);
+    Replica {
+        name: "modules".to_owned(),
+        exchanges: vec![
+            exchange("https://www.page.test/", Kind::Document, html),
+            script(
+                "https://www.page.test/app.js",
+                "import a from 'lib'; import('./own.js')",
+            ),
+            script("https://www.page.test/own.js", "import '/rooted.js'"),
+            script("https://www.page.test/rooted.js", "1"),
+            script(
+                "https://esm.test/lib/index.js",
+                "import './a.js'; export * from \"/b.js\"",
+            ),
+            script(
+                "https://esm.test/lib/a.js",
+                "import c from 'https://esm.test/c.js'",
+            ),
+            script(
+                "https://esm.test/b.js",
+                "fetch('https://esm.test/data.json')",
+            ),
+            script(
+                "https://esm.test/c.js",
+                "import 'https://other.test/deep.js'",
+            ),
+            script("https://other.test/deep.js", "1"),
+            script("https://esm.test/full.js", "1"),
+            script("https://esm.test/lib/preloaded.js", "1"),
+            script("https://ads.test/inserted.js", "1"),
+        ],
+        ..builtin::flags()
+    }
+}
+
+#[test]
+fn module_imports_are_proxied_by_the_import_map() {
+    let page = page_of_modules("");
+    let first = audit(&case(page.clone(), None));
+    let becomes = fates(&first);
+    for (url, fate) in [
+        ("https://www.page.test/app.js", "own"),
+        ("https://www.page.test/rooted.js", "own"),
+        ("https://esm.test/lib/index.js", "moved"),
+        ("https://esm.test/lib/a.js", "moved"),
+        ("https://esm.test/b.js", "moved"),
+        ("https://esm.test/c.js", "moved"),
+        ("https://other.test/deep.js", "moved"),
+        ("https://esm.test/full.js", "moved"),
+        ("https://esm.test/lib/preloaded.js", "moved"),
+        // A script inserts it by a URL of its own making.
+        ("https://ads.test/inserted.js", "unnamed"),
+    ] {
+        assert_eq!(becomes[url], fate, "{url}");
+    }
+    assert_eq!(
+        listed(&first),
+        [
+            ("esm.test", &[Use::Script][..], 6),
+            ("other.test", &[Use::Script], 1)
+        ]
+    );
+    // For a configuration without the host, the audit reports that the host is missing.
+    let bare = audit(&case(page, Some(OperatorConfig::default())));
+    let becomes = fates(&bare);
+    for url in ["https://esm.test/lib/index.js", "https://esm.test/full.js"] {
+        assert_eq!(becomes[url], "not-listed", "{url}");
+    }
+    assert_eq!(listed(&bare), listed(&first));
+}
+
+#[test]
+fn a_page_without_an_import_map_gets_one_and_a_policy_may_forbid_it() {
+    let of_policy = |policy: Option<&str>| {
+        let mut page = page_of_modules("");
+        let document = &mut page.exchanges[0];
+        let html = "<script type=module src=/app.js></script>";
+        *document = exchange("https://www.page.test/", Kind::Document, html);
+        document.response_head =
+            head::with_field(&document.response_head, "content-security-policy", policy);
+        page.exchanges[1].body = "import 'https://esm.test/full.js'".into();
+        page.exchanges
+            .retain(|it| ["/", "/app.js", "/full.js"].contains(&it.url.path()));
+        page
+    };
+    let moved = audit(&case(of_policy(None), None));
+    assert_eq!(fates(&moved)["https://esm.test/full.js"], "moved");
+    // The map would be an inline script.
+    let policy = "script-src 'self' https://esm.test";
+    let forbidden = audit(&case(of_policy(Some(policy)), None));
+    assert_eq!(fates(&forbidden)["https://esm.test/full.js"], "unmapped");
+    assert!(forbidden.advice.is_empty(), "{:?}", forbidden.advice);
+}

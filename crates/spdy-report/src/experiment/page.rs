@@ -1,0 +1,197 @@
+//! The page that holds it all, and the figures as files of their own.
+
+use std::collections::BTreeMap;
+use std::fmt::{self, Write};
+
+use spdy_lab::store::manifest::Manifest;
+use spdy_lab::store::row::Row;
+use spdy_sim::model;
+
+use super::data::ReportData;
+use super::sections::{self, Body, Section};
+use super::tables;
+use super::trial_waterfalls::TrialWaterfalls;
+use crate::drawing::figure::Figure;
+use crate::page::open_page;
+use crate::text::{Count, FullText, Text};
+use crate::waterfall;
+
+/// The report of a store as one HTML document: no script, nothing fetched. `rows` are those of the store, in its order; `again` has
+/// the waterfalls, or why there are none.
+#[must_use]
+pub fn render(contents: &Manifest, rows: &[Row], again: &[TrialWaterfalls]) -> String {
+    let mut out = String::new();
+    let there = rows.iter().filter_map(|row| row.value("cell").as_str());
+    let missing = contents.missing(&there.collect());
+    let data = ReportData::of(rows);
+    write_page(&mut out, contents, &data, rows.len(), again, &missing)
+        .expect("a String takes every write");
+    out
+}
+
+/// A figure as a file.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct FigureFile {
+    /// Its unique name, without an ending: letters, digits and hyphens.
+    pub name: String,
+    /// An SVG document, light, with every colour and size in its place.
+    pub svg: String,
+}
+
+/// Every figure of the report as a file of its own.
+#[must_use]
+pub fn figures(rows: &[Row], again: &[TrialWaterfalls]) -> Vec<FigureFile> {
+    let data = ReportData::of(rows);
+    if data.trials.is_empty() {
+        return Vec::new();
+    }
+    let mut names = BTreeMap::<String, usize>::new();
+    let drawn = |figure: Figure| {
+        let same = names.entry(figure.stem.clone()).or_default();
+        *same += 1;
+        let name = match *same {
+            1 => figure.stem.clone(),
+            number => format!("{}--{number}", figure.stem),
+        };
+        FigureFile {
+            name,
+            svg: figure.to_svg(),
+        }
+    };
+    sections::figures(&data, again)
+        .into_iter()
+        .map(drawn)
+        .collect()
+}
+
+fn write_page(
+    out: &mut String,
+    contents: &Manifest,
+    data: &ReportData,
+    loads: usize,
+    again: &[TrialWaterfalls],
+    missing: &[String],
+) -> fmt::Result {
+    let title = format!("Experiment: {}", contents.name);
+    let cells: usize = data.trials.iter().map(|trial| trial.cells.len()).sum();
+    let reference = data.reference();
+    let about = format!(
+        "{} page loads, {} of {} cells. Times are medians of the runs of a cell, in milliseconds{}; × is the ratio to {}: below 1 is \
+         faster.",
+        Count(loads as u64),
+        Count(cells as u64),
+        Count(contents.cells),
+        match &contents.program[..] {
+            "" => "",
+            _ if data.real.is_empty() => " of the simulated network",
+            _ => " of the network, simulated or real",
+        },
+        Text(reference)
+    );
+    let program = match &contents.program[..] {
+        "" => "imported".to_owned(),
+        version => format!("spdy {version}"),
+    };
+    let model = contents
+        .model
+        .map(|it| ("model".to_owned(), model::format(it)));
+    let notes: Vec<(String, String)> = data
+        .constant
+        .iter()
+        .cloned()
+        .chain([
+            ("runs per cell".to_owned(), contents.runs.to_string()),
+            ("program".to_owned(), program),
+        ])
+        .chain(model)
+        .chain([("plan".to_owned(), contents.hash.chars().take(16).collect())])
+        .collect();
+    open_page(out, &title, &about, &notes)?;
+    if !data.trials.is_empty() {
+        for (number, section) in sections::of(data).iter().enumerate() {
+            write_section(out, number, section, data, again)?;
+        }
+    }
+    if !missing.is_empty() {
+        let (count, cells) = (Count(missing.len() as u64), Count(contents.cells));
+        write!(
+            out,
+            "<section><h2>Missing cells</h2><p>{count} of {cells} cells of the plan have not been loaded and are not in the results \
+             above.</p>"
+        )?;
+        tables::missing_cells(out, missing)?;
+        write!(out, "</section>")?;
+    }
+    writeln!(out, "</main></body></html>")
+}
+
+fn write_section(
+    out: &mut String,
+    number: usize,
+    section: &Section,
+    data: &ReportData,
+    again: &[TrialWaterfalls],
+) -> fmt::Result {
+    let (heading, about) = (Text(&section.heading), FullText(&section.about));
+    write!(out, "<section><h2>{heading}</h2><p>{about}</p>")?;
+    let id = |place: usize| format!("f{number}-{place}");
+    match &section.body {
+        Body::Figures(figures) => {
+            for (place, figure) in figures.iter().enumerate() {
+                let write = |out: &mut String| figure.write_html(out, &id(place));
+                match figures.len() {
+                    1 => write(out)?,
+                    _ => details(out, &figure.title, place == 0, write)?,
+                }
+            }
+        }
+        Body::Waterfalls => {
+            if again.iter().any(|again| !again.loads.is_empty()) {
+                waterfall::legend(out)?;
+            }
+            for (place, again) in again.iter().enumerate() {
+                write_waterfalls(out, &id(place), again, place == 0)?;
+            }
+        }
+    }
+    if let Some(table) = section.table {
+        table(out, data)?;
+    }
+    write!(out, "</section>")
+}
+
+fn write_waterfalls(
+    out: &mut String,
+    id: &str,
+    again: &TrialWaterfalls,
+    is_open: bool,
+) -> fmt::Result {
+    let summary = match &again.over[..] {
+        "" => again.page.clone(),
+        over => format!("{}, {over}", again.page),
+    };
+    details(out, &summary, is_open, |out| {
+        for note in &again.notes {
+            write!(out, "<p>{}</p>", FullText(note))?;
+        }
+        let loads: Vec<_> = again.loads.iter().collect();
+        waterfall::side_by_side(out, id, &again.over, &loads)
+    })
+}
+
+/// A page's panels, to be opened.
+fn details(
+    out: &mut String,
+    summary: &str,
+    is_open: bool,
+    panels: impl FnOnce(&mut String) -> fmt::Result,
+) -> fmt::Result {
+    let open = if is_open { " open" } else { "" };
+    let summary = Text(summary);
+    write!(
+        out,
+        "<details class=\"network\"{open}><summary>{summary}</summary>"
+    )?;
+    panels(out)?;
+    write!(out, "</details>")
+}

@@ -1,0 +1,27 @@
+//! Draws the results of a race or an experiment: one HTML file that needs no network and no script, and figures as files.
+//!
+//! ```text
+//! Vec<Load> -> RaceResults -> page.rs ─┬─ tables.rs     ratios, packets, header bytes
+//!                                      ├─ times.rs      load times, SVG
+//!                                      └─ waterfall.rs  when each resource was requested and came  ─┐
+//! Vec<Replica> -> recordings.rs ─────►  waterfalls of what a browser loaded                        ─┤
+//! rows of a store ────► experiment/     every figure of an experiment                              ─┴► drawing/ ─► page, SVG file, PNG
+//! ```
+//!
+//! [`render`] and the other functions are pure: the same loads give the same bytes. Names and URLs come from recorded
+//! pages and are hostile; every text goes through `text::Text`. Colours are CSS variables with a light and
+//! a dark value, and every picture has a title and a description, or a table, of the same numbers.
+#![cfg_attr(doctest, doc = include_str!("../README.md"))]
+
+mod drawing;
+pub mod experiment;
+mod page;
+mod recordings;
+mod tables;
+mod text;
+mod times;
+mod waterfall;
+
+pub use drawing::pixels::png;
+pub use page::render;
+pub use recordings::recordings;

@@ -1,0 +1,3 @@
+//! Reports as files.
+
+mod experiment;

@@ -1,0 +1,253 @@
+//! A page as a browser sees it through the accelerator.
+//!
+//! The replica's own text goes through the rewriter that ships, with the head of the request that a load sends. What a rewritten
+//! text names under the site's name is asked for there; all else where it was. Reading it from the text, and not from the rules
+//! alone, keeps what a browser could never find: a resource that a script requests by itself is not moved. What a module imports goes by the
+//! import map of the rewritten page (`module_imports.rs`).
+//!
+//! What becomes of a moved resource that redirects is the accelerator's to decide. What it follows the client asks for once, and
+//! gets what the last one answers; else the client is sent to the other host, or gets nothing.
+
+use std::collections::BTreeMap;
+
+use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::head;
+use spdy_page::replica::Replica;
+use spdy_rewrite::reference::Reference;
+use url::Url;
+
+use crate::accelerator::delivery::{self, Delivery, DirectReason};
+use crate::accelerator::module_imports::{Imports, PageImportMap};
+use crate::accelerator::rewrite_context::{
+    RedirectOutcome, ReferencesByUrl, RewriteContext, decode_body, place, with_fetch_site,
+};
+use crate::accelerator::site;
+use crate::load::proxied_content::{DecodedBody, ProxiedContent, reference};
+use crate::load::{AcceleratedPage, Page};
+
+/// A node that nothing leads to.
+const UNREACHABLE: Trigger = Trigger::Done { parent: usize::MAX };
+
+impl Page {
+    /// The page through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
+    ///
+    /// # Errors
+    ///
+    /// Why no accelerator can stand before this page.
+    pub fn accelerated(&self, secure: bool, paper_urls: bool) -> Result<&AcceleratedPage, &String> {
+        let made = &self.accelerated_pages[usize::from(secure) + 2 * usize::from(paper_urls)];
+        let made = made.get_or_init(|| AcceleratedPage::of(self, secure, paper_urls).map(Box::new));
+        made.as_deref()
+    }
+}
+
+impl AcceleratedPage {
+    /// `page` through an accelerator whose clients come in TLS if `secure`, and which writes URLs as in its paper if `paper_urls`.
+    ///
+    /// # Errors
+    ///
+    /// Why there can be none before it.
+    pub(crate) fn of(page: &Page, secure: bool, paper_urls: bool) -> Result<Self, String> {
+        let (original, graph) = (page.replica(), page.graph());
+        let names = site::names(original, graph, page.operator_config())?;
+        let sites = site::sites(original, &names, secure, paper_urls, page.operator_config())?;
+        let site = sites.find(&names[0]).expect("its own name").clone();
+        let context = RewriteContext {
+            original,
+            site,
+            names: names.iter().cloned().collect(),
+            secure,
+            operator: page.operator_config(),
+        };
+        let mut replica = original.clone();
+        let mut accelerated_graph = graph.clone();
+        let mut texts: Vec<Option<ReferencesByUrl>> = vec![None; graph.nodes.len()];
+        let mut redirects: Vec<Option<RedirectOutcome>> = vec![None; graph.nodes.len()];
+        let mut bodies: Vec<Option<DecodedBody>> = Vec::new();
+        bodies.resize_with(replica.exchanges.len(), || None);
+        let mut deliveries: Vec<Delivery> = Vec::with_capacity(graph.nodes.len());
+        let mut kept = vec![None; graph.nodes.len()];
+        let imports = Imports::of(original, graph);
+        let mut page_map = PageImportMap::of(original.document());
+        for (number, node) in graph.nodes.iter().enumerate() {
+            let exchange = &original.exchanges[node.exchange];
+            let parent = node.parent();
+            let redirected = parent.and_then(|parent| redirects[parent]);
+            if redirected == Some(RedirectOutcome::Refused) {
+                accelerated_graph.nodes[number].trigger = UNREACHABLE;
+                deliveries.push(Delivery::Direct(DirectReason::ReferrerIsDirect));
+                continue;
+            }
+            let imported = imports.first(number).map(|import| {
+                let importer = graph.nodes[import.importer].exchange;
+                let is_inline = importer == original.start;
+                let from = (!is_inline).then(|| &replica.exchanges[importer].url);
+                context.import_target(exchange, page_map.resolve(&import.specifier, from))
+            });
+            let followed = parent.filter(|_| redirected == Some(RedirectOutcome::Followed));
+            let target = match (followed, parent) {
+                // The accelerator follows it: what it leads to stands where it stood.
+                (Some(redirect), _) => {
+                    let place = graph.nodes[redirect].exchange;
+                    let before = accelerated_graph.nodes[redirect].clone();
+                    let after = &mut accelerated_graph.nodes[number];
+                    (after.trigger, after.delay) = (before.trigger, before.delay);
+                    after.blocks_parser_at = before.blocks_parser_at;
+                    accelerated_graph.nodes[redirect].trigger = UNREACHABLE;
+                    Some(head::target(&replica.exchanges[place].url))
+                }
+                (None, _) if redirected == Some(RedirectOutcome::Passed) => {
+                    context.site.rules.alias_url(&exchange.url).ok().flatten()
+                }
+                _ if context.is_own(&exchange.url) => Some(head::target(&exchange.url)),
+                (None, Some(parent)) => {
+                    let named = texts[parent].as_ref();
+                    let named = named.and_then(|named| named.get(place(&exchange.url)));
+                    let named = named.or(imported.as_ref());
+                    named.and_then(|named| named.clone().ok())
+                }
+                (None, None) => None,
+            };
+            let Some(target) = target else {
+                let above = parent.map(|parent| (&graph.nodes[parent], &deliveries[parent]));
+                let named = parent.and_then(|parent| texts[parent].as_ref());
+                deliveries.push(context.left(exchange, node, above, named, imported));
+                continue;
+            };
+            let is_own = context.is_own(&exchange.url) && followed.is_none();
+            // Under the site's name a browser calls it what it then is.
+            let exchange = &match is_own {
+                true => exchange.clone(),
+                false if target.starts_with('/') => with_fetch_site(exchange, "same-origin"),
+                false => with_fetch_site(exchange, "cross-site"),
+            };
+            redirects[number] =
+                (node.is_redirect && !is_own).then(|| context.redirect_outcome(exchange, &target));
+            deliveries.push(match is_own {
+                true => Delivery::Own,
+                false => context.moved(exchange, &target, redirects[number]),
+            });
+            kept[number] = context.shared_lifetime_s(exchange, &target);
+            let rewritten = context.rewrite(exchange, &target);
+            let changed = &mut replica.exchanges[node.exchange];
+            if !is_own {
+                changed.url = context.site_url(&target)?;
+                changed.address = None;
+                changed.request_head = exchange.request_head.clone();
+            }
+            let whole = match rewritten {
+                Some((text, references)) => {
+                    texts[number] = Some(named(references));
+                    if node.exchange == original.start {
+                        page_map = PageImportMap::of_text(&text, &original.document().url);
+                    }
+                    changed.body = text.clone();
+                    changed.response_head =
+                        head::with_field(&changed.response_head, "content-encoding", None);
+                    let length = text.len().to_string();
+                    changed.response_head =
+                        head::with_field(&changed.response_head, "content-length", Some(&length));
+                    DecodedBody {
+                        text: Some(text),
+                        is_rewritten: true,
+                        is_replaced: false,
+                    }
+                }
+                None => DecodedBody {
+                    text: decode_body(exchange),
+                    is_rewritten: false,
+                    is_replaced: redirects[number].is_some_and(|it| it != RedirectOutcome::Passed),
+                },
+            };
+            bodies[node.exchange] = Some(whole);
+        }
+        remap_offsets(&mut accelerated_graph, original, &replica, &bodies);
+        let mut nodes = BTreeMap::new();
+        let own = original.document().url.clone();
+        for (number, node) in accelerated_graph.nodes.iter().enumerate() {
+            if bodies[node.exchange].is_some() && node.trigger != UNREACHABLE {
+                let target = reference(&own, &replica.exchanges[node.exchange].url);
+                nodes.entry(target).or_insert(number);
+            }
+        }
+        Ok(Self {
+            page: Page::with_graph(replica, accelerated_graph).with_hints(page.hints().to_vec()),
+            content: ProxiedContent { bodies, nodes, own },
+            names,
+            sites,
+            deliveries,
+            shared_lifetime_s: kept,
+        })
+    }
+}
+
+fn named(references: Vec<Reference>) -> ReferencesByUrl {
+    let mut named = ReferencesByUrl::new();
+    for reference in references {
+        let Ok(url) = Url::parse(&reference.url) else {
+            continue;
+        };
+        let place = place(&url).to_owned();
+        let kind = reference.kind;
+        let outcome = reference.outcome.map_err(|reason| {
+            let named = Some(Box::new(delivery::ResolvedReference { url, kind }));
+            DirectReason::Rule { reason, named }
+        });
+        // What stands twice in a text is asked for where it can be had.
+        let told = named.entry(place);
+        told.and_modify(|told| {
+            if told.is_err() {
+                told.clone_from(&outcome);
+            }
+        })
+        .or_insert(outcome);
+    }
+    named
+}
+
+/// Leads offsets in texts that were rewritten to where the same reference stands now: as the new text has it, or in proportion
+/// where only a recording says that it stood in the old one.
+fn remap_offsets(
+    graph: &mut PageGraph,
+    original: &Replica,
+    replica: &Replica,
+    bodies: &[Option<DecodedBody>],
+) {
+    let anew = PageGraph::of(replica);
+    let exchange_of: Vec<usize> = graph.nodes.iter().map(|node| node.exchange).collect();
+    let places: BTreeMap<usize, &Node> = anew
+        .nodes
+        .iter()
+        .map(|node| (node.exchange, node))
+        .collect();
+    for node in &mut graph.nodes {
+        let Trigger::Bytes { parent, at_byte } = node.trigger else {
+            continue;
+        };
+        let above = exchange_of[parent];
+        if !bodies[above].as_ref().is_some_and(|body| body.is_rewritten) {
+            continue;
+        }
+        let old_len = original.exchanges[above].body.len().max(1) as u128;
+        let new_len = replica.exchanges[above].body.len() as u128;
+        let scaled = |at: u64| (u128::from(at) * new_len / old_len) as u64; // no longer than the body
+        let place = places
+            .get(&node.exchange)
+            .and_then(|place| match place.trigger {
+                Trigger::Bytes { parent, at_byte } if anew.nodes[parent].exchange == above => {
+                    Some((at_byte, place.blocks_parser_at))
+                }
+                _ => None,
+            });
+        let (at_byte, blocks) = match place {
+            Some((at, blocks)) => (
+                at,
+                node.blocks_parser_at
+                    .map(|old| blocks.unwrap_or(scaled(old))),
+            ),
+            None => (scaled(at_byte), node.blocks_parser_at.map(scaled)),
+        };
+        node.trigger = Trigger::Bytes { parent, at_byte };
+        node.blocks_parser_at = blocks;
+    }
+}

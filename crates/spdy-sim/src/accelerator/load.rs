@@ -1,0 +1,273 @@
+//! Origins, the accelerator and its clients in virtual time.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use spdy::runtime::{Runtime, SharedRuntime};
+use spdy_client::client::Client;
+use spdy_net::latch::Latch;
+use spdy_net::quic::QuicEndpoint;
+use spdy_net::serve::{serve_connection, serve_quic};
+use spdy_net::tls::ServerTls;
+use spdy_net::wall_clock::WallClock;
+use spdy_netem::path::PathConfig;
+use spdy_proxy::config::cache::CacheConfig;
+use spdy_proxy::config::learn::LearnConfig;
+use spdy_proxy::config::upstream::UpstreamConfig;
+use spdy_proxy::proxy::Proxy;
+use spdy_proxy::serve::connection::ConnectionHandler;
+use spdy_proxy::upstream::client::Upstream;
+use spdy_server::serve::ServeConfig;
+
+use crate::accelerator::site;
+use crate::load::LoadDriver;
+use crate::load::serve_page::serve_page;
+use crate::load::{AcceleratedPage, Load, Page, endpoints, tls};
+use crate::network::Traffic;
+use crate::network::{Acceptor, NetworkConfig, SimNetwork};
+use crate::options::{Accelerator, Options, Push, RaceProtocol};
+use crate::runtime::SimRuntime;
+use crate::runtime::{Executor, ExecutorLimits};
+use crate::seed;
+
+/// Bits per second behind the access link.
+const BACKHAUL_BPS: u64 = 100_000_000;
+
+/// What every client of a load meets.
+struct AcceleratorNode<'a> {
+    page: &'a Page,
+    seen: &'a AcceleratedPage,
+    protocol: RaceProtocol,
+    options: &'a Options,
+    runtime: SimRuntime,
+    proxy: Arc<Proxy>,
+    serve: ServeConfig,
+}
+
+/// As [`load()`](crate::load::load), with the accelerator that `options` choose.
+pub(crate) fn load(
+    page: &Page,
+    protocol: RaceProtocol,
+    network_name: &str,
+    network: &NetworkConfig,
+    options: &Options,
+    seed: u64,
+) -> Load {
+    let executor = Executor::new(ExecutorLimits::default());
+    let runtime = executor.runtime();
+    let shared = SharedRuntime::new(runtime.clone());
+    let client_of = |access: &SimNetwork, quic_seed| {
+        let mut config = page.client_config(protocol, options);
+        config.connection.quic = endpoints::quic(&network.client_tcp, quic_seed);
+        Client::new(shared.clone(), Arc::new(access.clone()), config)
+    };
+    let access = SimNetwork::new(runtime.clone(), network.clone(), seed);
+    let client = client_of(&access, seed);
+    let seen = match page.accelerated(protocol.is_secure(), options.paper_urls) {
+        Ok(seen) => seen,
+        Err(why) => {
+            let tab = LoadDriver::new(page, protocol, options, &client, &runtime);
+            return tab.into_load(network_name, seed, Err(why.clone()), &Traffic::default());
+        }
+    };
+    let mut serve = endpoints::server(protocol, protocol.wire_protocol(), options);
+    serve.tls = serve.tls.map(ServerTls::with_dynamic_record_size);
+    serve.options.http2_push = options.push != Push::No;
+    serve.options.quic = endpoints::quic(&network.server_tcp, seed);
+    let stage = AcceleratorNode {
+        page,
+        seen,
+        protocol,
+        options,
+        runtime: runtime.clone(),
+        proxy: accelerator(page, seen, options, network, &runtime, seed),
+        serve,
+    };
+    stage.open(&access, seed);
+    // The earlier client is as near as possible: the duration of its load does not matter.
+    let before = NetworkConfig {
+        path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
+        ..network.clone()
+    };
+    let before = SimNetwork::new(runtime.clone(), before, seed::derive(seed, "before"));
+    let first = client_of(&before, seed::derive(seed, "before"));
+    let tab_of = |client| {
+        let tab = LoadDriver::new(&seen.page, protocol, options, client, &runtime);
+        tab.with_proxied_content(&seen.content)
+    };
+    let tab = tab_of(&client);
+    let ended = executor.run(async {
+        if options.accelerator == Accelerator::Warm {
+            stage.open(&before, seed::derive(seed, "before"));
+            tab_of(&first).run().await;
+            first.close().await;
+            before.quiet().await;
+        }
+        tab.run().await;
+        client.close().await;
+        access.quiet().await;
+    });
+    let ended = ended.map_err(|stalled| stalled.to_string());
+    tab.into_load(network_name, seed, ended, &access.traffic())
+}
+
+/// The accelerator for `page`, and the origins behind it.
+fn accelerator(
+    page: &Page,
+    seen: &AcceleratedPage,
+    options: &Options,
+    network: &NetworkConfig,
+    runtime: &SimRuntime,
+    seed: u64,
+) -> Arc<Proxy> {
+    let shared = SharedRuntime::new(runtime.clone());
+    let calendar = WallClock::FromEpoch(site::wall_now(page.replica()));
+    let behind = NetworkConfig {
+        path: PathConfig::new(BACKHAUL_BPS, BACKHAUL_BPS, options.backhaul),
+        client_tcp: network.server_tcp,
+        server_tcp: network.server_tcp,
+        name_lookups: options.name_lookups,
+    };
+    let behind = SimNetwork::new(runtime.clone(), behind, seed::derive(seed, "backhaul"));
+    serve_origins(page, options, calendar, &behind, runtime);
+    let network: Arc<SimNetwork> = Arc::new(behind);
+    // The guard against private addresses does not apply here: addresses in virtual time belong to no host.
+    let upstream = Upstream::new(
+        &UpstreamConfig::default(),
+        Some(&tls::client(RaceProtocol::H2, options)),
+        &seen.sites,
+        network.clone(),
+        network,
+        &shared,
+    );
+    let learn = LearnConfig {
+        push: options.push != Push::No,
+        early_hints: options.hints,
+        prefetch: options.prefetch,
+        ..LearnConfig::default()
+    };
+    let cache = page
+        .operator_config()
+        .map_or_else(CacheConfig::default, |it| it.cache.clone());
+    Proxy::new(
+        seen.sites.clone(),
+        upstream,
+        &cache,
+        &learn,
+        shared,
+        calendar,
+    )
+}
+
+/// Puts the replica's hosts behind the accelerator, each in plain text and in TLS, and at the ports that its URLs say.
+fn serve_origins(
+    page: &Page,
+    options: &Options,
+    calendar: WallClock,
+    network: &SimNetwork,
+    runtime: &SimRuntime,
+) {
+    let shared = SharedRuntime::new(runtime.clone());
+    let acceptor = |secure| -> Acceptor {
+        let config = endpoints::origin(secure, calendar, options);
+        let (site, spawner, shared) = (page.site().clone(), runtime.clone(), shared.clone());
+        Arc::new(move |io| {
+            let serving = spdy_server::serve::serve_connection(
+                io,
+                site.clone(),
+                config.clone(),
+                shared.clone(),
+            );
+            spawner.spawn(Box::pin(async move {
+                serving.await;
+            }));
+        })
+    };
+    let [plain, secure] = [false, true].map(acceptor);
+    for (host, address) in page.hosts(RaceProtocol::Https, &Options::default()) {
+        network.name(&host, vec![address]);
+        network.listen(SocketAddr::new(address, 80), plain.clone());
+        network.listen(SocketAddr::new(address, 443), secure.clone());
+        for exchange in &page.replica().exchanges {
+            if exchange.url.host_str() != Some(host.as_str()) {
+                continue;
+            }
+            let acceptor = match exchange.url.scheme() {
+                "https" => &secure,
+                _ => &plain,
+            };
+            if let Some(port) = exchange.url.port() {
+                network.listen(SocketAddr::new(address, port), acceptor.clone());
+            }
+        }
+    }
+}
+
+impl AcceleratorNode<'_> {
+    /// Lets the clients of `access` in: the page's name leads to the accelerator, all others to their hosts.
+    fn open(&self, access: &SimNetwork, seed: u64) {
+        let quic = endpoints::quic(&access.config().server_tcp, seed);
+        serve_page(
+            self.page,
+            self.protocol,
+            self.options,
+            quic,
+            access,
+            &self.runtime,
+        );
+        let names = self.seen.names.iter().map(String::as_str);
+        for name in names.chain(self.seen.sites.alias_names()) {
+            access.name(name, vec![site::ADDRESS]);
+        }
+        let own = &self.page.replica().document().url;
+        let default = if self.protocol.is_secure() { 443 } else { 80 };
+        let door = SocketAddr::new(site::ADDRESS, own.port().unwrap_or(default));
+        if self.protocol.wire_protocol().is_over_quic() {
+            return self.listen_quic(access, door);
+        }
+        access.listen(door, self.acceptor());
+    }
+
+    fn acceptor(&self) -> Acceptor {
+        let (proxy, serve) = (self.proxy.clone(), self.serve.clone());
+        let (runtime, shared) = (
+            self.runtime.clone(),
+            SharedRuntime::new(self.runtime.clone()),
+        );
+        Arc::new(move |io| {
+            let visit = Arc::new(ConnectionHandler::new(proxy.clone(), None, None));
+            let (serve, shared) = (serve.clone(), shared.clone());
+            runtime.spawn(Box::pin(async move {
+                let (protocols, tls, options) =
+                    (&serve.protocols, serve.tls.as_ref(), &serve.options);
+                let stop = Latch::new();
+                let served =
+                    serve_connection(io, visit, protocols, tls, options, &shared, &stop).await;
+                if let Err(error) = served {
+                    tracing::debug!(%error, "a connection to the accelerator ended with an error");
+                }
+            }));
+        })
+    }
+
+    fn listen_quic(&self, access: &SimNetwork, door: SocketAddr) {
+        let shared = SharedRuntime::new(self.runtime.clone());
+        let (proxy, serve, runtime) =
+            (self.proxy.clone(), self.serve.clone(), self.runtime.clone());
+        let tls = serve.tls.as_ref().expect("QUIC always has TLS");
+        let endpoint = access
+            .bind(door)
+            .and_then(|socket| QuicEndpoint::new(socket, tls, &serve.options, &shared))
+            .expect("the address is unused and the TLS options are valid");
+        self.runtime.spawn(Box::pin(async move {
+            while let Some(incoming) = endpoint.accept().await {
+                let visit = Arc::new(ConnectionHandler::new(proxy.clone(), None, None));
+                let (options, shared) = (serve.options.clone(), shared.clone());
+                runtime.spawn(Box::pin(async move {
+                    let stop = Latch::new();
+                    let _ = serve_quic(incoming, visit, &options, &shared, &stop).await;
+                }));
+            }
+        }));
+    }
+}

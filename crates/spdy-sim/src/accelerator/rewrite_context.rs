@@ -1,0 +1,332 @@
+//! What the accelerator makes of one resource of a page: its rewritten text, its redirect, and how long it may be kept.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use spdy_cache::freshness::Times;
+use spdy_cache::policy::{Policy, SetCookie};
+use spdy_cache::storable::may_store;
+use spdy_page::coding;
+use spdy_page::graph::Node;
+use spdy_page::head::{self, Head};
+use spdy_page::replica::{Exchange, Kind, Replica};
+use spdy_proxy::request::proxy_request::ProxyRequest;
+use spdy_proxy::request::rejection::RequestRejection;
+use spdy_proxy::rewrite::response_rewriter::{self, ResponseRewriter};
+use spdy_proxy::sites::site_table::Site;
+use spdy_rewrite::reference::Reference;
+use spdy_rewrite::response::redirect::{Redirect, RedirectState};
+use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};
+use spdy_rewrite::rules::verdict::{ReferenceSource, SkipReason, Verdict};
+use url::{Position, Url};
+
+use crate::accelerator::delivery::{self, Delivery, DirectReason};
+use crate::accelerator::site::{OperatorConfig, wall_now};
+use crate::load::request_of;
+
+/// The most that a body may decode to, bytes: as much as the accelerator takes of a page.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// What a text names, by [place]: the target that it is moved to, in full where that is a name of its host's, or why it stays.
+pub(super) type ReferencesByUrl = BTreeMap<String, Result<String, DirectReason>>;
+
+/// What the accelerator does with a redirect of another host.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum RedirectOutcome {
+    Followed,
+    /// The client is told of it, as the host of a name told it.
+    Passed,
+    /// The client is sent there itself.
+    Direct,
+    Refused,
+}
+
+/// The site and the rules that the resources of a page are rewritten by.
+pub(super) struct RewriteContext<'a> {
+    pub(super) original: &'a Replica,
+    pub(super) site: Arc<Site>,
+    pub(super) names: BTreeSet<String>,
+    pub(super) secure: bool,
+    pub(super) operator: Option<&'a OperatorConfig>,
+}
+
+impl RewriteContext<'_> {
+    pub(super) fn is_own(&self, url: &Url) -> bool {
+        url.host_str().is_some_and(|host| self.names.contains(host))
+    }
+
+    /// `target` under the page's own name.
+    pub(super) fn site_url(&self, target: &str) -> Result<Url, String> {
+        let own = &self.original.document().url;
+        let url = own.join(target);
+        url.map_err(|error| format!("invalid target {target} of {own}: {error}"))
+    }
+
+    /// The text of `exchange` as the accelerator serves it under `target`, and what it names; `None` if it leaves it.
+    pub(super) fn rewrite(
+        &self,
+        exchange: &Exchange,
+        target: &str,
+    ) -> Option<(Bytes, Vec<Reference>)> {
+        if !matches!(exchange.kind, Kind::Document | Kind::Stylesheet) {
+            return None; // what the accelerator would also look at by its media type is no text that names anything
+        }
+        let wanted = self.wanted(exchange, target)?;
+        let (status, headers) = response_of(exchange)?;
+        let mut served = headers.clone();
+        let work = response_rewriter::plan_rewrite(&wanted, &wanted, status, &mut served, None);
+        if work.passes() {
+            return None;
+        }
+        let mut rewriter = ResponseRewriter::new(work, &wanted, &headers, None);
+        let mut text = rewriter.write(exchange.body.clone()).ok()?.to_vec();
+        let mut references = rewriter.take_references();
+        text.extend_from_slice(&rewriter.finish().ok()?.0);
+        references.extend(rewriter.take_references());
+        Some((text.into(), references))
+    }
+
+    /// What becomes of the redirect `exchange` that is asked for under `target`.
+    pub(super) fn redirect_outcome(&self, exchange: &Exchange, target: &str) -> RedirectOutcome {
+        let wanted = self.wanted(exchange, target);
+        let moved = wanted.as_ref().and_then(|wanted| wanted.moved.as_ref());
+        let (Some((moved, load)), Some((status, headers))) = (moved, response_of(exchange)) else {
+            return RedirectOutcome::Refused;
+        };
+        if moved.is_alias() {
+            return match sanitize_response::sanitize(
+                &self.site.rules,
+                moved,
+                *load,
+                status,
+                &headers,
+            ) {
+                SanitizedResponse::Serve(_) => RedirectOutcome::Passed,
+                SanitizedResponse::Redirect(_) => RedirectOutcome::Direct,
+                SanitizedResponse::StatusOnly(_) | SanitizedResponse::Refuse(_) => {
+                    RedirectOutcome::Refused
+                }
+            };
+        }
+        match RedirectState::default().decide(&self.site.rules, moved, *load, &headers) {
+            Redirect::Follow(_) => RedirectOutcome::Followed,
+            Redirect::Direct(_) => RedirectOutcome::Direct,
+            Redirect::Refuse(_) => RedirectOutcome::Refused,
+        }
+    }
+
+    /// What becomes of `exchange`, which a module imports by a specifier that leads to `resolved` now.
+    pub(super) fn import_target(
+        &self,
+        exchange: &Exchange,
+        resolved: Option<Url>,
+    ) -> Result<String, DirectReason> {
+        let kind = spdy_rewrite::kind::Kind::Script;
+        let own = &self.original.document().url;
+        match self
+            .site
+            .rules
+            .verdict(&exchange.url, kind, ReferenceSource::Listed)
+        {
+            Verdict::Skip(reason) => {
+                let url = exchange.url.clone();
+                let named = Some(Box::new(delivery::ResolvedReference { url, kind }));
+                Err(DirectReason::Rule { reason, named })
+            }
+            Verdict::Rewrite(target) => {
+                let moved = own.join(&target).ok();
+                let leads_there = moved
+                    .zip(resolved)
+                    .is_some_and(|(moved, resolved)| place(&moved) == place(&resolved));
+                let end = target.find('#').unwrap_or(target.len());
+                match leads_there {
+                    true => Ok(target[..end].to_owned()),
+                    false => Err(DirectReason::Unmapped),
+                }
+            }
+        }
+    }
+
+    /// Why `exchange` stays where it is, which `above` leads to: the node, and what becomes of that; `named` is what its text names,
+    /// if it is rewritten, and `imported` what becomes of it as a module that another imports.
+    pub(super) fn left(
+        &self,
+        exchange: &Exchange,
+        node: &Node,
+        above: Option<(&Node, &Delivery)>,
+        named: Option<&ReferencesByUrl>,
+        imported: Option<Result<String, DirectReason>>,
+    ) -> Delivery {
+        let rule = |reason| DirectReason::Rule {
+            reason,
+            named: None,
+        };
+        if self
+            .site
+            .rules
+            .is_site_host(exchange.url.host_str().unwrap_or_default())
+        {
+            return Delivery::Own;
+        }
+        let told = named.and_then(|named| named.get(place(&exchange.url)));
+        let why = match (told, above) {
+            (Some(Err(why)), _) => why.clone(),
+            _ if let Some(Err(why)) = imported => why,
+            _ if node.kind == Kind::Document => rule(SkipReason::Document),
+            _ if !self.original.document().body_is_real => DirectReason::NotRecorded,
+            (_, Some((above, Delivery::Direct(_)))) if has_references(above) => {
+                DirectReason::ReferrerIsDirect
+            }
+            (_, Some((above, _))) if has_references(above) && !self.has_recorded_text(above) => {
+                DirectReason::NotRecorded
+            }
+            (_, Some((above, _))) if has_references(above) && named.is_none() => {
+                DirectReason::TextNotRewritten
+            }
+            (_, Some((above, Delivery::Direct(why)))) if above.is_redirect => why.clone(),
+            _ => DirectReason::DynamicUrl,
+        };
+        Delivery::Direct(why)
+    }
+
+    /// Whether the text of `node` was recorded.
+    fn has_recorded_text(&self, node: &Node) -> bool {
+        self.original.exchanges[node.exchange].body_is_real
+    }
+
+    /// What becomes of `exchange`, which was moved to `target`, by its answer.
+    pub(super) fn moved(
+        &self,
+        exchange: &Exchange,
+        target: &str,
+        redirected: Option<RedirectOutcome>,
+    ) -> Delivery {
+        match redirected {
+            Some(RedirectOutcome::Followed) => return Delivery::Proxied,
+            Some(RedirectOutcome::Direct) => {
+                return Delivery::Direct(DirectReason::RedirectedToHost);
+            }
+            Some(RedirectOutcome::Passed | RedirectOutcome::Refused) | None => {}
+        }
+        let here = match target.starts_with('/') {
+            true => Delivery::Proxied,
+            false => Delivery::Aliased,
+        };
+        let answer = response_of(exchange);
+        let wanted = match self.read(exchange, target) {
+            Some(Ok(wanted)) => wanted,
+            Some(Err(RequestRejection::Rule(refusal))) => {
+                return Delivery::Direct(DirectReason::Refused(refusal));
+            }
+            Some(Err(_)) | None => return Delivery::Direct(DirectReason::RedirectedToHost),
+        };
+        let (Some((moved, load)), Some((status, headers))) = (&wanted.moved, answer) else {
+            return here;
+        };
+        match sanitize_response::sanitize(&self.site.rules, moved, *load, status, &headers) {
+            SanitizedResponse::Serve(_) | SanitizedResponse::StatusOnly(_) => here,
+            SanitizedResponse::Redirect(_) => Delivery::Direct(DirectReason::RedirectedToHost),
+            SanitizedResponse::Refuse(refusal) => Delivery::Direct(DirectReason::Refused(refusal)),
+        }
+    }
+
+    /// For how many seconds the answer that was recorded may be given to everyone who asks for `target`.
+    pub(super) fn shared_lifetime_s(&self, exchange: &Exchange, target: &str) -> Option<u64> {
+        let wanted = self.wanted(exchange, target)?;
+        let (status, headers) = response_of(exchange)?;
+        let mut answer = http::Response::new(()).into_parts().0;
+        (answer.status, answer.headers) = (status, headers);
+        let now = wall_now(self.original);
+        let policy = self.policy(&wanted);
+        let times = Times {
+            requested: now,
+            received: now,
+        };
+        let stored = may_store(&policy, &wanted.ask, &answer, times).ok()?;
+        u64::try_from(stored.ttl(now)).ok()
+    }
+
+    /// The policy that the accelerator has for such a thing.
+    fn policy(&self, wanted: &ProxyRequest) -> Policy {
+        match wanted.moved {
+            Some(_) => Policy {
+                set_cookie: SetCookie::Strip,
+                ..Policy::third_party()
+            },
+            None => Policy {
+                store_after_cookie: self.operator.is_some_and(|it| it.cache.after_cookies),
+                ..Policy::site()
+            },
+        }
+    }
+
+    fn wanted(&self, exchange: &Exchange, target: &str) -> Option<ProxyRequest> {
+        self.read(exchange, target)?.ok()
+    }
+
+    /// The request for `target` as the accelerator reads it; `None` if it makes no request.
+    fn read(
+        &self,
+        exchange: &Exchange,
+        target: &str,
+    ) -> Option<Result<ProxyRequest, RequestRejection>> {
+        let (mut asked, _) = request_of(exchange, self.secure).ok()?.into_parts();
+        asked.uri = target.parse().ok()?;
+        let authority = match asked.uri.authority() {
+            Some(authority) => authority.to_string(),
+            None => self.site.name.clone(),
+        };
+        Some(ProxyRequest::read(self.site.clone(), authority, asked))
+    }
+}
+
+/// Whether other resources stand in the text of `node`.
+fn has_references(node: &Node) -> bool {
+    matches!(node.kind, Kind::Document | Kind::Stylesheet) && !node.is_redirect
+}
+
+/// `exchange` as a browser asks for it that finds it in this relation to the page's own origin.
+pub(super) fn with_fetch_site(exchange: &Exchange, relation: &str) -> Exchange {
+    let field = "sec-fetch-site";
+    let recorded = Head::parse(&exchange.request_head);
+    let says = recorded.is_some_and(|head| head.value(field).is_some());
+    let request_head = match says {
+        true => head::with_field(&exchange.request_head, field, Some(relation)),
+        false => exchange.request_head.clone(),
+    };
+    Exchange {
+        request_head,
+        ..exchange.clone()
+    }
+}
+
+/// Status and fields of a recorded response.
+fn response_of(exchange: &Exchange) -> Option<(StatusCode, HeaderMap)> {
+    let recorded = Head::parse(&exchange.response_head)?;
+    let status = StatusCode::from_u16(recorded.status()?).ok()?;
+    let mut headers = HeaderMap::new();
+    for (name, value) in recorded.fields() {
+        let (name, value) = (HeaderName::from_bytes(name), HeaderValue::from_bytes(value));
+        if let (Ok(name), Ok(value)) = (name, value) {
+            headers.append(name, value);
+        }
+    }
+    Some((status, headers))
+}
+
+/// The body of `exchange` without its codings, if they can be undone.
+pub(super) fn decode_body(exchange: &Exchange) -> Option<Bytes> {
+    let codings = Head::parse(&exchange.response_head)?.content_codings();
+    if codings.is_empty() {
+        return Some(exchange.body.clone());
+    }
+    let decoded = coding::decode(&exchange.body, &codings, MAX_TEXT_BYTES).ok()?;
+    Some(decoded.text.into())
+}
+
+/// Host, port and target of `url`: a load may have another scheme than the recording.
+pub(super) fn place(url: &Url) -> &str {
+    &url[Position::BeforeHost..Position::AfterQuery]
+}

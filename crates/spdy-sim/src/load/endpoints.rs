@@ -1,0 +1,130 @@
+//! The client and the server of one load: what ships, with the choices of a race.
+//!
+//! Nothing is left to a clock on the wall, and no exchange is given up because a link is slow: a load may take its
+//! hour. Connections without an exchange are closed when those of the world would be.
+
+use std::time::{Duration, SystemTime};
+
+use spdy::client::PushLimits;
+use spdy_client::config::Config;
+use spdy_net::connection::ClientOptions;
+use spdy_net::options::{ServerTimeouts, SpdyClientOptions, SpdyServerOptions};
+use spdy_net::protocol::Protocol;
+use spdy_net::quic::{Congestion, QuicOptions};
+use spdy_net::serve::ServerOptions;
+use spdy_net::wall_clock::WallClock;
+use spdy_netem::tcp::{CongestionControl, TcpConfig};
+use spdy_server::serve::ServeConfig;
+
+use crate::load::tls;
+use crate::options::{Options, Push, RaceProtocol};
+use crate::runtime::WALL_EPOCH;
+use crate::seed;
+
+/// Longer than any load may take.
+const NO_TIMEOUT: Duration = Duration::from_secs(2 * 3600);
+
+/// QUIC of one end, as near to the TCP that the same end would have as it can be chosen: the algorithm, and how many
+/// packets go out first.
+pub(crate) fn quic(tcp: &TcpConfig, seed: u64) -> QuicOptions {
+    QuicOptions {
+        congestion: match tcp.congestion {
+            CongestionControl::Cubic => Congestion::Cubic,
+            CongestionControl::Reno => Congestion::NewReno,
+        },
+        initial_window: tcp.initial_window_segments,
+        seed: Some(seed::derive(seed, "quic")),
+    }
+}
+
+/// The client of one load.
+pub(crate) fn client(protocol: RaceProtocol, options: &Options) -> Config {
+    Config {
+        protocols: vec![protocol.wire_protocol()],
+        plain_protocol: protocol.wire_protocol(),
+        http1_connections: options.http1_connections,
+        tls: protocol.is_secure().then(|| tls::client(protocol, options)),
+        ip_pooling: options.ip_pooling,
+        connection: ClientOptions {
+            max_frame_bytes: options.data_frame_bytes,
+            write_timeout: None,
+            spdy: SpdyClientOptions {
+                compression: options.spdy_compression,
+                compression_window_bits: options.spdy_window_bits,
+                frame_timeout: NO_TIMEOUT,
+                // As measured so far: 16 bytes a request are seen where a link carries 375 kbit/s up.
+                window_update_per_stream: false,
+                pushes: pushes(options.push),
+                ..SpdyClientOptions::default()
+            },
+            ..ClientOptions::default()
+        },
+        connect_timeout: None,
+        head_timeout: None,
+        body_timeout: None,
+        dns_ttl: NO_TIMEOUT,
+        close_timeout: NO_TIMEOUT,
+        ..Config::default()
+    }
+}
+
+/// What the client takes of `push`.
+fn pushes(push: Push) -> Option<PushLimits> {
+    let limits = PushLimits {
+        claim_timeout: NO_TIMEOUT,
+        ..PushLimits::default()
+    };
+    match push {
+        Push::No => None,
+        Push::ByGraph => Some(limits),
+        Push::All => Some(PushLimits {
+            streams: u32::MAX >> 1,
+            bytes: usize::MAX,
+            ..limits
+        }),
+    }
+}
+
+/// The servers that speak `spoken` in a load by `protocol`.
+pub(crate) fn server(protocol: RaceProtocol, spoken: Protocol, options: &Options) -> ServeConfig {
+    ServeConfig {
+        protocols: vec![spoken],
+        tls: protocol
+            .is_secure()
+            .then(|| tls::server(&[spoken], options)),
+        options: ServerOptions {
+            max_streams: options.max_concurrent_streams,
+            data_frame_bytes: options.data_frame_bytes as usize,
+            timeouts: ServerTimeouts {
+                handshake_timeout: NO_TIMEOUT,
+                write_timeout: NO_TIMEOUT,
+                read_timeout: NO_TIMEOUT,
+                min_rate: 0,
+                ..ServerTimeouts::default()
+            },
+            spdy: SpdyServerOptions {
+                frame_timeout: NO_TIMEOUT,
+                compression: options.spdy_compression,
+                compression_window_bits: options.spdy_window_bits,
+                ..SpdyServerOptions::default()
+            },
+            ..ServerOptions::default()
+        },
+        wall_clock: WallClock::FromEpoch(SystemTime::UNIX_EPOCH + WALL_EPOCH),
+        ..ServeConfig::default()
+    }
+}
+
+/// The servers behind an accelerator, in TLS if `secure`: what `spdy-proxy` asks for is spoken.
+pub(crate) fn origin(secure: bool, calendar: WallClock, options: &Options) -> ServeConfig {
+    let spoken = match secure {
+        true => vec![Protocol::Http2, Protocol::Http1],
+        false => vec![Protocol::Http1],
+    };
+    ServeConfig {
+        tls: secure.then(|| tls::server(&spoken, options)),
+        protocols: spoken,
+        wall_clock: calendar,
+        ..server(RaceProtocol::Http, Protocol::Http1, options)
+    }
+}

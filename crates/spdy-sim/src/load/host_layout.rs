@@ -1,0 +1,238 @@
+//! On which hosts a page's resources lie: where they were recorded, all on its own, or its own spread over several.
+//!
+//! ```text
+//!   recorded            folded                            sharded over 3
+//!   a.test/             a.test/                           a.test/
+//!   a.test/1.png        a.test/1.png                      a.test/1.png
+//!   a.test/2.png        a.test/2.png                      shard1.a.test/2.png
+//!   a.test/3.png        a.test/3.png                      shard2.a.test/3.png
+//!   b.test/4.png        a.test/.spdy/1/b.test/4.png       b.test/4.png
+//! ```
+//!
+//! Bodies, heads, and what names what stay as they were recorded: a graph over the exchanges is good for any of the three.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::num::NonZeroU32;
+
+use spdy_page::graph::PageGraph;
+use spdy_page::head;
+use spdy_page::replica::{Kind, Replica};
+use url::{Host, Url};
+
+use crate::load::Page;
+
+/// Where what was folded is found on the page's own host: the accelerator's form of a foreign URL.
+const FOLDED_PREFIX: &str = "/.spdy/1/";
+
+/// The address of a sharded page whose address was not recorded: of the block for benchmarks (RFC 2544), and none that
+/// `page.rs` makes up.
+const SHARD_FALLBACK_ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 19, 255, 254));
+
+/// Most hosts that a page's own resources are spread over: a label of 1 to 99 beside its own host.
+pub const MAX_SHARDS: u32 = 100;
+
+/// Where a page's resources lie.
+#[derive(Clone, Copy, Debug, Default, Eq, Ord, PartialEq, PartialOrd)]
+pub enum HostLayout {
+    /// Where they were recorded.
+    #[default]
+    Recorded,
+    /// All on the page's own host.
+    Folded,
+    /// Those of the page's own host on so many, itself among them: style sheets, scripts, fonts, images and media in turn;
+    /// documents and what scripts fetch stay. All at one address, as names for one server were.
+    Sharded(NonZeroU32),
+}
+
+impl HostLayout {
+    /// Folded or sharded, or neither: over 1 host is as it was recorded.
+    ///
+    /// # Errors
+    ///
+    /// Both.
+    pub fn of(fold: bool, shards: NonZeroU32) -> Result<Self, String> {
+        match (fold, shards.get()) {
+            (false, 1) => Ok(Self::Recorded),
+            (true, 1) => Ok(Self::Folded),
+            (false, _) => Ok(Self::Sharded(shards)),
+            (true, shards) => Err(format!(
+                "fold and shard={shards} exclude each other: give one of them"
+            )),
+        }
+    }
+
+    /// Hosts that the page's own resources are spread over.
+    #[must_use]
+    pub const fn shards(self) -> u32 {
+        match self {
+            Self::Recorded | Self::Folded => 1,
+            Self::Sharded(shards) => shards.get(),
+        }
+    }
+
+    /// `replica` made ready, its resources where `self` says.
+    #[must_use]
+    pub fn page(self, replica: &Replica) -> Page {
+        let graph = PageGraph::of(replica);
+        match self {
+            Self::Recorded => Page::with_graph(replica.clone(), graph),
+            Self::Folded => {
+                let own = head::authority(&replica.document().url);
+                let mut foreign = replica.hosts();
+                foreign.retain(|host| *host != own);
+                Page::with_graph(folded(replica, &foreign), graph)
+            }
+            Self::Sharded(shards) => {
+                let own = &replica.document().url;
+                let names = (1..shards.get()).map(|shard| shard_name(own, shard));
+                Page::with_graph(sharded(replica, shards), graph).with_own_hosts(names.collect())
+            }
+        }
+    }
+}
+
+/// `replica` with the resources of `hosts` on the page's own host. Exchanges keep their places.
+#[must_use]
+pub fn folded(replica: &Replica, hosts: &[String]) -> Replica {
+    let mut replica = replica.clone();
+    let (own, address) = {
+        let page = &replica.exchanges[replica.start];
+        (page.url.clone(), page.address)
+    };
+    for exchange in &mut replica.exchanges {
+        let host = head::authority(&exchange.url);
+        if !hosts.contains(&host) {
+            continue;
+        }
+        let mut url = own.clone();
+        url.set_path(&format!("{FOLDED_PREFIX}{host}{}", exchange.url.path()));
+        url.set_query(exchange.url.query());
+        exchange.url = url;
+        exchange.address = address;
+    }
+    replica
+}
+
+/// `replica` with its own resources on `shards` hosts. Exchanges keep their places, and those of one URL stay together.
+fn sharded(replica: &Replica, shards: NonZeroU32) -> Replica {
+    let mut replica = replica.clone();
+    let page = replica.document();
+    let own = page.url.clone();
+    let address = match own.host() {
+        // What was recorded then may be the address of a proxy.
+        Some(Host::Ipv4(address)) => address.into(),
+        Some(Host::Ipv6(address)) => address.into(),
+        _ => page.address.unwrap_or(SHARD_FALLBACK_ADDRESS),
+    };
+    let authority = head::authority(&own);
+    let mut shard_of: BTreeMap<Url, u32> = BTreeMap::new();
+    for exchange in &mut replica.exchanges {
+        if head::authority(&exchange.url) != authority {
+            continue;
+        }
+        exchange.address = Some(address);
+        if matches!(exchange.kind, Kind::Document | Kind::Fetch | Kind::Other) {
+            continue;
+        }
+        let next = shard_of.len() as u32 % shards;
+        match *shard_of.entry(exchange.url.clone()).or_insert(next) {
+            0 => {}
+            shard => name_shard(&mut exchange.url, shard),
+        }
+    }
+    replica
+}
+
+/// The host of that number beside that of `own`. An address has no names below it, so it gets names of an unused
+/// domain.
+fn shard_name(own: &Url, shard: u32) -> String {
+    match own.host() {
+        Some(Host::Domain(own)) => format!("shard{shard}.{own}"),
+        _ => format!("shard{shard}.test"),
+    }
+}
+
+/// Gives `url` the host of that number.
+fn name_shard(url: &mut Url, shard: u32) {
+    let name = shard_name(url, shard);
+    url.set_host(Some(&name))
+        .unwrap_or_else(|why| panic!("cannot move {url} to {name}: {why}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy_page::builtin;
+
+    use super::*;
+
+    fn urls(replica: &Replica) -> Vec<String> {
+        let urls = replica.exchanges.iter().map(|it| it.url.to_string());
+        urls.collect()
+    }
+
+    fn shards(count: u32) -> NonZeroU32 {
+        NonZeroU32::new(count).unwrap()
+    }
+
+    #[test]
+    fn a_page_is_folded_or_sharded_and_not_both() {
+        assert_eq!(HostLayout::of(false, shards(1)), Ok(HostLayout::Recorded));
+        assert_eq!(HostLayout::of(true, shards(1)), Ok(HostLayout::Folded));
+        assert_eq!(
+            HostLayout::of(false, shards(4)),
+            Ok(HostLayout::Sharded(shards(4)))
+        );
+        let both = HostLayout::of(true, shards(4)).unwrap_err();
+        assert!(both.contains("shard=4"), "{both}");
+    }
+
+    #[test]
+    fn own_resources_are_spread_evenly_and_all_else_stays() {
+        let flags = builtin::flags();
+        let spread = sharded(&flags, shards(4));
+        let own = flags.document().url.host_str().unwrap().to_owned();
+        let mut counts = BTreeMap::<String, usize>::new();
+        for exchange in &spread.exchanges {
+            *counts
+                .entry(exchange.url.host_str().unwrap().to_owned())
+                .or_default() += 1;
+        }
+        assert_eq!(spread.document().url, flags.document().url);
+        // A document and 196 images.
+        let names = [1, 2, 3].map(|shard| format!("shard{shard}.{own}"));
+        assert_eq!(counts[&own], 1 + 49);
+        assert!(names.iter().all(|name| counts[name] == 49), "{counts:?}");
+        let address = spread.exchanges[0].address;
+        assert!(spread.exchanges.iter().all(|it| it.address == address));
+        assert_eq!(urls(&sharded(&flags, shards(1))), urls(&flags));
+
+        let portal = builtin::portal();
+        let foreign = |replica: &Replica| {
+            let mut urls = urls(replica);
+            urls.retain(|url| !url.contains("www.portal.test"));
+            urls
+        };
+        assert_eq!(foreign(&sharded(&portal, shards(7))), foreign(&portal));
+    }
+
+    #[test]
+    fn what_is_asked_for_twice_stays_on_one_shard() {
+        let mut portal = builtin::portal();
+        let twice = portal.exchanges.clone();
+        portal.exchanges.extend(twice);
+        let urls = urls(&sharded(&portal, shards(3)));
+        let (first, second) = urls.split_at(urls.len() / 2);
+        assert_eq!(first, second);
+    }
+
+    #[test]
+    fn a_page_at_an_address_gets_shards_too() {
+        for own in ["http://192.0.2.1:8080/a.png", "https://[2001:db8::1]/a.png"] {
+            let mut url = Url::parse(own).unwrap();
+            let port = url.port();
+            name_shard(&mut url, 2);
+            assert_eq!((url.host_str(), url.port()), (Some("shard2.test"), port));
+        }
+    }
+}

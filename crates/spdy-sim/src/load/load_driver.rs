@@ -1,0 +1,466 @@
+//! Drives one load, in virtual or in real time: the machine of [`page_load`](crate::page_load) over a client.
+//!
+//! ```text
+//!   PageLoad ── poll_request ──► Client ── Network ──► ..        virtual_time.rs: virtual time
+//!      ▲ handle_head, handle_bytes, handle_done │                spdy-lab/src/live: real time
+//!      └────────────────────────────────────────┘
+//! ```
+//!
+//! It uses a [`Runtime`] and a client, and does not know which network is under them. It waits with the runtime's timers for the
+//! computation that the page's graph states.
+
+use std::cell::RefCell;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::StreamExt;
+use futures_util::stream::FuturesUnordered;
+use http::{HeaderMap, HeaderName, HeaderValue};
+use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, Runtime};
+use spdy_client::client::Client;
+use spdy_client::error::Error;
+use spdy_client::timing::Timings;
+use spdy_clock::Instant;
+use spdy_frame::priority::Priority;
+use spdy_net::interim::interim_responses::InterimResponses;
+use spdy_page::replica::{Exchange, Kind};
+use spdy_proxy::body::content_coding::{Coding, Decoder};
+
+use crate::load::body_check::BodyCheck;
+use crate::load::client_cache::{self, CacheLookup};
+use crate::load::proxied_content::ProxiedContent;
+use crate::load::request_of;
+use crate::load::urgency::urgency_plan;
+use crate::load::{Load, Page, WaterfallRow};
+use crate::network::Traffic;
+use crate::options::{Cache, Options, RaceProtocol, Scheduler};
+use crate::page_load::{PageLoad, Request};
+
+/// The most that a body may decode to, bytes.
+const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
+
+/// What is learned while the load runs; it outlives a run that does not end.
+#[derive(Default)]
+struct LoadRecord {
+    /// From the runtime's origin to the begin of the load.
+    begun: Duration,
+    dom_content_loaded: Option<Instant>,
+    load: Option<Instant>,
+    rows: Vec<(usize, WaterfallRow)>,
+    /// The page is done; what follows is the closing of connections.
+    is_over: bool,
+    failures: Vec<String>,
+}
+
+/// One load while it runs.
+pub struct LoadDriver<'a> {
+    page: &'a Page,
+    protocol: RaceProtocol,
+    options: &'a Options,
+    client: &'a Client,
+    runtime: &'a dyn Runtime,
+    /// What of the page comes through an accelerator, if there is one.
+    proxied_content: Option<&'a ProxiedContent>,
+    record: Mutex<LoadRecord>,
+}
+
+impl<'a> LoadDriver<'a> {
+    /// A load that has not begun. `runtime` is the client's own.
+    #[must_use]
+    pub fn new(
+        page: &'a Page,
+        protocol: RaceProtocol,
+        options: &'a Options,
+        client: &'a Client,
+        runtime: &'a dyn Runtime,
+    ) -> Self {
+        Self {
+            page,
+            protocol,
+            options,
+            client,
+            runtime,
+            proxied_content: None,
+            record: Mutex::default(),
+        }
+    }
+
+    /// The same with this of the page coming through an accelerator.
+    pub(crate) fn with_proxied_content(self, through: &'a ProxiedContent) -> Self {
+        Self {
+            proxied_content: Some(through),
+            ..self
+        }
+    }
+
+    /// Loads the page, until nothing is left to request.
+    pub async fn run(&self) {
+        self.record().begun = self.runtime.now() - Instant::ZERO;
+        self.drive_page().await;
+        self.record().is_over = true;
+    }
+
+    /// The result. An `Err` in `ended` says why the run did not end. It is a failure only of a load that was not over: a connection that
+    /// one side gave up may stay open at the other side for ever.
+    pub fn into_load(
+        self,
+        network_name: &str,
+        seed: u64,
+        ended: Result<(), String>,
+        traffic: &Traffic,
+    ) -> Load {
+        let mut record = self.record.into_inner();
+        let begun = record.begun;
+        let at_latest = |instant: Option<Instant>| {
+            let since = instant.unwrap_or_else(|| self.runtime.now()) - Instant::ZERO;
+            (Instant::ZERO + since.saturating_sub(begun)).as_millis_f64()
+        };
+        if let (Err(why), false) = (ended, record.is_over) {
+            record
+                .failures
+                .push(format!("the page load did not end: {why}"));
+        }
+        let stats = self.client.stats();
+        record.rows.sort_by_key(|(node, row)| (row.wanted, *node));
+        Load {
+            replica: self.page.replica().name.clone(),
+            protocol: self.protocol.to_string(),
+            network: network_name.to_owned(),
+            seed,
+            dom_content_loaded_ms: at_latest(record.dom_content_loaded),
+            load_ms: at_latest(record.load),
+            time_on_wire_ms: traffic.time_on_wire().as_nanos() as f64 / 1e6,
+            connections: traffic.connections,
+            requests: stats.requests,
+            packets_up: traffic.packets_up,
+            packets_down: traffic.packets_down,
+            bytes_up: traffic.bytes_up,
+            bytes_down: traffic.bytes_down,
+            request_header_bytes: stats.request_header_bytes,
+            request_header_bytes_wire: stats.request_header_bytes_wire,
+            response_header_bytes: stats.response_header_bytes,
+            response_header_bytes_wire: stats.response_header_bytes_wire,
+            failures: record.failures,
+            waterfall: record
+                .rows
+                .into_iter()
+                .map(|(_, row)| row.since(begun))
+                .collect(),
+        }
+    }
+
+    async fn drive_page(&self) {
+        let mut machine = PageLoad::new(self.page.graph());
+        machine.hint(self.page.hints().iter().copied());
+        if self.options.hints && self.proxied_content.is_none() {
+            let graph = self.page.graph();
+            machine.hint(graph.preload_candidates(self.page.replica()));
+        }
+        if self.options.scheduler == Scheduler::Chromium {
+            machine.schedule(urgency_plan(self.page, self.protocol, self.options));
+        }
+        machine.start(self.runtime.now());
+        let machine = RefCell::new(machine);
+        let mut exchanges = FuturesUnordered::new();
+        let mut sleep: Option<(Instant, BoxFuture<()>)> = None;
+        std::future::poll_fn(|cx| {
+            loop {
+                while let Some(mut request) = { machine.borrow_mut().poll_request() } {
+                    if !self.options.priorities {
+                        request.priority = Priority::LOWEST;
+                    }
+                    exchanges.push(self.exchange(request, &machine));
+                }
+                // Completed or not: whatever an exchange told the machine may have named new requests.
+                let step = exchanges.poll_next_unpin(cx);
+                let due = self.poll_timeout(cx, &machine, &mut sleep);
+                let machine = machine.borrow();
+                self.note_events(&machine);
+                if machine.is_finished() {
+                    return Poll::Ready(());
+                }
+                if !due && !matches!(step, Poll::Ready(Some(()))) && !machine.has_requests() {
+                    return Poll::Pending;
+                }
+            }
+        })
+        .await;
+    }
+
+    /// Lets the machine act if its time has come; `true` if it did.
+    fn poll_timeout(
+        &self,
+        cx: &mut Context<'_>,
+        machine: &RefCell<PageLoad<'_>>,
+        sleep: &mut Option<(Instant, BoxFuture<()>)>,
+    ) -> bool {
+        let Some(due) = machine.borrow().poll_timeout() else {
+            *sleep = None;
+            return false;
+        };
+        if sleep.as_ref().is_none_or(|(until, _)| *until != due) {
+            *sleep = Some((due, self.runtime.sleep_until(due)));
+        }
+        let is_due = sleep
+            .as_mut()
+            .is_some_and(|(_, sleep)| sleep.as_mut().poll(cx).is_ready());
+        if is_due {
+            *sleep = None;
+            machine.borrow_mut().handle_timeout(self.runtime.now());
+        }
+        is_due
+    }
+
+    fn note_events(&self, machine: &PageLoad<'_>) {
+        let mut record = self.record();
+        record.dom_content_loaded = machine.dom_content_loaded();
+        record.load = machine.load();
+    }
+
+    fn record(&self) -> MutexGuard<'_, LoadRecord> {
+        self.record.lock()
+    }
+
+    /// One request and its response, from the page's wish to the last byte.
+    async fn exchange(&self, request: Request, machine: &RefCell<PageLoad<'_>>) {
+        let node = &self.page.graph().nodes[request.node];
+        let exchange = &self.page.replica().exchanges[node.exchange];
+        let (asked, held) = self.ask(exchange);
+        if let CacheLookup::Fresh(bytes) = held {
+            let (now, mut machine) = (self.runtime.now(), machine.borrow_mut());
+            machine.handle_head(now, request.node);
+            machine.handle_bytes(now, request.node, bytes);
+            return machine.handle_done(now, request.node);
+        }
+        let mut row = WaterfallRow {
+            url: exchange.url.to_string(),
+            kind: node.kind,
+            status: 0,
+            connection: 0,
+            priority: request.priority.level(),
+            body_bytes: 0,
+            wanted: request.wanted,
+            dns: None,
+            connect: None,
+            tls: None,
+            sent: request.wanted,
+            first_byte: request.wanted,
+            done: request.wanted,
+        };
+        let fetched = self
+            .fetch(request, exchange, asked, held, &mut row, machine)
+            .await;
+        let now = self.runtime.now();
+        row.done = now;
+        let mut record = self.record();
+        record.rows.push((request.node, row));
+        let failed =
+            fetched.map_err(|why| record.failures.push(format!("{}: {why}", exchange.url)));
+        drop(record);
+        match failed {
+            Ok(()) => machine.borrow_mut().handle_done(now, request.node),
+            Err(()) => machine.borrow_mut().handle_failed(now, request.node),
+        }
+    }
+
+    /// The request for `exchange`, and what the cache has for it.
+    fn ask(&self, exchange: &Exchange) -> (Result<http::Request<Body>, String>, CacheLookup) {
+        let mut asked = request_of(exchange, self.protocol.is_secure());
+        let (Ok(request), Cache::Warm { after }) = (&mut asked, self.options.cache) else {
+            return (asked, CacheLookup::Miss);
+        };
+        for name in client_cache::CACHE_REQUEST_HEADERS {
+            request.headers_mut().remove(name);
+        }
+        // Of several answers the site gives the first that is one.
+        let mut answers = self.page.matching_exchanges(exchange);
+        let stored = answers.find(|it| it.status() != Some(304));
+        let stored = stored.unwrap_or(exchange);
+        let held = client_cache::held(self.page.replica(), stored, request, after);
+        if let CacheLookup::Stale(_, validators) = &held {
+            request.headers_mut().extend(validators.clone());
+        }
+        (asked, held)
+    }
+
+    /// How the body of `node` is read, and what it must come to: the replica's bytes, or behind an accelerator their text.
+    fn body_check(
+        &self,
+        node: usize,
+        exchange: &Exchange,
+        headers: &HeaderMap,
+    ) -> (Option<ProxiedBodyDecoder>, BodyCheck<'a>) {
+        let number = self.page.graph().nodes[node].exchange;
+        let whole = self
+            .proxied_content
+            .and_then(|through| through.body(number));
+        let text = whole.and_then(|whole| whole.text.as_ref());
+        let (Some(through), Some(whole), Some(text), Some(coding)) =
+            (self.proxied_content, whole, text, Coding::of(headers))
+        else {
+            let answers = self.page.matching_exchanges(exchange);
+            return (None, BodyCheck::of(answers, exchange));
+        };
+        let plain = ProxiedBodyDecoder {
+            decoder: Decoder::new(coding, MAX_TEXT_BYTES),
+            is_rewritten: whole.is_rewritten,
+        };
+        let expected = match whole.is_replaced {
+            true => BodyCheck::anything(),
+            false => {
+                let text_of = |index| through.body(index)?.text.as_deref();
+                let exchanges = &self.page.replica().exchanges;
+                let answers = self.page.matching_indexes(exchange);
+                let texts = answers.filter_map(|at| Some((&exchanges[at], text_of(at)?)));
+                BodyCheck::texts(texts, text.len())
+            }
+        };
+        (Some(plain), expected)
+    }
+
+    /// The answer to `asked`. What is hinted at before it comes, the page asks for meanwhile.
+    async fn answered(
+        &self,
+        request: Request,
+        mut asked: http::Request<Body>,
+        machine: &RefCell<PageLoad<'_>>,
+    ) -> Result<http::Response<Body>, Error> {
+        let Some(through) = self.proxied_content.filter(|_| self.options.hints) else {
+            return self.client.send(asked, request.priority).await;
+        };
+        let nodes = &self.page.graph().nodes;
+        let node = &nodes[request.node];
+        let is_page = node.parent().is_none_or(|parent| nodes[parent].is_redirect);
+        if is_page && node.kind == Kind::Document {
+            announce_navigation(asked.headers_mut());
+        }
+        let (heads, mut heard) = InterimResponses::channel();
+        asked.extensions_mut().insert(heads);
+        let mut answer = self.client.send(asked, request.priority);
+        std::future::poll_fn(|cx| {
+            let answer = answer.as_mut().poll(cx);
+            while let Poll::Ready(Some(head)) = heard.poll_recv(cx) {
+                let hinted = through.hinted_nodes(&head.headers);
+                let now = self.runtime.now();
+                let mut machine = machine.borrow_mut();
+                machine.handle_early_hints(now, request.node, hinted);
+            }
+            answer
+        })
+        .await
+    }
+
+    async fn fetch(
+        &self,
+        request: Request,
+        exchange: &Exchange,
+        asked: Result<http::Request<Body>, String>,
+        held: CacheLookup,
+        row: &mut WaterfallRow,
+        machine: &RefCell<PageLoad<'_>>,
+    ) -> Result<(), String> {
+        let response = self.answered(request, asked?, machine).await;
+        let (head, body) = response.map_err(|error| error.to_string())?.into_parts();
+        row.status = head.status.as_u16();
+        match head.extensions.get::<Timings>() {
+            Some(timings) => {
+                row.connection = timings.connection;
+                (row.dns, row.connect, row.tls) = (timings.dns, timings.connect, timings.tls);
+                (row.sent, row.first_byte) = (timings.sent, timings.first_byte);
+            }
+            None => row.first_byte = self.runtime.now(),
+        }
+        if let Some(through) = self.proxied_content.filter(|_| self.options.hints) {
+            machine
+                .borrow_mut()
+                .hint(through.hinted_nodes(&head.headers));
+        }
+        {
+            let mut machine = machine.borrow_mut();
+            let handshake = row.connect.map(|(from, until)| until - from);
+            let handshake = handshake.filter(|_| !self.protocol.wire_protocol().is_over_quic());
+            let answer = row.first_byte - row.sent;
+            for time in handshake.into_iter().chain([answer]) {
+                machine.handle_round_trip(request.node, time);
+            }
+            machine.handle_head(self.runtime.now(), request.node);
+        }
+        if let (CacheLookup::Stale(bytes, _), 304) = (held, row.status) {
+            let now = self.runtime.now();
+            machine.borrow_mut().handle_bytes(now, request.node, bytes);
+            return Ok(());
+        }
+        let (mut plain, mut expected) = self.body_check(request.node, exchange, &head.headers);
+        let mut body = pin!(body);
+        while let Some(piece) = next_piece(body.as_mut()).await {
+            let piece = piece
+                .map_err(|error| format!("after {} bytes of body: {error}", row.body_bytes))?;
+            row.body_bytes += piece.len() as u64;
+            let known = match &mut plain {
+                Some(plain) => expected.compare(&plain.write(&piece)?),
+                None => expected.compare(&piece),
+            };
+            let counts_text = plain.as_ref().is_some_and(ProxiedBodyDecoder::counts_text);
+            let known = if counts_text { known } else { row.body_bytes };
+            machine
+                .borrow_mut()
+                .handle_bytes(self.runtime.now(), request.node, known);
+        }
+        if let Some(plain) = plain {
+            expected.compare(&plain.finish()?);
+        }
+        expected.finish(row.status)
+    }
+}
+
+/// Sets the headers that a browser sends with a navigation (Fetch Metadata). A server sends hints by 103 to clients that
+/// send them.
+fn announce_navigation(headers: &mut HeaderMap) {
+    for (name, word) in [
+        ("sec-fetch-dest", "document"),
+        ("sec-fetch-mode", "navigate"),
+    ] {
+        let word = HeaderValue::from_static(word);
+        headers.insert(HeaderName::from_static(name), word);
+    }
+}
+
+/// The text of a body that came through an accelerator, which chooses codings of its own.
+struct ProxiedBodyDecoder {
+    decoder: Decoder,
+    is_rewritten: bool,
+}
+
+impl ProxiedBodyDecoder {
+    /// Whether offsets in it are of the text, and not of what is transferred.
+    fn counts_text(&self) -> bool {
+        self.is_rewritten
+    }
+
+    fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, String> {
+        self.decoder.write(piece).map_err(|error| error.to_string())
+    }
+
+    fn finish(self) -> Result<Vec<u8>, String> {
+        self.decoder.finish().map_err(|error| error.to_string())
+    }
+}
+
+/// The next bytes of a body; trailers are passed over.
+async fn next_piece(mut body: Pin<&mut Body>) -> Option<Result<Bytes, spdy::body::BoxError>> {
+    loop {
+        match std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).await? {
+            Ok(frame) => {
+                if let Ok(piece) = frame.into_data() {
+                    return Some(Ok(piece));
+                }
+            }
+            Err(error) => return Some(Err(error)),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! One page load: the page that is loaded, the client and the servers that ship, and the result.
+//!
+//! ```text
+//! page.rs ──┬─► load_driver.rs   the machine of `page_load/` over a client, in either clock     ─► result.rs: Load
+//!           │     recorded_request.rs, client_cache.rs    what is requested
+//!           │     body_check.rs, proxied_content.rs       what must come back
+//!           │     urgency.rs                              how urgent each request is
+//!           └─► serve_page.rs    a server behind every address
+//!                 endpoints.rs, tls.rs                    client and servers with the options of a load
+//! virtual_time.rs                [`load()`]: the driver and the servers in virtual time
+//! ```
+//!
+//! `spdy-lab/src/live` has the same driver in real time. `host_layout.rs` distributes the resources of a page over hosts.
+
+pub(crate) mod body_check;
+pub(crate) mod client_cache;
+pub(crate) mod endpoints;
+mod host_layout;
+mod load_driver;
+mod page;
+pub(crate) mod proxied_content;
+mod recorded_request;
+mod result;
+pub(crate) mod serve_page;
+pub(crate) mod tls;
+pub(crate) mod urgency;
+mod virtual_time;
+
+pub use host_layout::{HostLayout, MAX_SHARDS, folded};
+
+pub use load_driver::LoadDriver;
+
+pub use page::{AcceleratedPage, Page};
+
+pub use recorded_request::request_of;
+
+pub use result::{Load, Span, WaterfallRow};
+
+pub use virtual_time::load;

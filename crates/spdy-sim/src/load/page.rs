@@ -1,0 +1,317 @@
+//! A replica made ready for loading: its graph, its hosts, and the site with its responses.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::{Arc, OnceLock};
+
+use spdy_client::config::Config;
+use spdy_net::protocol::Protocol;
+use spdy_page::graph::PageGraph;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Replica};
+use spdy_proxy::sites::site_table::Sites;
+use spdy_server::page_resources::PageResources;
+use spdy_server::push_plan::{Budget, Sources};
+use spdy_server::serve::ServeConfig;
+use spdy_server::site::Site;
+use spdy_server::site_pusher::{PushConfig, SitePusher};
+
+use crate::accelerator::delivery::Delivery;
+use crate::accelerator::site::OperatorConfig;
+use crate::load::endpoints;
+use crate::load::proxied_content::ProxiedContent;
+use crate::options::{Options, Push, RaceProtocol};
+
+/// A replica made ready for loading: its graph, and the site with its responses. All its loads share it.
+pub struct Page {
+    replica: Replica,
+    graph: PageGraph,
+    site: Arc<Site>,
+    hosts: Vec<(String, IpAddr)>,
+    /// Hosts that are of the page's own site though their names need not say so.
+    own_hosts: BTreeSet<String>,
+    /// What is pushed by the graph, and what if it is everything; each made when the first load wants it.
+    pushing: [OnceLock<Option<Arc<SitePusher>>>; 2],
+    /// Exchanges by what a request can say of them: a page may ask twice for the same, and get two answers.
+    by_request: BTreeMap<RequestKey, Vec<usize>>,
+    /// Nodes of the graph that the head of the document hints at.
+    hints: Vec<usize>,
+    /// The configuration of an accelerator before it; `None` proxies everything.
+    operator_config: Option<OperatorConfig>,
+    /// The page through an accelerator, in plain text and in TLS, each also with the paper's URLs. Each is made when the first load
+    /// needs it.
+    pub(crate) accelerated_pages: [OnceLock<Result<Box<AcceleratedPage>, String>>; 4],
+}
+
+/// A budget that nothing is over.
+const UNLIMITED_PUSH: Budget = Budget {
+    streams: usize::MAX,
+    bytes: usize::MAX,
+    hints: 0,
+    candidates: usize::MAX,
+};
+
+/// Method, authority and target.
+type RequestKey = (String, String, String);
+
+impl Page {
+    /// Makes `replica` ready.
+    #[must_use]
+    pub fn new(replica: Replica) -> Self {
+        let graph = PageGraph::of(&replica);
+        Self::with_graph(replica, graph)
+    }
+
+    /// Makes `replica` ready, with another graph over its exchanges than the one that it shows.
+    ///
+    /// # Panics
+    ///
+    /// In loads, if a node of `graph` names no exchange of `replica`.
+    #[must_use]
+    pub fn with_graph(replica: Replica, graph: PageGraph) -> Self {
+        let site = Arc::new(Site::of_replica(&replica));
+        let hosts = addresses(&site);
+        let mut by_request: BTreeMap<_, Vec<usize>> = BTreeMap::new();
+        for (index, exchange) in replica.exchanges.iter().enumerate() {
+            by_request.entry(key_of(exchange)).or_default().push(index);
+        }
+        Self {
+            replica,
+            graph,
+            site,
+            hosts,
+            own_hosts: BTreeSet::new(),
+            pushing: Default::default(),
+            by_request,
+            hints: Vec::new(),
+            operator_config: None,
+            accelerated_pages: Default::default(),
+        }
+    }
+
+    /// The same page, behind accelerators with the configuration `operator`.
+    #[must_use]
+    pub fn with_operator_config(self, operator: OperatorConfig) -> Self {
+        Self {
+            operator_config: Some(operator),
+            accelerated_pages: Default::default(),
+            ..self
+        }
+    }
+
+    /// The configuration of accelerators before it; `None` proxies everything.
+    pub(crate) fn operator_config(&self) -> Option<&OperatorConfig> {
+        self.operator_config.as_ref()
+    }
+
+    /// The same with these nodes hinted at; see [`PageLoad::hint`](crate::page_load::PageLoad::hint).
+    #[must_use]
+    pub fn with_hints(self, hints: Vec<usize>) -> Self {
+        Self { hints, ..self }
+    }
+
+    /// The same with these hosts of its own site, whatever their names say.
+    pub(crate) fn with_own_hosts(self, owned: BTreeSet<String>) -> Self {
+        Self {
+            own_hosts: owned,
+            ..self
+        }
+    }
+
+    /// The replica.
+    #[must_use]
+    pub fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// What needs what.
+    #[must_use]
+    pub fn graph(&self) -> &PageGraph {
+        &self.graph
+    }
+
+    /// Nodes that the head of the document hints at.
+    pub(crate) fn hints(&self) -> &[usize] {
+        &self.hints
+    }
+
+    /// The site with its responses.
+    #[must_use]
+    pub fn site(&self) -> &Arc<Site> {
+        &self.site
+    }
+
+    /// The plan of pushes that its graph makes. It learns nothing, so loads may share it.
+    fn pushing(&self, push: Push) -> Option<Arc<SitePusher>> {
+        let [by_graph, all] = &self.pushing;
+        let (made, needs, budget): (_, fn(&Replica, &PageGraph) -> PageResources, _) = match push {
+            Push::No => return None,
+            Push::ByGraph => (by_graph, PageResources::of_graph, Budget::default()),
+            Push::All => (all, PageResources::all_of_graph, UNLIMITED_PUSH),
+        };
+        let made = made.get_or_init(|| {
+            let config = PushConfig {
+                sources: Sources {
+                    graph: true,
+                    ..Sources::default()
+                },
+                budget,
+                ..PushConfig::default()
+            };
+            let needs = needs(&self.replica, &self.graph);
+            SitePusher::new(config, needs, &self.site).map(Arc::new)
+        });
+        made.clone()
+    }
+
+    /// The configuration of its servers that speak `spoken`.
+    #[must_use]
+    pub fn serve_config(
+        &self,
+        protocol: RaceProtocol,
+        spoken: Protocol,
+        options: &Options,
+    ) -> ServeConfig {
+        ServeConfig {
+            pusher: self.pushing(options.push),
+            ..endpoints::server(protocol, spoken, options)
+        }
+    }
+
+    /// The configuration of the client of its loads.
+    #[must_use]
+    pub fn client_config(&self, protocol: RaceProtocol, options: &Options) -> Config {
+        let mut config = endpoints::client(protocol, options);
+        for (host, _) in &self.hosts {
+            let spoken = self.protocol_for(protocol, options, host);
+            if !config.protocols.contains(&spoken) {
+                config.protocols.push(spoken);
+            }
+            let name = host.trim_matches(['[', ']']);
+            // A URL may write the dot of the root, and is then another origin of the same host.
+            for name in [name.to_owned(), format!("{name}.")] {
+                config.host_protocols.insert(name, spoken);
+            }
+        }
+        config
+    }
+
+    /// Its hosts, each with the address of its name.
+    #[must_use]
+    pub fn hosts(&self, protocol: RaceProtocol, options: &Options) -> Vec<(String, IpAddr)> {
+        let speaks =
+            |host: &str| self.protocol_for(protocol, options, host) == protocol.wire_protocol();
+        let spoken: Vec<bool> = self.hosts.iter().map(|(host, _)| speaks(host)).collect();
+        // An address in a URL stays; else the page's own hosts keep theirs.
+        let must_yield = |number: usize| {
+            let (host, address) = &self.hosts[number];
+            let others = self.hosts.iter().zip(&spoken);
+            let mut others = others.filter(|((_, at), _)| at == address);
+            !is_literal(host)
+                && others.any(|((other, _), &speaks)| {
+                    speaks != spoken[number] && (speaks || is_literal(other))
+                })
+        };
+        let hosts = self.hosts.iter().enumerate();
+        hosts
+            .map(|(number, (host, address))| match must_yield(number) {
+                true => (host.clone(), synthetic_address(number)),
+                false => (host.clone(), *address),
+            })
+            .collect()
+    }
+
+    /// The protocol that `host` speaks in a load by `protocol`.
+    #[must_use]
+    pub fn protocol_for(&self, protocol: RaceProtocol, options: &Options, host: &str) -> Protocol {
+        let own = self.replica.document().url.host_str().unwrap_or_default();
+        if self.own_hosts.contains(host) || options.deployment.reaches(own, host) {
+            protocol.wire_protocol()
+        } else {
+            Protocol::Http1
+        }
+    }
+
+    /// Every exchange with the same request as `exchange`, itself among them.
+    pub(crate) fn matching_exchanges(
+        &self,
+        exchange: &Exchange,
+    ) -> impl Iterator<Item = &Exchange> {
+        let indexes = self.matching_indexes(exchange);
+        indexes.map(|index| &self.replica.exchanges[index])
+    }
+
+    /// The indexes of these exchanges.
+    pub(crate) fn matching_indexes(&self, exchange: &Exchange) -> impl Iterator<Item = usize> {
+        self.by_request[&key_of(exchange)].iter().copied()
+    }
+
+    /// The ports of the page's URLs, once their scheme is `https` (if `secure`) or `http`.
+    #[must_use]
+    pub fn ports(&self, secure: bool) -> Vec<u16> {
+        let default = if secure { 443 } else { 80 };
+        let mut ports: Vec<u16> = self
+            .replica
+            .exchanges
+            .iter()
+            .filter_map(|it| it.url.port())
+            .collect();
+        ports.push(default);
+        ports.sort_unstable();
+        ports.dedup();
+        ports
+    }
+}
+
+/// An address for each host of `site`.
+fn addresses(site: &Site) -> Vec<(String, IpAddr)> {
+    let with_address = |(number, (host, address)): (usize, (String, Option<IpAddr>))| {
+        // An address in a URL is its own; what was recorded then may be that of a proxy.
+        let address = literal_address(&host).or(address);
+        let address = address.unwrap_or_else(|| synthetic_address(number));
+        (host, address)
+    };
+    site.hosts()
+        .into_iter()
+        .enumerate()
+        .map(with_address)
+        .collect()
+}
+
+/// The address of a host that is an address and not a name.
+fn literal_address(host: &str) -> Option<IpAddr> {
+    host.trim_matches(['[', ']']).parse().ok()
+}
+
+fn is_literal(host: &str) -> bool {
+    literal_address(host).is_some()
+}
+
+/// An address for the host of that number.
+fn synthetic_address(number: usize) -> IpAddr {
+    let [.., high, low] = u32::try_from(number + 1).unwrap_or(u32::MAX).to_be_bytes();
+    Ipv4Addr::new(198, 18, high, low).into()
+}
+
+fn key_of(exchange: &Exchange) -> RequestKey {
+    (
+        exchange.method.to_string(),
+        head::authority(&exchange.url),
+        head::target(&exchange.url),
+    )
+}
+
+/// A page as a browser loads it through an accelerator, and the configuration of that accelerator.
+pub struct AcceleratedPage {
+    /// The page with rewritten texts and URLs.
+    pub(crate) page: Page,
+    /// What comes through the accelerator.
+    pub(crate) content: ProxiedContent,
+    /// The names that lead to the accelerator.
+    pub(crate) names: Vec<String>,
+    pub(crate) sites: Sites,
+    /// How each node of the page is delivered.
+    pub deliveries: Vec<Delivery>,
+    /// For each node, the seconds for which the accelerator may send its response to every client; `None` if it may store none of it.
+    pub shared_lifetime_s: Vec<Option<u64>>,
+}

@@ -1,0 +1,159 @@
+//! The request of a recorded exchange, as it is sent again: another scheme, an empty cache, connections of its own.
+//!
+//! An exchange that was answered with a part (206) is requested with the range of that response, which the replica has. Any
+//! other `Range` is left out.
+
+use http::{HeaderValue, Request, header};
+use spdy::body::Body;
+use spdy_page::head::{self, Head};
+use spdy_page::partial_content::ContentRange;
+use spdy_page::replica::Exchange;
+use url::Url;
+
+/// Header fields that belong to a connection, to HTTP/2's and SPDY's own ways of naming a request, or to a
+/// cache that is not empty.
+fn is_left_out(name: &str) -> bool {
+    const LEFT_OUT: [&str; 12] = [
+        "host",
+        "connection",
+        "proxy-connection",
+        "keep-alive",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "http2-settings",
+        "content-length",
+        "expect",
+        "range",
+    ];
+    name.starts_with(':') || name.starts_with("if-") || LEFT_OUT.contains(&name)
+}
+
+/// The request of `exchange` by `https` if `secure`, else by `http`.
+///
+/// # Errors
+///
+/// Why `exchange` cannot be requested.
+pub fn request_of(exchange: &Exchange, secure: bool) -> Result<Request<Body>, String> {
+    let mut request = Request::builder()
+        .method(exchange.method.clone())
+        .uri(uri_of(&exchange.url, secure)?)
+        .body(Body::empty())
+        .map_err(|error| error.to_string())?;
+    let recorded = Head::parse(&exchange.request_head);
+    for (name, value) in recorded.iter().flat_map(Head::fields) {
+        let name = http::HeaderName::from_bytes(name);
+        let (Ok(name), Ok(value)) = (name, HeaderValue::from_bytes(value)) else {
+            continue; // recordings hold what no client would send
+        };
+        if !is_left_out(name.as_str()) {
+            request.headers_mut().append(name, value);
+        }
+    }
+    if let Some(range) = range_of(exchange) {
+        request.headers_mut().insert(header::RANGE, range);
+    }
+    Ok(request)
+}
+
+/// The range that `exchange` holds, if its status is 206. If the response does not state a range, the range that was requested.
+fn range_of(exchange: &Exchange) -> Option<HeaderValue> {
+    if exchange.status() != Some(206) || exchange.method != http::Method::GET {
+        return None;
+    }
+    let held = ContentRange::of(exchange).filter(|_| !exchange.body.is_empty());
+    let held = held.and_then(|range| {
+        let last = range.first + exchange.body.len() as u64 - 1;
+        let range = format!("bytes={}-{}", range.first, last.min(range.last));
+        HeaderValue::try_from(range).ok()
+    });
+    let other = || {
+        let head = Head::parse(&exchange.request_head)?;
+        HeaderValue::from_bytes(head.values("range").next()?).ok()
+    };
+    held.or_else(other)
+        .or(Some(HeaderValue::from_static("bytes=0-")))
+}
+
+fn uri_of(url: &Url, secure: bool) -> Result<http::Uri, String> {
+    if !matches!(url.scheme(), "http" | "https") {
+        return Err(format!(
+            "scheme {:?} needs no request over a network",
+            url.scheme()
+        ));
+    }
+    http::Uri::builder()
+        .scheme(if secure { "https" } else { "http" })
+        .authority(head::authority(url))
+        .path_and_query(head::target(url))
+        .build()
+        .map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use bytes::Bytes;
+    use spdy_page::replica::Kind;
+
+    use super::*;
+
+    fn exchange(url: &str, head: &'static [u8]) -> Exchange {
+        let url = Url::parse(url).unwrap();
+        Exchange {
+            request_head: Bytes::from_static(head),
+            ..Exchange::synthetic(url, Kind::Image, "image/png", "x")
+        }
+    }
+
+    #[test]
+    fn the_scheme_is_exchanged_and_nothing_else_of_the_url() {
+        let url = Url::parse("https://a.test:8443/x%20y?q=|#part").unwrap();
+        assert_eq!(
+            uri_of(&url, false).unwrap().to_string(),
+            "http://a.test:8443/x%20y?q=|"
+        );
+        let url = Url::parse("http://a.test/").unwrap();
+        assert_eq!(uri_of(&url, true).unwrap().to_string(), "https://a.test/");
+        assert!(uri_of(&Url::parse("ftp://a.test/").unwrap(), true).is_err());
+    }
+
+    #[test]
+    fn recorded_headers_are_sent_except_connection_and_cache_headers() {
+        let head = b"GET / HTTP/1.1\r\nHost: b.test\r\nCookie: a=1\r\nConnection: keep-alive\r\n\
+            If-None-Match: \"1\"\r\n:path: /\r\nAccept: x\r\nCookie: b=2\r\n\r\n";
+        let request = request_of(&exchange("http://a.test/", head), true).unwrap();
+        let fields: Vec<_> = request
+            .headers()
+            .iter()
+            .map(|(name, value)| (name.as_str(), value.to_str().unwrap()))
+            .collect();
+        assert_eq!(
+            fields,
+            [("cookie", "a=1"), ("cookie", "b=2"), ("accept", "x")]
+        );
+    }
+    #[test]
+    fn a_part_is_asked_for_by_the_range_that_came_and_nothing_else_by_a_range() {
+        let head = b"GET / HTTP/1.1\r\nRange: bytes=0-\r\n\r\n";
+        for (response, want) in [
+            ("200 OK\r\n", None),
+            (
+                "206 Part\r\nContent-Range: bytes 7-7/9\r\n",
+                Some("bytes=7-7"),
+            ),
+            (
+                "206 Part\r\nContent-Range: bytes 7-8/9\r\n",
+                Some("bytes=7-7"),
+            ),
+            ("206 Part\r\n", Some("bytes=0-")),
+        ] {
+            let mut exchange = exchange("http://a.test/", head);
+            exchange.response_head = Bytes::from(format!("HTTP/1.1 {response}\r\n"));
+            let request = request_of(&exchange, true).unwrap();
+            let range = request.headers().get("range");
+            let range = range.map(|range| range.to_str().unwrap());
+            assert_eq!(range, want, "{response}");
+        }
+    }
+}

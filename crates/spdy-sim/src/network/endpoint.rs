@@ -1,0 +1,157 @@
+//! One end of a connection: its TCP, its timer, and the tasks that wait for it.
+//!
+//! The network moves segments between ends (`packet_network.rs`), and sockets read and write them (`tcp_socket.rs`). Both use this
+//! file.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::task::{Context, Waker};
+
+use spdy_clock::Instant;
+use spdy_netem::path::Direction;
+use spdy_netem::tcp::Tcp;
+
+use crate::runtime::TimerKey;
+
+/// Called with the server's end of a connection when its handshake is done.
+pub(super) type OnEstablished = Arc<dyn Fn(EndpointId) + Send + Sync>;
+
+/// Both ends of a connection.
+pub(super) struct Connection {
+    pub(super) to: SocketAddr,
+    pub(super) client: Endpoint,
+    /// There once the first SYN arrived.
+    pub(super) server: Option<Endpoint>,
+}
+
+/// One end of a connection and the wakers of its waiting tasks.
+pub(super) struct Endpoint {
+    pub(super) tcp: Tcp,
+    pub(super) timer: Option<TimerKey>,
+    reader: Option<Waker>,
+    writer: Option<Waker>,
+    /// Takes the connection when its handshake is done; only at a server, and only once.
+    pub(super) on_established: Option<OnEstablished>,
+    /// There was no listener.
+    pub(super) is_refused: bool,
+    /// Its socket is gone.
+    pub(super) is_abandoned: bool,
+}
+
+impl Endpoint {
+    pub(super) fn new(tcp: Tcp, on_established: Option<OnEstablished>) -> Self {
+        let (timer, reader, writer) = (None, None, None);
+        Self {
+            tcp,
+            timer,
+            reader,
+            writer,
+            on_established,
+            is_refused: false,
+            is_abandoned: false,
+        }
+    }
+
+    fn error(&self) -> Option<io::Error> {
+        if self.is_refused {
+            return Some(io::ErrorKind::ConnectionRefused.into());
+        }
+        self.tcp.error().map(io::Error::from)
+    }
+
+    /// Wakes the reader and the writer if they can continue.
+    pub(super) fn wake(&mut self) {
+        let is_over = self.is_refused || self.tcp.error().is_some() || self.tcp.is_closed();
+        if is_over || self.tcp.readable_bytes() > 0 || self.tcp.is_read_closed() {
+            wake(&mut self.reader);
+        }
+        if is_over || (self.tcp.is_established() && self.tcp.send_capacity() > 0) {
+            wake(&mut self.writer);
+        }
+    }
+}
+
+/// Wakes the task that waits in `slot`, if any.
+pub(super) fn wake(slot: &mut Option<Waker>) {
+    if let Some(waker) = slot.take() {
+        waker.wake();
+    }
+}
+
+/// Names one end: the connection's number, and which side.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) struct EndpointId {
+    pub(super) connection: usize,
+    pub(super) side: Side,
+}
+
+/// Which side of a connection.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(super) enum Side {
+    Client,
+    Server,
+}
+
+impl EndpointId {
+    pub(super) fn other(self) -> Self {
+        let side = if self.side == Side::Client {
+            Side::Server
+        } else {
+            Side::Client
+        };
+        Self { side, ..self }
+    }
+
+    pub(super) fn outward(self) -> Direction {
+        if self.side == Side::Client {
+            Direction::Up
+        } else {
+            Direction::Down
+        }
+    }
+}
+
+/// An endpoint in the hands of its socket.
+pub(crate) struct Handle<'a> {
+    pub(super) endpoint: &'a mut Endpoint,
+    /// Whether something must be sent, timed or told.
+    pub(super) is_changed: bool,
+}
+
+impl Handle<'_> {
+    pub(crate) fn tcp(&self) -> &Tcp {
+        &self.endpoint.tcp
+    }
+
+    pub(crate) fn error(&self) -> Option<io::Error> {
+        self.endpoint.error()
+    }
+
+    /// The TCP endpoint, to change it.
+    pub(crate) fn tcp_mut(&mut self) -> &mut Tcp {
+        self.is_changed = true;
+        &mut self.endpoint.tcp
+    }
+
+    pub(crate) fn wait_to_read(&mut self, cx: &Context<'_>) {
+        self.endpoint.reader = Some(cx.waker().clone());
+    }
+
+    pub(crate) fn wait_to_write(&mut self, cx: &Context<'_>) {
+        self.endpoint.writer = Some(cx.waker().clone());
+    }
+}
+
+/// The socket is dropped: closes in order, or resets if bytes were left unread.
+pub(crate) fn abandon(handle: &mut Handle<'_>, now: Instant) {
+    handle.is_changed = true;
+    let endpoint = &mut *handle.endpoint;
+    endpoint.is_abandoned = true;
+    (endpoint.reader, endpoint.writer) = (None, None);
+    if endpoint.tcp.readable_bytes() > 0 || !endpoint.tcp.is_established() {
+        endpoint.tcp.abort(now);
+    } else {
+        endpoint.tcp.close(now);
+    }
+}

@@ -1,0 +1,30 @@
+//! A network in virtual time: one client on one side of a path, every server and the resolver on the other.
+//!
+//! ```text
+//!    spdy-client           spdy-server
+//!        │                     │            real SPDY, HTTP and TLS bytes
+//!    tcp_socket.rs         tcp_socket.rs    AsyncRead + AsyncWrite
+//!        │                     │
+//!    netem Tcp ── segments ── netem Tcp     packet_network.rs moves them; datagrams of QUIC
+//!              │           │                (udp_socket.rs) use the same path
+//!              └─ netem Path ─┘             rate, delay, queue, loss
+//! ```
+//!
+//! [`SimNetwork`] (`sim_network.rs`) has hosts and connections, and is the [`Network`](spdy_net::network::Network) of the client.
+//! `endpoint.rs` has one end of a connection, `packet.rs` and `datagram.rs` what is in transit, [`dns`] name lookups, `config.rs`
+//! what a network is made of and `traffic.rs` the counters. Every event is a timer of [`runtime`](crate::runtime).
+
+mod config;
+mod datagram;
+pub mod dns;
+mod endpoint;
+mod packet;
+mod packet_network;
+mod sim_network;
+mod tcp_socket;
+mod traffic;
+mod udp_socket;
+
+pub use config::NetworkConfig;
+pub use sim_network::{Acceptor, SimNetwork};
+pub use traffic::Traffic;

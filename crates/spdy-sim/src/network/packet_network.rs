@@ -1,0 +1,385 @@
+//! Moves packets from one TCP endpoint over the path to the other, with the executor's single heap of timers.
+//!
+//! ```text
+//!   write ─► Tcp ─ poll_transmit ─► Path::offer ─ Arrives(at) ─► timer ─► the other Tcp ─► wakes its reader
+//!                                       └ QueueFull, Lost: counted, gone; TCP's own timers notice
+//! ```
+//!
+//! Datagrams pass the same path unchanged. Their senders must detect losses (`udp_socket.rs`). DNS queries and answers also
+//! pass it (`dns.rs`).
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::task::Waker;
+use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
+use spdy::runtime::Runtime as _;
+use spdy_clock::Instant;
+use spdy_netem::path::{Direction, Path, PathOutcome};
+use spdy_netem::segment::Segment;
+use spdy_netem::tcp::Tcp;
+
+use crate::network::config::NetworkConfig;
+use crate::network::datagram::{Datagram, UdpSockets};
+use crate::network::dns;
+use crate::network::endpoint::{
+    Connection, Endpoint, EndpointId, Handle, OnEstablished, Side, wake,
+};
+use crate::network::packet::{Packet, PacketContent, Token};
+use crate::network::traffic::Traffic;
+use crate::runtime::SimRuntime;
+use crate::runtime::TimerTarget;
+use crate::seed;
+
+/// IP bytes of a bare RST: 20 of IP, 20 of TCP.
+const RST_LEN_BYTES: usize = 40;
+
+/// The path, and everything at its ends.
+pub(crate) struct PacketNetwork {
+    pub(super) runtime: SimRuntime,
+    pub(super) config: NetworkConfig,
+    state: Mutex<State>,
+}
+
+pub(super) struct State {
+    path: Path,
+    pub(super) traffic: Traffic,
+    pub(super) listeners: BTreeMap<SocketAddr, OnEstablished>,
+    pub(super) sockets: UdpSockets,
+    pub(super) names: BTreeMap<String, Vec<IpAddr>>,
+    /// What lies beyond the path before some servers: propagation one way.
+    pub(super) extra_delay: BTreeMap<IpAddr, Duration>,
+    pub(super) connections: Vec<Connection>,
+    /// Packets on their way, by slot; a timer holds the slot.
+    in_flight: Vec<Option<Packet>>,
+    free_slots: Vec<usize>,
+    /// Questions that were asked, by their number.
+    pub(super) queries: Vec<DnsQuery>,
+    /// Tasks that wait for the network to be quiet.
+    pub(super) quiet_waker: Option<Waker>,
+}
+
+pub(super) struct DnsQuery {
+    pub(super) host: String,
+    pub(super) answer: Option<Vec<IpAddr>>,
+    pub(super) waker: Option<Waker>,
+}
+
+impl State {
+    fn new(path: Path) -> Self {
+        Self {
+            path,
+            traffic: Traffic::default(),
+            listeners: BTreeMap::new(),
+            sockets: UdpSockets::default(),
+            names: BTreeMap::new(),
+            extra_delay: BTreeMap::new(),
+            connections: Vec::new(),
+            in_flight: Vec::new(),
+            free_slots: Vec::new(),
+            queries: Vec::new(),
+            quiet_waker: None,
+        }
+    }
+
+    /// The endpoint `end`, which must be there.
+    fn endpoint(&mut self, end: EndpointId) -> &mut Endpoint {
+        let connection = &mut self.connections[end.connection];
+        match end.side {
+            Side::Client => &mut connection.client,
+            Side::Server => connection
+                .server
+                .as_mut()
+                .expect("a server's end that no SYN has reached"),
+        }
+    }
+
+    /// How long `load` is under way beyond the path.
+    fn extra_delay_of(&self, load: &PacketContent) -> Duration {
+        let server = match load {
+            PacketContent::Segment { to, .. } | PacketContent::Reset { to } => {
+                Some(self.connections[to.connection].to.ip())
+            }
+            PacketContent::Datagram(datagram) => datagram.server(),
+            PacketContent::Query { .. } | PacketContent::Answer { .. } => None,
+        };
+        let beyond = server.and_then(|server| self.extra_delay.get(&server));
+        beyond.copied().unwrap_or_default()
+    }
+
+    pub(super) fn is_quiet(&self) -> bool {
+        let closed = |end: &Endpoint| end.is_refused || end.tcp.is_closed();
+        let mut connections = self.connections.iter();
+        self.in_flight.len() == self.free_slots.len()
+            && connections.all(|it| closed(&it.client) && it.server.as_ref().is_none_or(closed))
+    }
+}
+
+impl PacketNetwork {
+    /// Carries nothing yet; everything random on its path comes from `seed`.
+    pub(super) fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
+        let path = Path::new(&config.path, seed::derive(seed, "path"));
+        Self {
+            runtime,
+            config,
+            state: Mutex::new(State::new(path)),
+        }
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock()
+    }
+
+    /// Puts a packet on the path.
+    pub(super) fn send(
+        self: &Arc<Self>,
+        state: &mut State,
+        way: Direction,
+        len_bytes: usize,
+        load: PacketContent,
+    ) {
+        let now = self.runtime.now();
+        if way == Direction::Up {
+            state.traffic.count(now, way, len_bytes);
+        }
+        let verdict = state.path.offer(now, way, len_bytes);
+        self.handle_verdict(
+            state,
+            verdict,
+            Packet {
+                len_bytes,
+                way,
+                load,
+                transit: None,
+            },
+        );
+    }
+
+    /// Sends a datagram; at most as large as the path bears.
+    pub(crate) fn send_datagram(self: &Arc<Self>, way: Direction, datagram: Datagram) {
+        let len_bytes = datagram.ip_len_bytes();
+        self.send(
+            &mut self.lock(),
+            way,
+            len_bytes,
+            PacketContent::Datagram(datagram),
+        );
+    }
+
+    /// Does to the UDP sockets what `step` says.
+    pub(crate) fn sockets<T>(&self, step: impl FnOnce(&mut UdpSockets) -> T) -> T {
+        step(&mut self.lock().sockets)
+    }
+
+    /// Does with `packet` what the path said.
+    fn handle_verdict(
+        self: &Arc<Self>,
+        state: &mut State,
+        verdict: PathOutcome,
+        mut packet: Packet,
+    ) {
+        let at = match verdict {
+            PathOutcome::QueueFull => {
+                state.traffic.queue_drops += 1;
+                return;
+            }
+            PathOutcome::Lost => {
+                state.traffic.losses += 1;
+                return;
+            }
+            PathOutcome::Arrives(at) => at + state.extra_delay_of(&packet.load),
+            PathOutcome::NextPass(transit) => {
+                packet.transit = Some(transit);
+                transit.at()
+            }
+        };
+        let slot = state.free_slots.pop().unwrap_or_else(|| {
+            state.in_flight.push(None);
+            state.in_flight.len() - 1
+        });
+        state.in_flight[slot] = Some(packet);
+        self.runtime
+            .fire_at(at, self.clone(), Token::Packet(slot).pack());
+    }
+
+    /// Sends what `end` has to send, sets its timer, and wakes who waits for it.
+    pub(super) fn transmit(self: &Arc<Self>, state: &mut State, now: Instant, end: EndpointId) {
+        while let Some(segment) = state.endpoint(end).tcp.poll_transmit(now) {
+            let (way, len_bytes) = (end.outward(), segment.ip_len_bytes());
+            self.send(
+                state,
+                way,
+                len_bytes,
+                PacketContent::Segment {
+                    to: end.other(),
+                    segment,
+                },
+            );
+        }
+        let endpoint = state.endpoint(end);
+        endpoint.wake();
+        // A timer that is too early costs one look; one that moved later is not worth moving each time.
+        let is_set = |at: Instant| endpoint.timer.is_some_and(|key| key.0 <= at);
+        match endpoint.tcp.poll_timeout() {
+            Some(at) if is_set(at) => {}
+            wanted => {
+                if let Some(key) = endpoint.timer.take() {
+                    self.runtime.cancel(key);
+                }
+                endpoint.timer = wanted.map(|at| {
+                    self.runtime
+                        .fire_at(at, self.clone(), Token::Endpoint(end).pack())
+                });
+            }
+        }
+        if state.quiet_waker.is_some() && state.is_quiet() {
+            wake(&mut state.quiet_waker);
+        }
+    }
+
+    fn handle_packet(self: &Arc<Self>, state: &mut State, now: Instant, slot: usize) {
+        let mut packet = state.in_flight[slot]
+            .take()
+            .expect("a timer without its packet");
+        state.free_slots.push(slot);
+        if let Some(transit) = packet.transit.take() {
+            let verdict = state.path.offer_again(transit);
+            return self.handle_verdict(state, verdict, packet);
+        }
+        if packet.way == Direction::Down {
+            state.traffic.count(now, packet.way, packet.len_bytes);
+        }
+        match packet.load {
+            PacketContent::Segment { to, segment } => self.handle_segment(state, now, to, segment),
+            PacketContent::Reset { to } => {
+                let endpoint = state.endpoint(to);
+                endpoint.is_refused = true;
+                endpoint.tcp.abort(now);
+                while endpoint.tcp.poll_transmit(now).is_some() {} // discard: the peer is gone
+                self.transmit(state, now, to);
+            }
+            PacketContent::Datagram(datagram) => state.sockets.deliver(datagram),
+            PacketContent::Query { question } => {
+                let host = state.queries[question].host.clone();
+                let addresses = state.names.get(&host).cloned().unwrap_or_default();
+                let len_bytes = dns::answer_len_bytes(&host, &addresses);
+                self.send(
+                    state,
+                    Direction::Down,
+                    len_bytes,
+                    PacketContent::Answer { question },
+                );
+            }
+            PacketContent::Answer { question } => {
+                let known = state
+                    .names
+                    .get(&state.queries[question].host)
+                    .cloned()
+                    .unwrap_or_default();
+                let question = &mut state.queries[question];
+                question.answer = Some(known);
+                wake(&mut question.waker);
+            }
+        }
+        if state.quiet_waker.is_some() && state.is_quiet() {
+            wake(&mut state.quiet_waker);
+        }
+    }
+
+    fn handle_segment(
+        self: &Arc<Self>,
+        state: &mut State,
+        now: Instant,
+        to: EndpointId,
+        segment: Segment,
+    ) {
+        let connection = &mut state.connections[to.connection];
+        if to.side == Side::Server && connection.server.is_none() {
+            let Some(on_established) = state.listeners.get(&connection.to).cloned() else {
+                return self.send(
+                    state,
+                    Direction::Down,
+                    RST_LEN_BYTES,
+                    PacketContent::Reset { to: to.other() },
+                );
+            };
+            let tcp = Tcp::listen(self.config.server_tcp, now);
+            connection.server = Some(Endpoint::new(tcp, Some(on_established)));
+        }
+        let endpoint = state.endpoint(to);
+        endpoint.tcp.handle_segment(now, segment);
+        if endpoint.is_abandoned && endpoint.tcp.readable_bytes() > 0 {
+            endpoint.tcp.abort(now); // data for a socket that is gone: RST, as systems answer
+        }
+        self.transmit(state, now, to);
+    }
+
+    /// Takes out the handler of the listener if `end` changed and the handshake is done.
+    fn take_accepted(state: &mut State, end: EndpointId) -> Option<(OnEstablished, EndpointId)> {
+        let connection = &mut state.connections[end.connection];
+        let endpoint = connection
+            .server
+            .as_mut()
+            .filter(|it| it.tcp.is_established())?;
+        let on_established = endpoint.on_established.take()?;
+        let server = EndpointId {
+            side: Side::Server,
+            ..end
+        };
+        Some((on_established, server))
+    }
+
+    /// Does `step` to the endpoint `end` and sends what follows from it.
+    pub(crate) fn with<T>(
+        self: &Arc<Self>,
+        end: EndpointId,
+        step: impl FnOnce(&mut Handle<'_>, Instant) -> T,
+    ) -> T {
+        let now = self.runtime.now();
+        let mut state = self.lock();
+        let mut handle = Handle {
+            endpoint: state.endpoint(end),
+            is_changed: false,
+        };
+        let result = step(&mut handle, now);
+        if handle.is_changed {
+            self.transmit(&mut state, now, end);
+        }
+        result
+    }
+}
+
+impl TimerTarget for PacketNetwork {
+    fn fire(self: Arc<Self>, now: Instant, token: u64) {
+        let mut state = self.lock();
+        let end = match Token::unpack(token) {
+            Token::Packet(slot) => {
+                let end = match &state.in_flight[slot] {
+                    Some(Packet {
+                        load: PacketContent::Segment { to, .. },
+                        ..
+                    }) => Some(*to),
+                    _ => None,
+                };
+                self.handle_packet(&mut state, now, slot);
+                end
+            }
+            Token::Endpoint(end) => {
+                let endpoint = state.endpoint(end);
+                endpoint.timer = None;
+                if endpoint.tcp.poll_timeout().is_some_and(|at| at <= now) {
+                    endpoint.tcp.handle_timeout(now);
+                }
+                self.transmit(&mut state, now, end);
+                Some(end)
+            }
+        };
+        let accepted = end.and_then(|end| Self::take_accepted(&mut state, end));
+        drop(state); // a listener may open connections of its own
+        if let Some((on_established, server)) = accepted {
+            on_established(server);
+        }
+    }
+}

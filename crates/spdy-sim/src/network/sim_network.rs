@@ -1,0 +1,238 @@
+//! Hosts and connections in virtual time.
+//!
+//! One client is on one side of one [`Path`](spdy_netem::path::Path), every server and the resolver on the other. Both
+//! ends of a connection are TCP endpoints of [`spdy_netem::tcp`] with real bytes in them; `packet_network.rs` moves their segments.
+//!
+//! A listener hands each connection to a function as soon as its handshake is done. An address without a listener
+//! refuses: the answer to its SYN is an RST.
+
+use std::future::Future;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use spdy::runtime::{BoxFuture, Runtime};
+use spdy_net::network::{BoxIo, DatagramSocket, Network};
+use spdy_netem::path::Direction;
+use spdy_netem::tcp::Tcp;
+
+use crate::network::config::NetworkConfig;
+use crate::network::dns::{self, NameLookups};
+use crate::network::endpoint::{Connection, Endpoint, EndpointId, Side};
+use crate::network::packet::PacketContent;
+use crate::network::packet_network::{DnsQuery, PacketNetwork};
+use crate::network::tcp_socket::SimIo;
+use crate::network::traffic::Traffic;
+use crate::network::udp_socket::SimUdp;
+use crate::runtime::SimRuntime;
+
+/// Takes a connection that was accepted.
+pub type Acceptor = Arc<dyn Fn(BoxIo) + Send + Sync>;
+
+/// A network in virtual time; clones are the same network.
+#[derive(Clone)]
+pub struct SimNetwork {
+    inner: Arc<PacketNetwork>,
+}
+
+impl SimNetwork {
+    /// A network with no hosts; everything random in it comes from `seed`.
+    #[must_use]
+    pub fn new(runtime: SimRuntime, config: NetworkConfig, seed: u64) -> Self {
+        Self {
+            inner: Arc::new(PacketNetwork::new(runtime, config, seed)),
+        }
+    }
+
+    /// Hands every connection to `address` to `acceptor`, with its handshake done.
+    pub fn listen(&self, address: SocketAddr, acceptor: Acceptor) {
+        // The table that holds the handler is part of the network.
+        let network = Arc::downgrade(&self.inner);
+        let on_established = move |server| {
+            if let Some(network) = network.upgrade() {
+                acceptor(Box::new(SimIo::new(network, server)));
+            }
+        };
+        let mut state = self.inner.lock();
+        state.listeners.insert(address, Arc::new(on_established));
+    }
+
+    /// A UDP socket at `address`, on the servers' side.
+    ///
+    /// # Errors
+    ///
+    /// There is one already.
+    pub fn bind(&self, address: SocketAddr) -> io::Result<DatagramSocket> {
+        self.inner.lock().sockets.bind(address)?;
+        Ok(Arc::new(SimUdp::new(
+            self.inner.clone(),
+            address,
+            Direction::Down,
+        )))
+    }
+
+    /// Tells the resolver one name.
+    pub fn name(&self, host: &str, addresses: Vec<IpAddr>) {
+        self.inner.lock().names.insert(dns::name(host), addresses);
+    }
+
+    /// Puts the server at `address` so far beyond the path's end: `rtt` there and back, without a rate or a queue of its own.
+    pub fn set_extra_rtt(&self, address: IpAddr, rtt: Duration) {
+        if !rtt.is_zero() {
+            self.inner.lock().extra_delay.insert(address, rtt / 2);
+        }
+    }
+
+    /// What it is made of.
+    pub(crate) fn config(&self) -> &NetworkConfig {
+        &self.inner.config
+    }
+
+    /// The counts so far.
+    #[must_use]
+    pub fn traffic(&self) -> Traffic {
+        self.inner.lock().traffic
+    }
+
+    /// Completes when every connection is closed on both sides and no packet is on its way.
+    pub fn quiet(&self) -> impl Future<Output = ()> + Send + use<> {
+        let inner = self.inner.clone();
+        std::future::poll_fn(move |cx| {
+            let mut state = inner.lock();
+            if state.is_quiet() {
+                return Poll::Ready(());
+            }
+            state.quiet_waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+
+    pub(crate) fn runtime(&self) -> &SimRuntime {
+        &self.inner.runtime
+    }
+
+    /// Writes a question for the resolver; [`ask`](Self::ask) sends it.
+    pub(crate) fn start_query(&self, host: &str) -> usize {
+        let mut state = self.inner.lock();
+        state.traffic.lookups += 1;
+        state.queries.push(DnsQuery {
+            host: dns::name(host),
+            answer: None,
+            waker: None,
+        });
+        state.queries.len() - 1
+    }
+
+    /// Sends `question`, once more if need be.
+    pub(crate) fn ask(&self, question: usize) {
+        let mut state = self.inner.lock();
+        let len_bytes = dns::query_len_bytes(&state.queries[question].host);
+        self.inner.send(
+            &mut state,
+            Direction::Up,
+            len_bytes,
+            PacketContent::Query { question },
+        );
+    }
+
+    /// Completes with the first answer to `question`; an empty one means that there is no such name.
+    pub(crate) fn answer(
+        &self,
+        question: usize,
+    ) -> impl Future<Output = Vec<IpAddr>> + Send + Unpin + use<> {
+        let inner = self.inner.clone();
+        std::future::poll_fn(move |cx| {
+            let question = &mut inner.lock().queries[question];
+            if let Some(answer) = question.answer.take() {
+                return Poll::Ready(answer);
+            }
+            question.waker = Some(cx.waker().clone());
+            Poll::Pending
+        })
+    }
+}
+
+impl Network for SimNetwork {
+    fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        if let Ok(address) = host.trim_matches(['[', ']']).parse() {
+            return Box::pin(std::future::ready(Ok(vec![address])));
+        }
+        if self.inner.config.name_lookups == NameLookups::Known {
+            let known = self.inner.lock().names.get(&dns::name(host)).cloned();
+            return Box::pin(std::future::ready(known.ok_or_else(|| dns::unknown(host))));
+        }
+        Box::pin(lookup(self.clone(), host.to_owned()))
+    }
+
+    fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        let now = self.inner.runtime.now();
+        let mut state = self.inner.lock();
+        let end = EndpointId {
+            connection: state.connections.len(),
+            side: Side::Client,
+        };
+        let client = Endpoint::new(Tcp::connect(self.inner.config.client_tcp, now), None);
+        state.connections.push(Connection {
+            to,
+            client,
+            server: None,
+        });
+        state.traffic.connections += 1;
+        self.inner.transmit(&mut state, now, end);
+        drop(state);
+        Box::pin(ConnectFuture {
+            io: Some(SimIo::new(self.inner.clone(), end)),
+        })
+    }
+
+    /// A socket on the client's side. A client binds one to open a connection over it, so each bind counts as a
+    /// connection without TCP.
+    fn datagrams(&self, local: SocketAddr) -> io::Result<DatagramSocket> {
+        let mut state = self.inner.lock();
+        let address = state.sockets.bind_client(local)?;
+        state.traffic.connections += 1;
+        drop(state);
+        Ok(Arc::new(SimUdp::new(
+            self.inner.clone(),
+            address,
+            Direction::Up,
+        )))
+    }
+}
+
+/// Asks the resolver until there is an answer.
+async fn lookup(network: SimNetwork, host: String) -> io::Result<Vec<IpAddr>> {
+    let question = network.start_query(&host);
+    let (answer, ask) = (network.answer(question), || network.ask(question));
+    match dns::query_with_retries(network.runtime(), &host, ask, answer).await? {
+        addresses if addresses.is_empty() => Err(dns::unknown(&host)),
+        addresses => Ok(addresses),
+    }
+}
+
+/// A connection whose handshake runs; dropping it cancels the attempt.
+struct ConnectFuture {
+    io: Option<SimIo>,
+}
+
+impl Future for ConnectFuture {
+    type Output = io::Result<BoxIo>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<BoxIo>> {
+        let io = self
+            .io
+            .take()
+            .expect("polled after the connection was made");
+        match io.poll_established(cx) {
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(Box::new(io))),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error)),
+            Poll::Pending => {
+                self.io = Some(io);
+                Poll::Pending
+            }
+        }
+    }
+}

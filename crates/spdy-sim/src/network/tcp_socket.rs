@@ -1,0 +1,144 @@
+//! One end of a connection as async code holds it: `AsyncRead + AsyncWrite`.
+//!
+//! Back-pressure is honest: a write takes no more than TCP's send buffer has room for, and what is not read
+//! closes the receive window. Writes go out at once (TCP_NODELAY, as the real network sets it); a vectored
+//! write is one write. Dropping the socket closes it in order, or resets the connection if bytes were
+//! left unread, as systems do.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::network::endpoint::{EndpointId, abandon};
+use crate::network::packet_network::PacketNetwork;
+
+/// A socket in virtual time.
+pub(crate) struct SimIo {
+    network: Arc<PacketNetwork>,
+    end: EndpointId,
+    /// FIN was asked for: nothing may be written any more.
+    is_shut_down: bool,
+}
+
+impl SimIo {
+    pub(crate) fn new(network: Arc<PacketNetwork>, end: EndpointId) -> Self {
+        Self {
+            network,
+            end,
+            is_shut_down: false,
+        }
+    }
+
+    /// Waits for the handshake.
+    pub(crate) fn poll_established(&self, cx: &Context<'_>) -> Poll<io::Result<()>> {
+        self.network.with(self.end, |end, _| {
+            if let Some(error) = end.error() {
+                return Poll::Ready(Err(error));
+            }
+            if end.tcp().is_established() {
+                return Poll::Ready(Ok(()));
+            }
+            end.wait_to_write(cx);
+            Poll::Pending
+        })
+    }
+
+    fn poll_write_all_of(&self, cx: &Context<'_>, slices: &[&[u8]]) -> Poll<io::Result<usize>> {
+        if self.is_shut_down {
+            return Poll::Ready(Err(io::ErrorKind::BrokenPipe.into()));
+        }
+        self.network.with(self.end, |end, now| {
+            if let Some(error) = end.error() {
+                return Poll::Ready(Err(error));
+            }
+            if slices.iter().all(|slice| slice.is_empty()) {
+                return Poll::Ready(Ok(0));
+            }
+            let mut written = 0;
+            for slice in slices {
+                let room = end.tcp().send_capacity().min(slice.len());
+                if room > 0 {
+                    written += end.tcp_mut().write(now, &slice[..room]);
+                }
+                if room < slice.len() {
+                    break;
+                }
+            }
+            if written == 0 {
+                end.wait_to_write(cx);
+                return Poll::Pending;
+            }
+            Poll::Ready(Ok(written))
+        })
+    }
+}
+
+impl AsyncRead for SimIo {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        self.network.with(self.end, |end, now| {
+            if end.tcp().readable_bytes() > 0 {
+                while buf.remaining() > 0 && end.tcp().readable_bytes() > 0 {
+                    buf.put_slice(&end.tcp_mut().read(now, buf.remaining()));
+                }
+                return Poll::Ready(Ok(()));
+            }
+            if let Some(error) = end.error() {
+                return Poll::Ready(Err(error));
+            }
+            if end.tcp().is_read_closed() || buf.remaining() == 0 {
+                return Poll::Ready(Ok(()));
+            }
+            end.wait_to_read(cx);
+            Poll::Pending
+        })
+    }
+}
+
+impl AsyncWrite for SimIo {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_all_of(cx, &[bytes])
+    }
+
+    fn poll_write_vectored(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let slices: Vec<&[u8]> = slices.iter().map(|slice| &**slice).collect();
+        self.poll_write_all_of(cx, &slices)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    /// Everything written is sent already, as far as the windows allow.
+    fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
+        if !std::mem::replace(&mut self.is_shut_down, true) {
+            self.network
+                .with(self.end, |end, now| end.tcp_mut().close(now));
+        }
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl Drop for SimIo {
+    fn drop(&mut self) {
+        self.network.with(self.end, abandon);
+    }
+}

@@ -1,0 +1,68 @@
+//! Whether an accelerator is between the client and a page's hosts, and what it has when the load begins.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The accelerator of a load.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Accelerator {
+    /// None: the client connects to every host itself.
+    #[default]
+    Off,
+    /// One that has just been started: an empty cache, no connection to any origin.
+    Cold,
+    /// One through which another client has just loaded the same page, over a fast link.
+    Warm,
+}
+
+impl Accelerator {
+    /// Every one that has a name.
+    pub const ALL: [Self; 3] = [Self::Off, Self::Cold, Self::Warm];
+
+    /// The name on the command line and in experiments.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Off => "off",
+            Self::Cold => "cold",
+            Self::Warm => "warm",
+        }
+    }
+}
+
+impl fmt::Display for Accelerator {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name of no [`Accelerator`].
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("unknown accelerator state {0:?}: expected off, cold or warm")]
+pub struct UnknownAccelerator(pub String);
+
+impl FromStr for Accelerator {
+    type Err = UnknownAccelerator;
+
+    fn from_str(name: &str) -> Result<Self, UnknownAccelerator> {
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
+        found.ok_or_else(|| UnknownAccelerator(name.to_owned()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_accelerator_has_a_name_that_reads_back() {
+        for accelerator in Accelerator::ALL {
+            assert_eq!(accelerator.name().parse(), Ok(accelerator));
+        }
+        let unknown = "hot".parse::<Accelerator>().unwrap_err();
+        assert_eq!(
+            unknown.to_string(),
+            "unknown accelerator state \"hot\": expected off, cold or warm"
+        );
+    }
+}

@@ -1,0 +1,114 @@
+//! On which hosts the protocol under test is spoken at all.
+//!
+//! New protocols came host by host: a page's own servers spoke SPDY when those of its advertisements did not. What a host
+//! belongs to is told by the list of public suffixes (<https://publicsuffix.org>) as the crate `psl` has it:
+//! `www.bbc.co.uk` and `news.bbc.co.uk` are one site, two names under `cloudfront.net` are two.
+
+use std::fmt;
+use std::net::IpAddr;
+use std::str::FromStr;
+
+/// Which hosts speak the protocol under test; the others speak HTTP/1.1, in TLS if that one is.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Deployment {
+    /// Every host.
+    #[default]
+    All,
+    /// Hosts of the site that the page's document is of.
+    FirstParty,
+}
+
+impl Deployment {
+    /// Every one that has a name.
+    pub const ALL: [Self; 2] = [Self::All, Self::FirstParty];
+
+    /// The name on the command line and in experiments.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::FirstParty => "first-party",
+        }
+    }
+
+    /// Whether `host` of a page on `own` speaks it.
+    #[must_use]
+    pub fn reaches(self, own: &str, host: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::FirstParty => is_same_site(own, host),
+        }
+    }
+}
+
+impl fmt::Display for Deployment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name of no [`Deployment`].
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("unknown deployment {0:?}: expected all or first-party")]
+pub struct UnknownDeployment(pub String);
+
+impl FromStr for Deployment {
+    type Err = UnknownDeployment;
+
+    fn from_str(name: &str) -> Result<Self, UnknownDeployment> {
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
+        found.ok_or_else(|| UnknownDeployment(name.to_owned()))
+    }
+}
+
+/// Whether two hosts have one registrable domain, or are the same.
+#[must_use]
+pub fn is_same_site(one: &str, other: &str) -> bool {
+    // In URLs an address of IPv6 has brackets, elsewhere it has none.
+    let [one, other] = [one, other].map(|host| host.trim_matches(['[', ']']));
+    let site = |host: &str| {
+        let is_address = host.parse::<IpAddr>().is_ok();
+        // Of an address the list would make a name.
+        let domain = psl::domain_str(host.trim_end_matches('.')).filter(|_| !is_address);
+        domain.map(str::to_owned)
+    };
+    one == other || site(one).is_some_and(|site_of_one| site(other) == Some(site_of_one))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_deployment_has_a_name_that_reads_back() {
+        for deployment in Deployment::ALL {
+            assert_eq!(deployment.name().parse(), Ok(deployment));
+        }
+        let unknown = "some".parse::<Deployment>().unwrap_err().to_string();
+        for deployment in Deployment::ALL {
+            assert!(unknown.contains(deployment.name()), "{unknown}");
+        }
+    }
+
+    #[test]
+    fn a_site_is_a_registrable_domain() {
+        for (one, other, same) in [
+            ("www.bbc.co.uk", "news.bbc.co.uk", true),
+            ("bbc.co.uk", "static.news.bbc.co.uk", true),
+            ("bbc.co.uk", "ft.co.uk", false),
+            ("d1.cloudfront.net", "d2.cloudfront.net", false),
+            ("www.cnn.com", "www.cnn.com.", true),
+            ("cnn.com", "notcnn.com", false),
+            ("host0.page.test", "host1.page.test", true),
+            ("localhost", "localhost", true),
+            ("a.localhost", "localhost", false),
+            ("192.0.2.1", "192.0.2.1", true),
+            ("192.0.2.1", "198.51.2.1", false),
+            ("[2001:db8::1]", "[2001:db8::2]", false),
+            ("[2001:db8::1]", "2001:db8::1", true),
+        ] {
+            assert_eq!(is_same_site(one, other), same, "{one} {other}");
+            assert_eq!(is_same_site(other, one), same, "{other} {one}");
+        }
+    }
+}

@@ -1,0 +1,173 @@
+//! The options of a load: every choice but page, protocol, network and seed.
+//!
+//! There are no hidden constants of an era. TLS version, initial window, concurrent streams and the other choices have
+//! a name here, and a preset is a value for each of them.
+
+use std::time::Duration;
+
+use spdy_frame::compress::Compression;
+use spdy_net::tls::TlsVersion;
+use spdy_netem::profile::Era;
+
+use crate::network::dns::NameLookups;
+use crate::options::{Accelerator, Cache, Deployment, Push, Scheduler};
+
+/// The smallest value of [`Options::data_frame_bytes`]: smaller frames would consist mostly of their heads.
+pub const MIN_FRAME_BYTES: u32 = 64;
+/// The largest value: the window that a client gives each stream.
+pub const MAX_FRAME_BYTES: u32 = 1024 * 1024;
+
+/// Concurrent streams in the [laboratory of Lulic](Options::lulic), from a fit of its data.
+pub const LULIC_STREAMS: u32 = 46;
+
+/// Every choice of a load but page, protocol, network and seed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Options {
+    /// The version of TLS. Over QUIC it is always 1.3.
+    pub tls: TlsVersion,
+    /// Whether a further connection to a host resumes an earlier TLS session (abbreviated handshake).
+    pub tls_resumption: bool,
+    /// Whether the key exchange is X25519 with ML-KEM, as in today's browsers and servers. Both hellos are then 1.1 kB longer. TLS 1.2
+    /// does not have it.
+    pub ml_kem: bool,
+    /// TCP of both ends; `None` for that of the network.
+    pub tcp_era: Option<Era>,
+    /// Segments that a server may send before the first acknowledgement; `None` for the network's, or the era's. Over
+    /// QUIC datagrams of 1,200 bytes.
+    pub initial_window: Option<u32>,
+    /// How the client learns addresses.
+    pub name_lookups: NameLookups,
+    /// HTTP/1.1 connections to one host at a time.
+    pub http1_connections: usize,
+    /// Streams that a server allows a client to have open at the same time on one session (SPDY, h2, h3).
+    pub max_concurrent_streams: u32,
+    /// How SPDY's header blocks are compressed; `Zlib(0)` is no compression.
+    pub spdy_compression: Compression,
+    /// The window of their compression, as a power of two; `None` for its default.
+    pub spdy_window_bits: Option<u8>,
+    /// Whether hosts that were recorded at one address share a session in TLS (SPDY, h2, h3). The certificate of
+    /// virtual time covers every host; those of the recorded servers may not have.
+    pub ip_pooling: bool,
+    /// What servers push, and the client uses instead of requests (SPDY; over h2 the client accepts no pushes, as today's
+    /// browsers).
+    pub push: Push,
+    /// Which hosts speak the protocol under test. The client has connected to each host before: it knows the protocol
+    /// of each, and opens connections accordingly.
+    pub deployment: Deployment,
+    /// Whether requests have the priority of their kind. Else all have the lowest, and are sent in the order in which they were made.
+    /// The client's own queue has the same order; HTTP/1.1 has no other.
+    pub priorities: bool,
+    /// What delays requests that the page wants.
+    pub scheduler: Scheduler,
+    /// Whether the head of the document hints at resources that load waits for and its text does not name
+    /// ([`PageGraph::preload_candidates`](spdy_page::graph::PageGraph::preload_candidates)).
+    pub hints: bool,
+    /// What the client has before the load.
+    pub cache: Cache,
+    /// Whether the accelerator is before the page's hosts. Then `push` and `hints` are what it pushes, and the hints in its responses
+    /// or in a 103 before them (h2, h3), from what it has stored and learned. Origins push nothing to it.
+    pub accelerator: Accelerator,
+    /// Round trip behind the access link, between the place of an accelerator and the origins. It is added to each request to an origin,
+    /// by the client or by the accelerator.
+    pub backhaul: Duration,
+    /// Whether the accelerator fetches the resources that a page names as soon as it reads the page.
+    pub prefetch: bool,
+    /// Whether the URLs of proxied resources have the form of its paper, `/HOST/PATH`, and not the accelerator's own.
+    pub paper_urls: bool,
+    /// The largest DATA frame that servers send, from [`MIN_FRAME_BYTES`] to [`MAX_FRAME_BYTES`] bytes of body (SPDY, h2; the h2 client
+    /// then accepts such frames).
+    pub data_frame_bytes: u32,
+}
+
+impl Default for Options {
+    /// Browsers and servers of today: TLS 1.3 with resumption, the network's TCP, a resolver, six connections,
+    /// a hundred streams.
+    fn default() -> Self {
+        Self {
+            tls: TlsVersion::Tls13,
+            tls_resumption: true,
+            ml_kem: false,
+            tcp_era: None,
+            initial_window: None,
+            name_lookups: NameLookups::RoundTrip,
+            http1_connections: 6,
+            max_concurrent_streams: 100,
+            spdy_compression: Compression::CrimeSafe,
+            spdy_window_bits: None,
+            ip_pooling: false,
+            push: Push::No,
+            deployment: Deployment::All,
+            priorities: true,
+            scheduler: Scheduler::None,
+            hints: false,
+            cache: Cache::Cold,
+            accelerator: Accelerator::Off,
+            backhaul: Duration::ZERO,
+            prefetch: true,
+            paper_urls: false,
+            data_frame_bytes: 16_384,
+        }
+    }
+}
+
+impl Options {
+    /// Names of the presets, for [`preset`](Self::preset).
+    pub const PRESETS: [&str; 2] = ["today", "lulic"];
+
+    /// A preset by its name; `None` if there is none of that name.
+    #[must_use]
+    pub fn preset(name: &str) -> Option<Self> {
+        match name {
+            "today" => Some(Self::default()),
+            "lulic" => Some(Self::lulic()),
+            _ => None,
+        }
+    }
+
+    /// The laboratory of Lulic 2013 (Ubuntu with Apache 2.2 and `mod_spdy`, Chromium 30): TLS 1.2 with tickets,
+    /// Linux of 2013, host names in a file, plain zlib for header blocks.
+    ///
+    /// One value is not from the paper but from a fit of its data (`Parameters::FITTED` of `spdy-lab/src/lulic`): 46 streams at once,
+    /// where `mod_spdy` would have allowed 100. `docs/measurements/lulic.md` has its effect.
+    #[must_use]
+    pub fn lulic() -> Self {
+        Self {
+            tls: TlsVersion::Tls12,
+            tls_resumption: true,
+            ml_kem: false,
+            tcp_era: Some(Era::Y2013),
+            initial_window: None,
+            name_lookups: NameLookups::Known,
+            http1_connections: 6,
+            max_concurrent_streams: LULIC_STREAMS,
+            spdy_compression: Compression::Zlib(9),
+            spdy_window_bits: None,
+            ip_pooling: false,
+            push: Push::No,
+            deployment: Deployment::All,
+            priorities: true,
+            scheduler: Scheduler::None,
+            hints: false,
+            cache: Cache::Cold,
+            accelerator: Accelerator::Off,
+            backhaul: Duration::ZERO,
+            prefetch: true,
+            paper_urls: false,
+            data_frame_bytes: 16_384,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_preset_is_there_and_no_other() {
+        for name in Options::PRESETS {
+            assert!(Options::preset(name).is_some(), "{name}");
+        }
+        assert_eq!(Options::preset("today"), Some(Options::default()));
+        assert_eq!(Options::preset("tomorrow"), None);
+    }
+}

@@ -1,0 +1,23 @@
+//! The options of a load: TLS version, initial window, concurrent streams and every other choice has a name here.
+
+mod accelerator;
+mod client_cache;
+mod deployment;
+mod load_options;
+mod push;
+mod race_protocol;
+mod scheduler;
+
+pub use accelerator::{Accelerator, UnknownAccelerator};
+
+pub use client_cache::{Cache, MAX_REVISIT_DELAY, UnknownCache};
+
+pub use deployment::{Deployment, UnknownDeployment, is_same_site};
+
+pub use load_options::{LULIC_STREAMS, MAX_FRAME_BYTES, MIN_FRAME_BYTES, Options};
+
+pub use push::{Push, UnknownPush};
+
+pub use race_protocol::{RaceProtocol, UnknownRaceProtocol};
+
+pub use scheduler::{Scheduler, UnknownScheduler};

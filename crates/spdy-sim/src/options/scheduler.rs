@@ -1,0 +1,48 @@
+//! What decides which requests wait.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// What holds requests back before they are handed to a connection.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Scheduler {
+    /// Nothing: each resource is requested as soon as the page wants it.
+    #[default]
+    None,
+    /// The two schedulers of Chromium 156.
+    Chromium,
+}
+
+impl Scheduler {
+    /// Every one that has a name.
+    pub const ALL: [Self; 2] = [Self::None, Self::Chromium];
+
+    /// The name on the command line and in experiments.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::None => "none",
+            Self::Chromium => "chromium",
+        }
+    }
+}
+
+impl fmt::Display for Scheduler {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A name of no [`Scheduler`].
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("unknown scheduler {0:?}: expected none or chromium")]
+pub struct UnknownScheduler(pub String);
+
+impl FromStr for Scheduler {
+    type Err = UnknownScheduler;
+
+    fn from_str(name: &str) -> Result<Self, UnknownScheduler> {
+        let found = Self::ALL.into_iter().find(|it| it.name() == name);
+        found.ok_or_else(|| UnknownScheduler(name.to_owned()))
+    }
+}

@@ -1,0 +1,443 @@
+//! A single-threaded executor with a clock that jumps.
+//!
+//! ```text
+//!        ┌─────────── ready queue, first in first out ◄── wakers
+//!        ▼                                                  ▲
+//!   poll one task ──► spawned tasks join the queue          │
+//!        │                                                  │
+//!   queue empty: take the next timer, set the clock to it, do what it says
+//! ```
+//!
+//! Time stands still while anything is ready, and then moves to the next timer at once. When nothing is
+//! ready and no timer is left the run can never end: that is an error here ([`StallError::Deadlock`]), as is
+//! a run past its limits. Nothing hangs.
+
+use std::collections::VecDeque;
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use spdy::runtime::BoxFuture;
+use spdy_clock::Instant;
+
+use crate::runtime::SimRuntime;
+use crate::runtime::executor_state::{Core, State};
+use crate::runtime::timers::{Action, Timers};
+
+/// How far a run may go.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct ExecutorLimits {
+    /// Virtual time; one hour by default, far beyond any page load that still tells something.
+    pub virtual_time: Duration,
+    /// Polls of tasks and timers together; 200 million by default, some minutes of one core.
+    pub events: u64,
+}
+
+impl Default for ExecutorLimits {
+    fn default() -> Self {
+        Self {
+            virtual_time: Duration::from_secs(3600),
+            events: 200_000_000,
+        }
+    }
+}
+
+/// Why a run cannot go on.
+#[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
+#[non_exhaustive]
+pub enum StallError {
+    /// Nothing is ready, no timer is left, and the root is not done.
+    #[error(
+        "deadlock at {now}: {tasks} tasks wait, none is ready, no timer is set after {events} events"
+    )]
+    Deadlock {
+        /// When everything stopped.
+        now: Instant,
+        /// Tasks alive, the root not counted.
+        tasks: usize,
+        /// Events so far.
+        events: u64,
+    },
+    /// The next timer lies past [`ExecutorLimits::virtual_time`].
+    #[error(
+        "time limit reached at {now}: {tasks} tasks wait, the next timer is at {next}, limit {limit:?}"
+    )]
+    TimeLimit {
+        /// The last instant at which something happened.
+        now: Instant,
+        /// When something would have happened next.
+        next: Instant,
+        /// The limit.
+        limit: Duration,
+        /// Tasks alive, the root not counted.
+        tasks: usize,
+    },
+    /// More events than [`ExecutorLimits::events`].
+    #[error("event limit exceeded at {now}: {events} events, {tasks} tasks still busy")]
+    EventLimit {
+        /// The instant reached.
+        now: Instant,
+        /// Events so far.
+        events: u64,
+        /// Tasks alive, the root not counted.
+        tasks: usize,
+    },
+}
+
+/// The place of the root in the list of tasks.
+const ROOT: usize = 0;
+
+/// The executor; owns the tasks, and the clock with its timers.
+///
+/// Run it on a plain thread, never inside a tokio runtime: tokio charges every operation on its channels to the outer task's
+/// co-operative budget, which only tokio's own scheduler refills. After 128 operations every channel returns `Pending` and wakes itself,
+/// and virtual time stands still for ever.
+///
+/// Dropping it drops every task and timer, also those of a run that has not ended.
+pub struct Executor {
+    core: Arc<Core>,
+    /// By number; numbers are never reused, so an old waker wakes no other task.
+    tasks: Vec<Option<Task>>,
+    alive: usize,
+    events: u64,
+    limits: ExecutorLimits,
+}
+
+struct Task {
+    future: BoxFuture<()>,
+    wake: Arc<TaskWake>,
+    waker: Waker,
+}
+
+#[derive(Default)]
+struct ReadyQueue(Mutex<VecDeque<usize>>);
+
+impl ReadyQueue {
+    fn push(&self, id: usize) {
+        self.0.lock().push_back(id);
+    }
+
+    fn pop(&self) -> Option<usize> {
+        self.0.lock().pop_front()
+    }
+}
+
+/// Wakes one task: puts its number into the queue unless it stands there already. It knows the queue
+/// alone, so timers that keep wakers do not keep the executor alive.
+struct TaskWake {
+    id: usize,
+    queued: AtomicBool,
+    ready: Arc<ReadyQueue>,
+}
+
+impl TaskWake {
+    /// A waker of a task that is to be polled at once.
+    fn queued(id: usize, ready: &Arc<ReadyQueue>) -> Arc<Self> {
+        ready.push(id);
+        Arc::new(Self {
+            id,
+            queued: AtomicBool::new(true),
+            ready: ready.clone(),
+        })
+    }
+}
+
+impl Wake for TaskWake {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        if !self.queued.swap(true, Ordering::Relaxed) {
+            self.ready.push(self.id);
+        }
+    }
+}
+
+impl Default for Executor {
+    fn default() -> Self {
+        Self::new(ExecutorLimits::default())
+    }
+}
+
+impl Executor {
+    /// An executor at the origin of its run, with no tasks.
+    #[must_use]
+    pub fn new(limits: ExecutorLimits) -> Self {
+        let state = State {
+            now: Instant::ZERO,
+            timers: Timers::default(),
+            spawned: Vec::new(),
+        };
+        let core = Arc::new(Core {
+            state: Mutex::new(state),
+        });
+        Self {
+            core,
+            tasks: Vec::new(),
+            alive: 0,
+            events: 0,
+            limits,
+        }
+    }
+
+    /// A handle for the code that runs here.
+    #[must_use]
+    pub fn runtime(&self) -> SimRuntime {
+        SimRuntime::new(self.core.clone())
+    }
+
+    /// Polls and timers so far.
+    #[must_use]
+    pub fn events(&self) -> u64 {
+        self.events
+    }
+
+    /// Runs `root`, and what it spawns beside it, until `root` is done. What is still alive then is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`StallError`] if the run cannot end, or goes past its limits.
+    ///
+    /// # Panics
+    ///
+    /// If a task panics: the panic goes through.
+    pub fn run<F: Future>(mut self, root: F) -> Result<F::Output, StallError> {
+        let ready = Arc::new(ReadyQueue::default());
+        let mut root = pin!(root);
+        let root_wake = TaskWake::queued(ROOT, &ready);
+        let root_waker = Waker::from(root_wake.clone());
+        self.tasks.push(None); // number 0 is the root's
+        loop {
+            self.adopt_spawned(&ready);
+            while let Some(id) = ready.pop() {
+                self.count_event()?;
+                if id == ROOT {
+                    root_wake.queued.store(false, Ordering::Relaxed);
+                    if let Poll::Ready(output) =
+                        root.as_mut().poll(&mut Context::from_waker(&root_waker))
+                    {
+                        return Ok(output);
+                    }
+                } else {
+                    self.poll_task(id);
+                }
+                self.adopt_spawned(&ready);
+            }
+            self.count_event()?;
+            self.jump()?;
+        }
+    }
+
+    fn count_event(&mut self) -> Result<(), StallError> {
+        if self.events >= self.limits.events {
+            let now = self.core.lock().now;
+            return Err(StallError::EventLimit {
+                now,
+                events: self.events,
+                tasks: self.alive,
+            });
+        }
+        self.events += 1;
+        Ok(())
+    }
+
+    fn adopt_spawned(&mut self, ready: &Arc<ReadyQueue>) {
+        let spawned = std::mem::take(&mut self.core.lock().spawned);
+        for future in spawned {
+            let wake = TaskWake::queued(self.tasks.len(), ready);
+            let waker = Waker::from(wake.clone());
+            self.tasks.push(Some(Task {
+                future,
+                wake,
+                waker,
+            }));
+            self.alive += 1;
+        }
+    }
+
+    fn poll_task(&mut self, id: usize) {
+        let Some(task) = &mut self.tasks[id] else {
+            return; // the task is done; a clone of its waker still exists
+        };
+        task.wake.queued.store(false, Ordering::Relaxed);
+        if task
+            .future
+            .as_mut()
+            .poll(&mut Context::from_waker(&task.waker))
+            .is_ready()
+        {
+            self.tasks[id] = None;
+            self.alive -= 1;
+        }
+    }
+
+    /// Moves the clock to the next timer and runs its action.
+    fn jump(&mut self) -> Result<(), StallError> {
+        let (limit, tasks, events) = (self.limits.virtual_time, self.alive, self.events);
+        let mut state = self.core.lock();
+        let now = state.now;
+        let Some(next) = state.timers.next_at() else {
+            return Err(StallError::Deadlock { now, tasks, events });
+        };
+        if next > Instant::ZERO + limit {
+            return Err(StallError::TimeLimit {
+                now,
+                next,
+                limit,
+                tasks,
+            });
+        }
+        let (at, action) = state.timers.pop().expect("the timer queue is not empty");
+        state.now = state.now.max(at);
+        let now = state.now;
+        drop(state); // what is called may ask for more timers
+        match action {
+            Action::Wake(waker) => waker.wake(),
+            Action::Fire(target, token) => target.fire(now, token),
+        }
+        Ok(())
+    }
+}
+
+/// Breaks the circle of handles: tasks and timers hold the core, and the core holds them.
+impl Drop for Executor {
+    fn drop(&mut self) {
+        self.tasks.clear();
+        loop {
+            let mut state = self.core.lock();
+            let (spawned, timers) = (std::mem::take(&mut state.spawned), state.timers.clear());
+            drop(state); // dropping futures may touch the core again
+            if spawned.is_empty() && timers.is_empty() {
+                return;
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+
+    use spdy::runtime::Runtime;
+
+    use super::*;
+
+    fn ms(millis: u64) -> Instant {
+        Instant::from_millis(millis)
+    }
+
+    #[test]
+    fn sleeping_costs_no_time_but_virtual_time() {
+        let executor = Executor::default();
+        let runtime = executor.runtime();
+        let woke = executor.run(async {
+            runtime.sleep_until(ms(3_000_000)).await;
+            runtime.now()
+        });
+        assert_eq!(woke, Ok(ms(3_000_000)));
+    }
+
+    #[test]
+    fn tasks_run_in_the_order_of_their_wake_ups() {
+        let executor = Executor::default();
+        let runtime = executor.runtime();
+        let log = Arc::new(Mutex::new(Vec::new()));
+        for (name, at) in [("c", 30), ("a", 10), ("b1", 20), ("b2", 20)] {
+            let (log, inner) = (log.clone(), runtime.clone());
+            runtime.spawn(Box::pin(async move {
+                inner.sleep_until(ms(at)).await;
+                log.lock().push((name, inner.now()));
+            }));
+        }
+        executor.run(runtime.sleep_until(ms(40))).unwrap();
+        let want = [("a", ms(10)), ("b1", ms(20)), ("b2", ms(20)), ("c", ms(30))];
+        assert_eq!(*log.lock(), want);
+    }
+
+    #[test]
+    fn a_root_that_nothing_can_wake_is_a_deadlock_and_no_hang() {
+        let executor = Executor::default();
+        let runtime = executor.runtime();
+        runtime.spawn(Box::pin(pending()));
+        let stalled = executor.run(pending::<()>()).unwrap_err();
+        assert_eq!(
+            stalled,
+            StallError::Deadlock {
+                now: Instant::ZERO,
+                tasks: 1,
+                events: 3
+            }
+        );
+    }
+
+    #[test]
+    fn one_timer_past_the_limit_ends_the_run() {
+        let limits = ExecutorLimits {
+            virtual_time: Duration::from_secs(1),
+            ..ExecutorLimits::default()
+        };
+        let executor = Executor::new(limits);
+        let sleep = executor.runtime().sleep_until(ms(1_000));
+        assert_eq!(executor.run(sleep), Ok(()));
+        let executor = Executor::new(limits);
+        let sleep = executor.runtime().sleep_until(ms(1_001));
+        assert!(matches!(
+            executor.run(sleep),
+            Err(StallError::TimeLimit { .. })
+        ));
+    }
+
+    #[test]
+    fn a_task_that_wakes_itself_for_ever_meets_the_limit_of_events() {
+        let executor = Executor::new(ExecutorLimits {
+            events: 1_000,
+            ..ExecutorLimits::default()
+        });
+        let busy = std::future::poll_fn(|cx| {
+            cx.waker().wake_by_ref();
+            Poll::<()>::Pending
+        });
+        let stalled = executor.run(busy).unwrap_err();
+        assert_eq!(
+            stalled,
+            StallError::EventLimit {
+                now: Instant::ZERO,
+                events: 1_000,
+                tasks: 0
+            }
+        );
+    }
+
+    #[test]
+    fn a_cancelled_sleep_leaves_no_timer_behind() {
+        let executor = Executor::default();
+        let runtime = executor.runtime();
+        let core = executor.core.clone();
+        let slept = executor.run(async {
+            let long = runtime.sleep_until(ms(9_000));
+            let short = runtime.sleep_until(ms(5));
+            futures_util::future::select(long, short).await;
+            core.lock().timers.next_at()
+        });
+        assert_eq!(slept, Ok(None));
+    }
+
+    #[test]
+    fn what_a_run_left_behind_is_dropped_with_the_executor() {
+        let guard = Arc::new(());
+        let executor = Executor::default();
+        let runtime = executor.runtime();
+        let (held, inner) = (guard.clone(), runtime.clone());
+        runtime.spawn(Box::pin(async move {
+            inner.sleep_until(ms(50)).await;
+            drop(held);
+        }));
+        executor.run(runtime.sleep_until(ms(10))).unwrap();
+        assert_eq!(Arc::strong_count(&guard), 1);
+    }
+}

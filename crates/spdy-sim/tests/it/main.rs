@@ -1,0 +1,7 @@
+//! Page loads and races in virtual time, and the network under them.
+
+mod accelerator;
+mod model;
+mod network;
+mod page_load;
+mod race;

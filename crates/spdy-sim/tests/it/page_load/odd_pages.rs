@@ -1,0 +1,226 @@
+//! Pages as recordings have them: redirects, errors, odd ports, the same URL twice. All end, over every protocol.
+//!
+//! With `SPDY_CORPUS` set to a folder that holds folders of recordings (.har, .warc, .json, each also .gz), all of
+//! those are raced too.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use http::Method;
+use spdy_page::head;
+use spdy_page::replica::{Exchange, Initiator, Kind, Replica};
+use spdy_sim::load::Load;
+use spdy_sim::network::dns::NameLookups;
+use spdy_sim::options::{Push, RaceProtocol};
+use spdy_sim::race::{Race, RaceNetwork};
+use url::Url;
+
+fn network() -> RaceNetwork {
+    RaceNetwork::parse("down=5mbit,up=1mbit,rtt=60ms").unwrap()
+}
+
+fn exchange(url: &str, kind: Kind, status: &str, body: impl Into<Bytes>) -> Exchange {
+    let body = body.into();
+    let url = Url::parse(url).unwrap();
+    let initiator = Initiator::Resource {
+        index: 1,
+        at_byte: None,
+    };
+    let length = body.len().to_string();
+    let response_head =
+        head::synthesize(&format!("HTTP/1.1 {status}"), [("Content-Length", length)]);
+    Exchange {
+        response_head,
+        initiator,
+        ..Exchange::synthetic(url, kind, "text/plain", body)
+    }
+}
+
+/// A redirect to a page that names one of everything odd.
+fn odd_page() -> Replica {
+    let html =
+        "<html><script src=//b.test:8080/s.js></script><img src=/twice><img src=/big></html>";
+    let document = exchange("http://a.test/home", Kind::Document, "200 OK", html);
+    let redirect = exchange("http://a.test/", Kind::Document, "302 Found", "");
+    let location = head::with_field(&redirect.response_head, "Location", Some("/home"));
+    let image = |url, status, body: &'static [u8]| exchange(url, Kind::Image, status, body);
+    let method = |method, exchange| Exchange { method, ..exchange };
+    let noise: Vec<u8> = (0..300_000_u32)
+        .map(|at| (at.wrapping_mul(2_654_435_761) >> 11) as u8)
+        .collect();
+    let exchanges = vec![
+        Exchange {
+            response_head: location,
+            initiator: Initiator::Navigation,
+            ..redirect
+        },
+        Exchange {
+            initiator: Initiator::Redirect { index: 0 },
+            ..document
+        },
+        exchange("http://b.test:8080/s.js", Kind::Script, "200 OK", "1"),
+        image("http://a.test/twice", "200 OK", b"one"),
+        image("http://a.test/twice", "200 OK", b"other"),
+        exchange("https://a.test/big", Kind::Image, "200 OK", noise),
+        image("http://a.test/gone", "404 Not Found", b"no"),
+        image("http://a.test/empty", "204 No Content", b""),
+        image("http://a.test/unchanged", "304 Not Modified", b""),
+        image("http://192.0.2.7/by-address", "200 OK", b"x"),
+        image("http://[2001:db8::7]:81/by-address", "200 OK", b"x"),
+        image("http://a.test./by-the-root", "200 OK", b"x"),
+        image("http://c.test./by-the-root", "200 OK", b"x"),
+        method(
+            Method::POST,
+            image("http://a.test/beacon", "200 OK", b"thanks"),
+        ),
+        method(Method::HEAD, image("http://a.test/big", "200 OK", b"")),
+        image("http://a.test/%7Bodd%7D?q=|^`'\"%20&x=[1]", "200 OK", b"x"),
+    ];
+    Replica {
+        name: "odd".to_owned(),
+        source: "made by a test".to_owned(),
+        start: 1,
+        exchanges,
+        recorded: None,
+        dom_content_loaded: None,
+        load: None,
+        failures: Vec::new(),
+    }
+}
+
+#[test]
+fn a_page_of_everything_odd_loads_over_every_protocol() {
+    let page = odd_page();
+    let exchanges = page.exchanges.len();
+    let asked = Race {
+        protocols: RaceProtocol::ALL.to_vec(),
+        ..Race::new(vec![page], vec![network()])
+    };
+    let mut known = asked.clone();
+    known.options.name_lookups = NameLookups::Known;
+    for load in [asked, known].iter().flat_map(|race| race.run(|_| ())) {
+        assert!(
+            load.failures.is_empty(),
+            "{}: {:#?}",
+            load.protocol,
+            load.failures
+        );
+        assert_eq!(
+            (load.waterfall.len(), load.requests),
+            (exchanges, exchanges as u64),
+            "{}",
+            load.protocol
+        );
+        let statuses: BTreeSet<u16> = load.waterfall.iter().map(|row| row.status).collect();
+        assert_eq!(
+            statuses.into_iter().collect::<Vec<_>>(),
+            [200, 204, 302, 304, 404],
+            "{}",
+            load.protocol
+        );
+    }
+}
+
+/// A page with a film that was recorded whole, one recorded in two parts, and one that was cut off.
+fn page_of_parts() -> Replica {
+    let mut page = odd_page();
+    let part = |url, range: &str, body: &'static str| {
+        let length = body.len().to_string();
+        let fields = [
+            ("Content-Range", range),
+            ("ETag", "\"a\""),
+            ("Content-Length", &length),
+        ];
+        Exchange {
+            response_head: head::synthesize("HTTP/1.1 206 Partial Content", fields),
+            ..exchange(url, Kind::Media, "206 Partial Content", body)
+        }
+    };
+    page.exchanges.truncate(2);
+    page.exchanges.extend([
+        part("http://a.test/whole", "bytes 0-9/10", "0123456789"),
+        part("http://a.test/halves", "bytes 0-4/10", "01234"),
+        part("http://a.test/halves", "bytes 5-9/10", "56789"),
+        part("http://a.test/cut", "bytes 0-9/10", "0123"),
+        part("http://a.test/middle", "bytes 3-4/10", "34"),
+    ]);
+    page
+}
+
+#[test]
+fn a_recorded_part_is_asked_for_by_its_range_and_comes_as_it_was() {
+    let page = page_of_parts();
+    let sizes: Vec<usize> = page.exchanges.iter().map(|it| it.body.len()).collect();
+    let race = Race {
+        protocols: RaceProtocol::ALL.to_vec(),
+        ..Race::new(vec![page], vec![network()])
+    };
+    let mut pushing = race.clone();
+    pushing.options.push = Push::All;
+    for load in [race, pushing].iter().flat_map(|race| race.run(|_| ())) {
+        assert_eq!(load.failures, [""; 0], "{}", load.protocol);
+        let rows = load.waterfall.iter();
+        let seen: Vec<(u16, u64)> = rows.map(|row| (row.status, row.body_bytes)).collect();
+        let want: Vec<(u16, u64)> = [302, 200, 206, 206, 206, 206, 206]
+            .into_iter()
+            .zip(sizes.iter().map(|&size| size as u64))
+            .collect();
+        assert_eq!(seen, want, "{}", load.protocol);
+    }
+}
+
+#[test]
+fn an_invalid_request_fails_and_the_load_continues() {
+    let mut page = odd_page();
+    page.exchanges
+        .push(exchange("ftp://a.test/x", Kind::Image, "200 OK", "x"));
+    for load in Race::new(vec![page], vec![network()]).run(|_| ()) {
+        let want = "ftp://a.test/x: scheme \"ftp\" needs no request over a network";
+        assert_eq!(load.failures, [want], "{}", load.protocol);
+        assert!(load.load_ms > 0.0);
+    }
+}
+
+fn did_not_end(load: &Load) -> Option<&String> {
+    load.failures
+        .iter()
+        .find(|failure| failure.starts_with("the load did not end"))
+}
+
+fn recordings(corpus: &Path) -> Vec<PathBuf> {
+    let entries = |folder: &Path| -> Vec<PathBuf> {
+        let read = std::fs::read_dir(folder)
+            .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+        read.map(|entry| entry.unwrap().path()).collect()
+    };
+    let folders = entries(corpus).into_iter().filter(|path| path.is_dir());
+    let mut files: Vec<_> = folders.flat_map(|folder| entries(&folder)).collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn every_recording_of_a_corpus_loads_over_every_protocol() {
+    let Some(corpus) = std::env::var_os("SPDY_CORPUS") else {
+        return; // not every machine has one
+    };
+    let mut raced = 0;
+    for file in recordings(Path::new(&corpus)) {
+        let name = file.display().to_string();
+        let Ok(opened) = spdy_page::open::open(&name) else {
+            continue; // no page load in it, or no recording
+        };
+        raced += 1;
+        for load in Race::new(vec![opened.replica], vec![network()]).run(|_| ()) {
+            assert_eq!(did_not_end(&load), None, "{name} over {}", load.protocol);
+            assert!(
+                load.failures.is_empty(),
+                "{name} over {}: {:#?}",
+                load.protocol,
+                load.failures
+            );
+        }
+    }
+    assert!(raced > 0, "no recording in {}", corpus.display());
+}

@@ -1,0 +1,122 @@
+//! What a browser's scheduler holds back of a page, by hand, and of whole loads.
+
+use std::time::Duration;
+
+use spdy_clock::Instant;
+use spdy_page::builtin;
+use spdy_page::graph::{Node, PageGraph, Trigger};
+use spdy_page::replica::Kind;
+use spdy_sim::load::{self, Page};
+use spdy_sim::options::Scheduler;
+use spdy_sim::options::{Options, RaceProtocol};
+use spdy_sim::page_load::PageLoad;
+use spdy_sim::page_load::{Urgency, UrgencyPlan};
+use spdy_sim::race::RaceNetwork;
+
+fn node(kind: Kind, trigger: Trigger, blocks_parser_at: Option<u64>) -> Node {
+    Node {
+        exchange: 0,
+        kind,
+        trigger,
+        delay: Duration::ZERO,
+        is_redirect: false,
+        blocks_parser_at,
+        blocks_scripts: false,
+        before_dom_content_loaded: kind != Kind::Image,
+        before_load: true,
+        compute: Duration::ZERO,
+    }
+}
+
+fn at(at_byte: u64) -> Trigger {
+    Trigger::Bytes { parent: 0, at_byte }
+}
+
+/// Nodes that are asked for by now.
+fn asked(page: &mut PageLoad<'_>) -> Vec<usize> {
+    std::iter::from_fn(|| page.poll_request())
+        .map(|request| request.node)
+        .collect()
+}
+
+#[test]
+fn images_wait_until_head_scripts_and_their_output_ran() {
+    let nodes = vec![
+        node(Kind::Document, Trigger::Start, None),
+        node(Kind::Script, at(10), Some(10)),
+        node(Kind::Script, at(20), Some(20)),
+        node(Kind::Script, Trigger::Done { parent: 2 }, None),
+        node(Kind::Image, at(60), None),
+        node(Kind::Image, at(70), None),
+        node(Kind::Image, at(75), None),
+        node(Kind::Script, at(80), Some(80)),
+    ];
+    let graph = PageGraph { nodes };
+    let (low, high) = (Urgency::Low, Urgency::High);
+    let mut page = PageLoad::new(&graph);
+    page.schedule(UrgencyPlan {
+        urgency: vec![high, high, high, high, low, low, low, high],
+        is_multiplexed: vec![true; 8],
+        is_measured: vec![true; 8],
+        body_at: [(0, 50)].into(),
+    });
+    let ms = Instant::from_millis;
+    page.start(ms(0));
+    assert_eq!(asked(&mut page), [0], "a navigation waits for nobody");
+    page.handle_bytes(ms(100), 0, 100);
+    assert_eq!(asked(&mut page), [1, 2, 7]);
+    page.handle_done(ms(110), 0);
+    page.handle_done(ms(200), 1);
+    assert_eq!(asked(&mut page), [0; 0], "two others run");
+    page.handle_done(ms(210), 2);
+    assert_eq!(
+        asked(&mut page),
+        [4, 3],
+        "one beside one, and what was written"
+    );
+    page.handle_done(ms(300), 7);
+    assert_eq!(
+        asked(&mut page),
+        [0; 0],
+        "the parser waits for what was written"
+    );
+    page.handle_done(ms(310), 3);
+    assert_eq!(
+        asked(&mut page),
+        [5, 6],
+        "one beside one, and then the body"
+    );
+    for image in [4, 5, 6] {
+        page.handle_done(ms(400), image);
+    }
+    assert_eq!(page.load(), Some(ms(400)));
+}
+
+/// Both shipped pages by every protocol, over a network that Chromium calls slow and one that it does not.
+#[test]
+fn a_throttled_load_is_complete_and_deterministic() {
+    let options = Options {
+        scheduler: Scheduler::Chromium,
+        ..Options::default()
+    };
+    for replica in [builtin::portal(), builtin::flags()] {
+        let page = Page::new(replica);
+        for (name, protocol) in [
+            ("3g", RaceProtocol::Http),
+            ("cable", RaceProtocol::Spdy),
+            ("3g", RaceProtocol::H2),
+            ("cable", RaceProtocol::H3),
+        ] {
+            let network = RaceNetwork::parse(name).expect("it has a name");
+            let load = || {
+                let config = network.config(&options);
+                load::load(&page, protocol, &network.name, &config, &options, 1)
+            };
+            let (one, again) = (load(), load());
+            assert_eq!(one.failures, [""; 0], "{protocol} over {name}");
+            assert_eq!(one.load_ms, again.load_ms, "{protocol} over {name}");
+            let count = page.graph().nodes.len();
+            assert_eq!(one.waterfall.len(), count, "{protocol} over {name}");
+        }
+    }
+}
