@@ -16,9 +16,9 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use spdy_client::config::Config;
-use spdy_dns::address_rules::AddressRules;
-use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_net::network::{Network, SharedNetwork, SystemNetwork};
+use spdy_resolver::address_rules::AddressRules;
+use spdy_resolver::guarded_network::GuardedNetwork;
 use url::{Host, Url};
 
 /// Returns the network for a crawl that starts with the page at `url`. If the page is in a private network, its addresses are added to
@@ -93,7 +93,7 @@ fn denied_literal(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(Stri
 mod tests {
     use std::net::SocketAddr;
 
-    use spdy_dns::address_rules::OriginDenial;
+    use spdy_resolver::address_rules::OriginDenial;
 
     use super::*;
 

@@ -21,8 +21,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// The range that `address` is denied by, if any. What an address is wrapped in is a matter of
-    /// [`guard`](crate::address_rules).
+    /// The range that denies `address`, if any. [`address_rules`](crate::address_rules) checks IPv4 addresses within IPv6 ones.
     #[must_use]
     pub fn of(address: IpAddr) -> Option<&'static Self> {
         RANGES.iter().find(|range| range.net.contains(&address))

@@ -3,9 +3,9 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
-use spdy_dns::address_rules::{AddressRules, OriginDenial};
-use spdy_dns::own_listeners::OwnListeners;
-use spdy_dns::special_ranges::RANGES;
+use spdy_resolver::address_rules::{AddressRules, OriginDenial};
+use spdy_resolver::own_listeners::OwnListeners;
+use spdy_resolver::special_ranges::RANGES;
 
 fn ip(text: &str) -> IpAddr {
     text.parse()
