@@ -19,6 +19,7 @@ use hickory_proto::op::ResponseCode;
 use parking_lot::Mutex;
 use spdy::runtime::SharedRuntime;
 use spdy_net::admission::{Admission, AdmissionLimits, Conduct};
+use spdy_net::datagrams::{DatagramPeer, Datagrams, MAX_RECEIVE_BYTES};
 use spdy_net::latch::Latch;
 use spdy_net::limit::LimitHits;
 use spdy_net::listen::sockets::Sockets;
@@ -28,7 +29,6 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
 use crate::authoritative;
 use crate::authoritative::{Answer, MAX_REQUEST, Transport};
-use crate::datagrams::{DatagramPeer, Datagrams, MAX_RECEIVE_BYTES};
 use crate::rate_limit::{RateLimiter, RateLimits, Verdict};
 use crate::zones::SharedZones;
 

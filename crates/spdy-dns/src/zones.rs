@@ -121,18 +121,9 @@ impl Zones {
         })
     }
 
-    /// Whether we are authoritative for `host`: then it is no origin, but ourselves.
+    /// Whether `name`, which is complete with its final dot, is in one of these zones, whether it exists there or not.
     #[must_use]
-    pub fn is_authoritative(&self, host: &str) -> bool {
-        // An invalid name is in no zone.
-        Name::from_ascii(host).is_ok_and(|mut name| {
-            name.set_fqdn(true);
-            self.owns(&name)
-        })
-    }
-
-    /// The same for a whole name.
-    pub(crate) fn owns(&self, name: &Name) -> bool {
+    pub fn owns(&self, name: &Name) -> bool {
         apex_of(&self.zones, name).is_some()
     }
 

@@ -26,6 +26,8 @@
 //!   `http3/quinn_shims/send_budget.rs` and `http3/quinn_shims/wake_detector.rs` over HTTP/3.
 //! - What h2, hyper and quinn do not offer: the tables in `shims/mod.rs` and `http3/quinn_shims/mod.rs`.
 //!
+//! `datagrams.rs` is a UDP socket for DNS: one datagram at a time.
+//!
 //! Time and tasks come only from [`spdy::runtime::Runtime`], so all of this also runs in virtual time. Only
 //! [`network::SystemNetwork`] and [`listen`] use the operating system.
 #![cfg_attr(doctest, doc = include_str!("../README.md"))]
@@ -33,6 +35,7 @@
 pub mod admission;
 pub mod connection;
 pub mod connection_slot;
+pub mod datagrams;
 pub mod error;
 pub mod handler;
 mod head;

@@ -63,7 +63,7 @@ impl ConnectionLimit {
     pub const fn name(self) -> &'static str {
         match self {
             Self::MaxConnections => "max_connections",
-            Self::IdleEviction => "idle_gives_way",
+            Self::IdleEviction => "idle_eviction",
             Self::ConnectionsPerAddress => "connections_per_address",
             Self::ConnectionRate => "connection_rate",
             Self::AbusesPerAddress => "abuses_per_address",
@@ -74,7 +74,7 @@ impl ConnectionLimit {
             Self::MinReadRate => "min_read_rate",
             Self::MinWriteRate => "min_write_rate",
             Self::FloodEmptyFrames => "flood_empty_frames",
-            Self::FloodAbortedStreams => "flood_spoiled_streams",
+            Self::FloodAbortedStreams => "flood_aborted_streams",
         }
     }
 }

@@ -122,8 +122,8 @@ impl Proxy {
 
     /// Requests that come from now on use `sites` and `upstream`. Pending requests are not affected.
     pub fn replace(&self, sites: Sites, upstream: Upstream) {
-        self.cache.set_site_bytes(&sites);
-        self.origins.replace(sites, upstream);
+        self.origins
+            .replace(sites, upstream, |sites| self.cache.set_site_bytes(sites));
     }
 
     /// Also stores responses on `disk` from now on, and serves what is there. Only the first call has an effect.

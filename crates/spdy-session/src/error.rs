@@ -22,7 +22,7 @@ pub enum Flood {
     PingFrames,
     /// Streams refused for want of room.
     RefusedStreams,
-    /// Streams opened and spoiled before they were answered.
+    /// Streams that were reset before their response was complete.
     AbortedStreams,
     /// Frames for streams that are not there.
     StrayFrames,
@@ -44,7 +44,7 @@ impl Flood {
             Self::PingEchoes => Limit::PingEchoes,
             Self::PingFrames => Limit::PingFrames,
             Self::RefusedStreams => Limit::RefusedStreams,
-            Self::AbortedStreams => Limit::SpoiledStreams,
+            Self::AbortedStreams => Limit::AbortedStreams,
             Self::StrayFrames => Limit::StrayFrames,
             Self::RefusedBlocks => Limit::RefusedBlocks,
             Self::InflatedBytes => Limit::InflatedBytes,

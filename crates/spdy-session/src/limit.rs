@@ -94,7 +94,7 @@ limits! {
     /// Streams refused for want of room.
     RefusedStreams = "flood_refused_streams",
     /// Streams reset before they were answered.
-    SpoiledStreams = "flood_spoiled_streams",
+    AbortedStreams = "flood_aborted_streams",
     /// Frames for streams that are not there.
     StrayFrames = "flood_stray_frames",
     /// Header blocks that were malformed or over a limit.

@@ -1,8 +1,5 @@
-//! The name server, the resolver and the address guard.
+//! The name server.
 
-mod address_guard;
 mod answers;
-mod rebinding;
-mod resolver;
 mod server;
 mod support;

@@ -74,7 +74,10 @@ impl FloodBudget {
         let mut spent = self.lock();
         spent.empty += 1;
         match spent.empty > MAX_EMPTY_FRAMES {
-            true => Err(self.past(ConnectionLimit::FloodEmptyFrames, MAX_EMPTY_FRAMES)),
+            true => {
+                self.hits.count(ConnectionLimit::FloodEmptyFrames);
+                Err(flood(MAX_EMPTY_FRAMES, "empty frames"))
+            }
             false => Ok(()),
         }
     }
@@ -89,14 +92,19 @@ impl FloodBudget {
         let mut spent = self.lock();
         spent.aborted += 1;
         match spent.aborted > MAX_ABORTED_STREAMS && spent.aborted > spent.opened / 2 {
-            true => Err(self.past(ConnectionLimit::FloodAbortedStreams, MAX_ABORTED_STREAMS)),
+            true => {
+                self.hits.count(ConnectionLimit::FloodAbortedStreams);
+                Err(flood(
+                    MAX_ABORTED_STREAMS,
+                    "streams reset before their response",
+                ))
+            }
             false => Ok(()),
         }
     }
+}
 
-    fn past(&self, limit: ConnectionLimit, most: u32) -> Fault {
-        self.hits.count(limit);
-        let why = format!("{limit}: more than {most} in {WINDOW:?}");
-        Fault::Connection(Code::EXCESSIVE_LOAD, why)
-    }
+fn flood(limit: u32, what: &str) -> Fault {
+    let why = format!("more than {limit} {what} in {WINDOW:?}");
+    Fault::Connection(Code::EXCESSIVE_LOAD, why)
 }

@@ -4,10 +4,14 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use serde::Deserialize;
-use spdy_dns::origin_host::{MAX_LABEL, MAX_NAME};
 use url::{Host, Url};
 
 use crate::config::error::InvalidValue;
+
+/// Longest host name, without the final dot (RFC 1035 §3.1).
+const MAX_NAME_BYTES: usize = 253;
+/// Longest label of a host name (RFC 1035 §2.3.4).
+const MAX_LABEL_BYTES: usize = 63;
 
 /// One site.
 #[derive(Clone, Debug, Deserialize)]
@@ -84,12 +88,12 @@ impl SiteConfig {
 fn is_name(name: &str) -> bool {
     let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
     let is_label =
-        |label: &str| (1..=MAX_LABEL).contains(&label.len()) && label.chars().all(is_of_name);
+        |label: &str| (1..=MAX_LABEL_BYTES).contains(&label.len()) && label.chars().all(is_of_name);
     let is_plain = |host: &Host| match host {
         // As in `https://a.test./`.
         Host::Domain(name) => {
             let name = name.strip_suffix('.').unwrap_or(name);
-            name.len() <= MAX_NAME && name.split('.').all(is_label)
+            name.len() <= MAX_NAME_BYTES && name.split('.').all(is_label)
         }
         Host::Ipv4(_) | Host::Ipv6(_) => true,
     };
@@ -136,8 +140,8 @@ mod tests {
         ] {
             assert_eq!(fault(&format!("'{name}'"), "https://origin.test"), None);
         }
-        let long = format!("{}.test", "a".repeat(MAX_LABEL + 1));
-        let (many, parts) = ("a.".repeat(MAX_NAME / 2), "a!b.test");
+        let long = format!("{}.test", "a".repeat(MAX_LABEL_BYTES + 1));
+        let (many, parts) = ("a.".repeat(MAX_NAME_BYTES / 2), "a!b.test");
         let many = format!("{many}test");
         for name in [
             "*.a.test", "*", "a.*.test", "A.test", "a.test..", "a..test", "", parts, &long, &many,

@@ -1,7 +1,7 @@
 //! Sends requests to origins, unless they failed recently (`origin_backoff.rs`).
 //!
 //! A site's own origin is where the operator configured it, even in a private network. Other hosts are looked up by a guarded network,
-//! which never leads to a private address (`spdy-dns/address_rules.rs`). The two never share a connection.
+//! which never leads to a private address (`spdy-resolver/address_rules.rs`). The two never share a connection.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

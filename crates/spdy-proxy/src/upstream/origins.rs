@@ -31,13 +31,16 @@ impl Origins {
     }
 
     /// Requests that come from now on use `sites` and `upstream`. Pending requests are not affected.
-    pub(crate) fn replace(&self, sites: Sites, upstream: Upstream) {
-        let mut former = self.sites.write();
-        sites.copy_state_from(&former);
-        *former = Arc::new(sites);
-        drop(former);
-        let mut current = self.upstream.write();
-        *current = Arc::new(upstream);
+    ///
+    /// `apply` changes what else follows from the sites, such as quotas. The sites are locked meanwhile: no request finds sites whose
+    /// quotas do not apply yet, and concurrent calls cannot leave the quotas of one with the sites of the other.
+    pub(crate) fn replace(&self, sites: Sites, upstream: Upstream, apply: impl FnOnce(&Sites)) {
+        let mut current_sites = self.sites.write();
+        sites.copy_state_from(&current_sites);
+        apply(&sites);
+        *current_sites = Arc::new(sites);
+        let mut current_upstream = self.upstream.write();
+        *current_upstream = Arc::new(upstream);
     }
 
     /// Pages that are rewritten from now on use no alias in `names`, which browsers would refuse, and all other aliases. Gives whether
@@ -113,5 +116,48 @@ impl Origins {
     /// Closes all connections to origins gracefully.
     pub async fn close(&self) {
         self.upstream().close().await;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use spdy::runtime::SharedRuntime;
+    use spdy_net::network::{SharedNetwork, SystemNetwork};
+    use spdy_rewrite::rules::capability::Keys;
+
+    use super::*;
+    use crate::config::Config;
+
+    fn configured(site: &str) -> (Sites, Upstream) {
+        let text = format!("[[site]]\nnames = ['{site}']\norigin = 'http://origin.test'");
+        let config = Config::parse(&text).expect("a valid configuration");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("a secret of 32 bytes");
+        let sites = Sites::compile(&config, &keys).expect("valid sites");
+        let network: SharedNetwork = Arc::new(SystemNetwork);
+        let runtime = SharedRuntime::tokio();
+        let upstream = Upstream::new(
+            &config.upstream,
+            None,
+            &sites,
+            network.clone(),
+            network,
+            &runtime,
+        );
+        (sites, upstream)
+    }
+
+    #[tokio::test]
+    async fn no_request_finds_new_sites_before_their_quotas_apply() {
+        let (sites, upstream) = configured("a.test");
+        let origins = Origins::new(sites, upstream);
+        let (sites, upstream) = configured("b.test");
+        let mut applied = Vec::new();
+        origins.replace(sites, upstream, |sites| {
+            assert!(origins.sites.try_read().is_none(), "requests wait");
+            applied.extend(sites.all().map(|site| site.name.clone()));
+        });
+        assert_eq!(applied, ["b.test"]);
+        assert!(origins.site_named("a.test").is_none());
+        assert!(origins.site_named("b.test").is_some());
     }
 }

@@ -216,7 +216,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When the peer has spoiled too many streams.
+    /// When the peer has aborted too many streams.
     pub(crate) fn stream_error(
         &mut self,
         id: StreamId,

@@ -41,7 +41,7 @@ pub(crate) struct FloodBudget {
     stray: WindowCount,
     bad_blocks: WindowCount,
     inflated: WindowCount,
-    /// The window in which streams opened and streams spoiled are compared.
+    /// The window in which opened and aborted streams are compared.
     aborted_since: Instant,
     opened: u32,
     aborted: u32,

@@ -196,7 +196,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
             (0..1000 + step).for_each(|n| script.syn(2 * n + 1));
             (script, LimitEffect::SessionLost)
         }
-        Limit::SpoiledStreams => {
+        Limit::AbortedStreams => {
             let mut script = Script::server();
             for n in 0..100 + step {
                 script.syn_fin(2 * n + 1);

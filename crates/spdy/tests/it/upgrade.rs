@@ -663,6 +663,6 @@ fn one_reset_more_than_the_limit_in_ten_seconds_ends_the_session() {
     assert!(open_and_reset(upgrade::MAX_RESETS));
     assert_eq!(
         session.stats().limits.to_string(),
-        "flood_spoiled_streams 1"
+        "flood_aborted_streams 1"
     );
 }

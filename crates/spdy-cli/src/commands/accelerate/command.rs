@@ -7,7 +7,6 @@ use std::sync::Arc;
 use anyhow::Context;
 use spdy::Metrics;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::serve::DnsServer;
 use spdy_dns::zones::SharedZones;
 use spdy_net::latch::Latch;
@@ -24,6 +23,7 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::response::server_timing::SharedTiming;
 use spdy_proxy::sites::site_table::Sites;
+use spdy_resolver::own_listeners::OwnListeners;
 use spdy_valkey::config::Config as TierConfig;
 use url::Url;
 

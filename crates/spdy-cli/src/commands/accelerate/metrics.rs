@@ -11,14 +11,14 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::registry::Registry;
 use spdy::metrics::Metrics;
 use spdy_acme::certificates::Certificates;
-use spdy_dns::guarded_network::RefusalCounts;
-use spdy_dns::resolver::{Mismatch, MismatchedReplies};
 use spdy_dns::serve::StatsReader;
 use spdy_net::limit::LimitHits;
 use spdy_proxy::origin_kind::OriginKind;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::telemetry::counters::CounterFamily;
 use spdy_proxy::telemetry::origin_latency::{LATENCY_BOUNDS_MS, OriginLatency};
+use spdy_resolver::guarded_network::RefusalCounts;
+use spdy_resolver::spoof_budget::{Mismatch, MismatchedReplies};
 use spdy_valkey::tier::Tier;
 
 use super::origins::upstream::OriginCounters;

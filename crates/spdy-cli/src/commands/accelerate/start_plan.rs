@@ -1,11 +1,11 @@
 //! Everything that a start of `spdy accelerate` takes from the configuration before it opens anything.
 
-use spdy_dns::own_listeners::OwnListeners;
 use spdy_dns::zones::Zones;
 use spdy_net::tls::ClientTls;
 use spdy_proxy::config::Config;
 use spdy_proxy::response::server_timing::Timing;
 use spdy_proxy::sites::site_table::Sites;
+use spdy_resolver::own_listeners::OwnListeners;
 use spdy_valkey::config::Config as TierConfig;
 
 use super::certificates::certificate_files::CertificateFiles;

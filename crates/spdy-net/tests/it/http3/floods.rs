@@ -119,7 +119,7 @@ async fn http3_streams_reset_by_us_count_as_aborted() {
         assert_eq!(outcome(&raw, &wrong).await, broken, "{nth}");
     }
     time.push(Duration::from_secs(10));
-    // As many that are answered, and one: not over half of them are spoiled.
+    // As many that are answered, and one: not over half of them are aborted.
     for nth in 0..102 {
         assert_eq!(outcome(&raw, &headers(b"")).await, None, "{nth}");
     }

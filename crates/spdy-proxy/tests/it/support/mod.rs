@@ -13,8 +13,6 @@ use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
 use spdy::body::Body;
 use spdy::runtime::{SharedRuntime, TokioRuntime};
-use spdy_dns::address_rules::AddressRules;
-use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_net::latch::Latch;
 use spdy_net::listen::{ListenOptions, Listener};
 use spdy_net::network::{SharedNetwork, SystemNetwork};
@@ -25,6 +23,8 @@ use spdy_proxy::config::Config;
 use spdy_proxy::proxy::Proxy;
 use spdy_proxy::sites::site_table::{SiteError, Sites};
 use spdy_proxy::upstream::client::Upstream;
+use spdy_resolver::address_rules::AddressRules;
+use spdy_resolver::guarded_network::GuardedNetwork;
 use spdy_rewrite::rules::capability::Keys;
 use tokio::sync::Semaphore;
 

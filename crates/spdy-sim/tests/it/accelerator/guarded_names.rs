@@ -1,5 +1,4 @@
-//! What stands before an accelerator's origins, in virtual time: the guard, the resolver and the name server of `spdy-dns`
-//! over modelled links.
+//! The guard and the resolver of `spdy-resolver`, and the name server of `spdy-dns`, over modelled links in virtual time.
 
 use std::io;
 use std::net::{IpAddr, SocketAddr};
@@ -8,10 +7,6 @@ use std::time::Duration;
 
 use spdy::runtime::{Runtime, SharedRuntime};
 use spdy_clock::Instant;
-use spdy_dns::address_rules::{AddressRules, OriginDenial};
-use spdy_dns::guarded_network::GuardedNetwork;
-use spdy_dns::resolver::Resolver;
-use spdy_dns::resolver::config::ResolverConfig;
 use spdy_dns::serve::{DnsServer, ServeLimits};
 use spdy_dns::zone_config::{NameConfig, ZoneConfig};
 use spdy_dns::zones::{SharedZones, Zones};
@@ -20,6 +15,11 @@ use spdy_net::network::Network;
 use spdy_netem::loss::{LossModel, Probability};
 use spdy_netem::path::PathConfig;
 use spdy_netem::tcp::TcpConfig;
+use spdy_resolver::address_rules::{AddressRules, OriginDenial};
+use spdy_resolver::config::ResolverConfig;
+use spdy_resolver::guarded_network::GuardedNetwork;
+use spdy_resolver::own_names::OwnNames;
+use spdy_resolver::resolver::Resolver;
 use spdy_sim::network::dns::NameLookups;
 use spdy_sim::network::{NetworkConfig, SimNetwork};
 use spdy_sim::runtime::Executor;
@@ -118,7 +118,7 @@ fn lookup(seed: u64) -> (Vec<IpAddr>, Instant) {
             rounds: 10,
             ..ResolverConfig::default()
         };
-        let own = SharedZones::default();
+        let own = OwnNames::default();
         let resolver = Resolver::new(Arc::new(network), shared, config, own, [7; 32]);
         let guarded = GuardedNetwork::new(Arc::new(resolver), AddressRules::default());
         let found = guarded.resolve("www.origin.test").await.unwrap();

@@ -1,24 +1,26 @@
 //! Restricts the addresses that a crawl connects to: public ones, and those that the command line names.
 //!
 //! ```text
-//! the page's own host ── all of its addresses private? ──▶ these addresses, looked up once ──┐
-//! --resolve HOST:PORT:ADDRESS ──────────────────────────▶ this address ──────────────────────┼──▶ allowed
-//! hosts that a page names or redirects to ──────────────▶ public addresses ──────────────────┘
-//! ports, for any of these addresses: 80, 443, the page's own, and those of --resolve
+//! the page's own host ── all of its addresses private? ──▶ these addresses, looked up once ──┐ allowed on ports
+//! hosts that a page names or redirects to ──────────────▶ public addresses ──────────────────┴▶ 80, 443 and the page's own
+//! --resolve HOST:PORT:ADDRESS ──────────────────────────▶ this address ────────────────────────▶ allowed on this port
 //! ```
 //!
 //! A third party may have written the page. Without these rules the page could make the operator's machine send requests to its own
 //! loopback, to its private network or to a cloud's metadata. A host that has both private and public addresses is refused, even if it
 //! is the page's own.
 
-use std::net::IpAddr;
+use std::collections::BTreeSet;
+use std::io;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use anyhow::Context;
+use spdy::runtime::BoxFuture;
 use spdy_client::config::Config;
-use spdy_dns::address_rules::AddressRules;
-use spdy_dns::guarded_network::GuardedNetwork;
-use spdy_net::network::{Network, SharedNetwork, SystemNetwork};
+use spdy_net::network::{BoxIo, Network, SharedNetwork, SystemNetwork};
+use spdy_resolver::address_rules::AddressRules;
+use spdy_resolver::guarded_network::GuardedNetwork;
 use url::{Host, Url};
 
 /// Returns the network for a crawl that starts with the page at `url`. If the page is in a private network, its addresses are added to
@@ -30,9 +32,14 @@ use url::{Host, Url};
 pub(crate) async fn crawl_network(url: &Url, config: &mut Config) -> anyhow::Result<SharedNetwork> {
     let mut rules = AddressRules::default();
     rules.ports.extend(url.port());
+    let mut named_targets = BTreeSet::new();
     for (_, port, address) in &config.resolve {
-        rules.allow.push((*address).into());
-        rules.ports.extend(port);
+        match port {
+            Some(port) => {
+                named_targets.insert(SocketAddr::new(*address, *port));
+            }
+            None => rules.allow.push((*address).into()),
+        }
     }
     if let Some(Host::Domain(host)) = url.host() {
         // The operator named this host, so it may be a single label (`backend`), which the rules otherwise refuse.
@@ -42,8 +49,30 @@ pub(crate) async fn crawl_network(url: &Url, config: &mut Config) -> anyhow::Res
         rules.allow.push(address.into());
         config.resolve.push((host, None, address));
     }
-    let guarded = GuardedNetwork::new(Arc::new(SystemNetwork), rules);
-    Ok(Arc::new(guarded))
+    Ok(Arc::new(CrawlNetwork {
+        guarded: GuardedNetwork::new(Arc::new(SystemNetwork), rules),
+        named_targets,
+    }))
+}
+
+/// A guarded network with exceptions.
+struct CrawlNetwork {
+    guarded: GuardedNetwork,
+    /// Addresses with the port that the command line names for each. An address is not allowed on the port of another.
+    named_targets: BTreeSet<SocketAddr>,
+}
+
+impl Network for CrawlNetwork {
+    fn resolve(&self, host: &str) -> BoxFuture<io::Result<Vec<IpAddr>>> {
+        self.guarded.resolve(host)
+    }
+
+    fn connect(&self, to: SocketAddr) -> BoxFuture<io::Result<BoxIo>> {
+        match self.named_targets.contains(&to) {
+            true => SystemNetwork.connect(to),
+            false => self.guarded.connect(to),
+        }
+    }
 }
 
 /// The page's host with each of its addresses, if `rules` deny all of them. Empty if any is public, or if `config.resolve` has the host.
@@ -93,7 +122,7 @@ fn denied_literal(url: &Url, address: IpAddr, rules: &AddressRules) -> Vec<(Stri
 mod tests {
     use std::net::SocketAddr;
 
-    use spdy_dns::address_rules::OriginDenial;
+    use spdy_resolver::address_rules::OriginDenial;
 
     use super::*;
 
@@ -111,18 +140,34 @@ mod tests {
     #[tokio::test]
     async fn a_crawl_connects_to_private_addresses_only_if_allowed() {
         let mut config = Config {
-            resolve: vec![(
-                "cdn.test".to_owned(),
-                Some(81),
-                "127.0.0.3".parse().unwrap(),
-            )],
+            resolve: vec![
+                (
+                    "cdn.test".to_owned(),
+                    Some(81),
+                    "127.0.0.3".parse().unwrap(),
+                ),
+                (
+                    "img.test".to_owned(),
+                    Some(83),
+                    "127.0.0.4".parse().unwrap(),
+                ),
+            ],
             ..Config::default()
         };
         let page = Url::parse("http://127.0.0.2:1/").unwrap();
         let network = crawl_network(&page, &mut config).await.unwrap();
         for (to, is_refused) in [
             ("127.0.0.2:1", false),
+            ("127.0.0.2:80", false),
             ("127.0.0.3:81", false),
+            ("127.0.0.4:83", false),
+            // An address on the port of another one.
+            ("127.0.0.2:81", true),
+            ("127.0.0.3:1", true),
+            ("127.0.0.3:80", true),
+            ("127.0.0.3:83", true),
+            ("127.0.0.4:81", true),
+            ("192.0.66.1:81", true),
             ("127.0.0.1:1", true),
             ("127.0.0.2:82", true),
             ("169.254.169.254:80", true),

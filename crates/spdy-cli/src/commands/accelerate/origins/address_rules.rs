@@ -5,11 +5,11 @@ use std::net::{IpAddr, SocketAddr};
 use std::str::FromStr;
 
 use ipnet::Ipv6Net;
-use spdy_dns::address_rules::{self, AddressRules};
-use spdy_dns::own_listeners::OwnListeners;
 use spdy_proxy::config::Config;
 use spdy_proxy::config::upstream::UpstreamConfig;
 use spdy_proxy::sites::site_table::Sites;
+use spdy_resolver::address_rules::{self, AddressRules};
+use spdy_resolver::own_listeners::OwnListeners;
 
 use crate::outcome::Usage;
 use crate::output::{BAD, Printer};

@@ -4,11 +4,6 @@ use std::sync::Arc;
 
 use anyhow::Context;
 use spdy::runtime::SharedRuntime;
-use spdy_dns::guarded_network::{GuardedNetwork, RefusalCounts};
-use spdy_dns::loop_guard::LoopGuard;
-use spdy_dns::own_listeners::OwnListeners;
-use spdy_dns::resolver::config::{ResolverConfig, system_servers};
-use spdy_dns::resolver::{MismatchedReplies, Resolver};
 use spdy_dns::zones::SharedZones;
 use spdy_net::network::{SharedNetwork, SystemNetwork};
 use spdy_net::tls::certificates::certificates_from_pem;
@@ -17,6 +12,13 @@ use spdy_net::tls::{ClientTls, TlsOptions};
 use spdy_proxy::config::Config;
 use spdy_proxy::sites::site_table::Sites;
 use spdy_proxy::upstream::client::Upstream;
+use spdy_resolver::config::{ResolverConfig, system_servers};
+use spdy_resolver::guarded_network::{GuardedNetwork, RefusalCounts};
+use spdy_resolver::loop_guard::LoopGuard;
+use spdy_resolver::own_listeners::OwnListeners;
+use spdy_resolver::own_names::OwnNames;
+use spdy_resolver::resolver::Resolver;
+use spdy_resolver::spoof_budget::MismatchedReplies;
 
 use super::address_rules;
 
@@ -62,7 +64,9 @@ pub(crate) fn upstream(
     let mut seed = [0; 32];
     getrandom::fill(&mut seed)
         .map_err(|error| anyhow::anyhow!("cannot get random numbers: {error}"))?;
-    let names = Resolver::new(system.clone(), runtime.clone(), names, zones.clone(), seed);
+    let zones = zones.clone();
+    let own_names = OwnNames::new(move |name| zones.now().owns(name));
+    let names = Resolver::new(system.clone(), runtime.clone(), names, own_names, seed);
     let names = names.with_counts(counters.unwanted.clone());
     let rules = address_rules::rules(config, sites, own.clone())?;
     let guarded = GuardedNetwork::with_names(Arc::new(names), system.clone(), rules);

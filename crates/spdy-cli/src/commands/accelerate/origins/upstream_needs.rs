@@ -7,9 +7,9 @@ use std::fmt::Write as _;
 use std::net::IpAddr;
 
 use serde::Serialize;
-use spdy_dns::address_rules::{AddressRules, OriginDenial};
-use spdy_dns::origin_host;
 use spdy_proxy::config::upstream::UpstreamConfig;
+use spdy_resolver::address_rules::{AddressRules, OriginDenial};
+use spdy_resolver::origin_host;
 
 /// Keys of `[upstream]` that are missing.
 #[derive(Clone, Debug, Default, Eq, PartialEq, Serialize)]

@@ -13,10 +13,10 @@ use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_client::client::Client;
 use spdy_client::config::Config;
-use spdy_dns::address_rules::{AddressRules, OriginDenial};
-use spdy_dns::guarded_network::GuardedNetwork;
 use spdy_frame::priority::Priority;
 use spdy_net::network::{BoxIo, Network, SystemNetwork};
+use spdy_resolver::address_rules::{AddressRules, OriginDenial};
+use spdy_resolver::guarded_network::GuardedNetwork;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 

@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
+use spdy_net::datagrams::Datagrams;
 use spdy_net::network::SharedNetwork;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
-use crate::datagrams::Datagrams;
-use crate::resolver::reply::{QueryTransport, Question, Reply};
-use crate::resolver::spoof_budget::{Mismatch, SpoofBudget};
+use crate::reply::{QueryTransport, Question, Reply};
+use crate::spoof_budget::{Mismatch, SpoofBudget};
 
-/// Room for a reply, which was asked to be of 1232 bytes, and for one to a neighbour that does not count.
+/// Receive buffer: more than a query permits, so that a reply that is too long is recognized as one.
 const REPLY_BUFFER_BYTES: usize = 4096;
 
 /// Queries `server`. Each transport has `timeout`.
@@ -22,7 +22,7 @@ const REPLY_BUFFER_BYTES: usize = 4096;
 /// the same case. All others are counted by `suspicion`. After one that differs in case alone the server is asked over TCP, since not all
 /// servers preserve case; past the limit of `suspicion` UDP is not used at all. Packets from other addresses do not count towards that
 /// limit: they are no guesses at a reply, and any host can send them.
-pub(super) async fn ask(
+pub(crate) async fn ask(
     network: &SharedNetwork,
     runtime: &SharedRuntime,
     server: SocketAddr,

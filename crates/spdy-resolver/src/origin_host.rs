@@ -63,7 +63,7 @@ pub enum HostError {
 }
 
 impl HostError {
-    /// The reason in one word, for metrics.
+    /// The reason for metrics and logs, in snake case.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {

@@ -6,11 +6,11 @@ use std::net::IpAddr;
 use spdy_clock::Instant;
 
 /// What came of a look-up that is worth keeping: addresses, or that there are none.
-pub(super) type CachedAnswer = Result<Vec<IpAddr>, NegativeAnswer>;
+pub(crate) type CachedAnswer = Result<Vec<IpAddr>, NegativeAnswer>;
 
 /// There is nothing.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum NegativeAnswer {
+pub(crate) enum NegativeAnswer {
     /// No such name.
     Name,
     /// A name without addresses.
@@ -19,20 +19,20 @@ pub(super) enum NegativeAnswer {
 
 /// Hosts, and when each is to be forgotten.
 #[derive(Debug, Default)]
-pub(super) struct Cache {
+pub(crate) struct Cache {
     hosts: BTreeMap<String, (Instant, CachedAnswer)>,
     ends: BTreeMap<(Instant, String), ()>,
 }
 
 impl Cache {
     /// What is known of `host` at `now`.
-    pub(super) fn get(&self, now: Instant, host: &str) -> Option<CachedAnswer> {
+    pub(crate) fn get(&self, now: Instant, host: &str) -> Option<CachedAnswer> {
         let (end, known) = self.hosts.get(host)?;
         (now < *end).then(|| known.clone())
     }
 
     /// Keeps `known` until `end`; past `limit` hosts the one that ends first makes room.
-    pub(super) fn put(&mut self, host: &str, end: Instant, known: CachedAnswer, limit: usize) {
+    pub(crate) fn put(&mut self, host: &str, end: Instant, known: CachedAnswer, limit: usize) {
         if limit == 0 {
             return;
         }
@@ -54,7 +54,7 @@ impl Cache {
     }
 
     #[cfg(test)]
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         assert_eq!(self.hosts.len(), self.ends.len());
         self.hosts.len()
     }

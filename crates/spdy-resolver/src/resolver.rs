@@ -1,4 +1,19 @@
-//! Resolves a host to its addresses.
+//! Resolves a host to its addresses: from upstream servers, never from ourselves.
+//!
+//! ```text
+//!  host ──▶ config.rs        a configured address? then no lookup
+//!       ──▶ own_names.rs     one of our own names? refused ("the request would loop")
+//!       ──▶ cache.rs         a response that is still valid, also a negative one
+//!       ──▶ exchange.rs      A and AAAA in parallel: UDP, then TCP; the next server when one fails
+//!       ──▶ reply.rs         along the aliases to addresses, and their TTL
+//!       ──▶ spoof_budget.rs  counts replies that do not match the query; after too many, TCP only
+//! ```
+//!
+//! The accelerator's names lead to the accelerator, in the public DNS and in its own zones. A resolver that followed them
+//! would make it fetch from itself. So [`OwnNames`] are refused as origins, unless the operator configured an address.
+//!
+//! A [`Resolver`] is a [`Network`]: it resolves, and the network below it connects. Without servers it queries that
+//! network's own resolver, which in the lab is virtual time's.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -8,6 +23,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures_util::future::join;
+use hickory_proto::ProtoError;
 use hickory_proto::rr::{Name, RecordType};
 use parking_lot::Mutex;
 use rand_chacha::ChaCha20Rng;
@@ -15,20 +31,20 @@ use rand_chacha::rand_core::SeedableRng;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_net::network::{BoxIo, DatagramSocket, Network, SharedNetwork};
 
-use crate::resolver::cache::{Cache, CachedAnswer, NegativeAnswer};
-use crate::resolver::config::ResolverConfig;
-use crate::resolver::exchange::ask;
-use crate::resolver::reply::{Question, Reply};
-use crate::resolver::spoof_budget::{MismatchedReplies, SpoofBudget};
-use crate::zones::SharedZones;
+use crate::cache::{Cache, CachedAnswer, NegativeAnswer};
+use crate::config::ResolverConfig;
+use crate::exchange::ask;
+use crate::own_names::OwnNames;
+use crate::reply::{Question, Reply};
+use crate::spoof_budget::{MismatchedReplies, SpoofBudget};
 
-/// A resolver, and the network it stands on. Clones share what they know.
+/// A resolver, and the network below it. Clones share one cache.
 #[derive(Clone)]
 pub struct Resolver {
     network: SharedNetwork,
     runtime: SharedRuntime,
     config: Arc<ResolverConfig>,
-    own: SharedZones,
+    own: OwnNames,
     cache: Arc<Mutex<Cache>>,
     random: Arc<Mutex<ChaCha20Rng>>,
     mismatched: MismatchedReplies,
@@ -45,14 +61,14 @@ impl Drop for LookupPermit {
 }
 
 impl Resolver {
-    /// A resolver over `network` that refuses names of `own` zones. IDs and letter cases of its questions follow from `seed`. An
+    /// A resolver over `network` that refuses `own` names. IDs and letter cases of its questions follow from `seed`. An
     /// attacker that knows the seed can forge replies, so outside of a simulation it must come from the system.
     #[must_use]
     pub fn new(
         network: SharedNetwork,
         runtime: SharedRuntime,
         config: ResolverConfig,
-        own: SharedZones,
+        own: OwnNames,
         seed: [u8; 32],
     ) -> Self {
         Self {
@@ -79,7 +95,8 @@ impl Resolver {
         if let Some(explicit) = self.config.explicit.get(&host) {
             return Ok(explicit.clone());
         }
-        if self.own.now().is_authoritative(&host) {
+        // An invalid name is none of ours.
+        if absolute_name(&host).is_ok_and(|name| self.own.contains(&name)) {
             return Err(io::Error::new(
                 io::ErrorKind::PermissionDenied,
                 format!(
@@ -123,12 +140,10 @@ impl Resolver {
                 (Ok(addresses), config.default_ttl)
             });
         }
-        let name = Name::from_ascii(host);
-        let mut name = name.map_err(|error| {
+        let name = absolute_name(host).map_err(|error| {
             let why = format!("invalid hostname {host:?}: {error}");
             io::Error::new(io::ErrorKind::InvalidInput, why)
         })?;
-        name.set_fqdn(true);
         let suspicion = SpoofBudget::new(config.max_mismatched_replies, self.mismatched.clone());
         let v6 = self.addresses(name.clone(), RecordType::AAAA, &suspicion);
         let (v6, v4) = join(v6, self.addresses(name, RecordType::A, &suspicion)).await;
@@ -189,8 +204,7 @@ impl Resolver {
                 Reply::Nothing { nothing, ttl: told } => return Ok((Err(nothing), ttl.min(told))),
                 Reply::AliasLoop | Reply::Truncated | Reply::Failed(_) => break,
             };
-            let own = self.own.now();
-            if let Some(own) = through.iter().find(|name| own.owns(name)) {
+            if let Some(own) = through.iter().find(|name| self.own.contains(name)) {
                 let why = format!(
                     "{name} is an alias of {own}, a name of this program: the request would loop"
                 );
@@ -248,6 +262,13 @@ impl Resolver {
         }
         Err(last)
     }
+}
+
+/// `host` as a name below the root.
+fn absolute_name(host: &str) -> Result<Name, ProtoError> {
+    let mut name = Name::from_ascii(host)?;
+    name.set_fqdn(true);
+    Ok(name)
 }
 
 /// By turns, IPv6 first (RFC 8305 §4): a client that tries them in order meets both families early.

@@ -11,19 +11,19 @@ use hickory_proto::op::{Message, MessageType, ResponseCode};
 use hickory_proto::rr::rdata::{A, CNAME};
 use hickory_proto::rr::{Name, RData, Record, RecordType};
 use spdy::runtime::{BoxFuture, SharedRuntime};
-use spdy_dns::address_rules::AddressRules;
-use spdy_dns::guarded_network::GuardedNetwork;
-use spdy_dns::resolver::config::{ResolverConfig, servers_of};
-use spdy_dns::resolver::{Mismatch, MismatchedReplies, Resolver};
 use spdy_dns::serve::{DnsServer, ServeLimits, StatsReader};
 use spdy_dns::zone_config::{NameConfig, ZoneConfig};
 use spdy_dns::zones::{SharedZones, Zones};
 use spdy_net::latch::Latch;
 use spdy_net::network::{BoxIo, Network, SystemNetwork};
+use spdy_resolver::address_rules::AddressRules;
+use spdy_resolver::config::{ResolverConfig, servers_of};
+use spdy_resolver::guarded_network::GuardedNetwork;
+use spdy_resolver::own_names::OwnNames;
+use spdy_resolver::resolver::Resolver;
+use spdy_resolver::spoof_budget::{Mismatch, MismatchedReplies};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, UdpSocket};
-
-use crate::support::{alias, name, site, zones};
 
 /// A server of these zones, until the test ends.
 fn upstream(configs: &[ZoneConfig]) -> (SocketAddr, StatsReader) {
@@ -40,9 +40,33 @@ fn zone(apex: &str, names: Vec<NameConfig>) -> ZoneConfig {
     ZoneConfig {
         apex: apex.to_owned(),
         name_servers: vec!["ns.nowhere.test".to_owned()],
+        contact: None,
+        ttl: 60,
+        negative_ttl: 30,
         names,
-        ..site()
     }
+}
+
+fn name(name: &str, addresses: &[&str]) -> NameConfig {
+    let addresses = addresses.iter().map(|address| address.parse::<IpAddr>());
+    NameConfig {
+        name: name.to_owned(),
+        addresses: addresses.collect::<Result<_, _>>().unwrap(),
+        ..NameConfig::default()
+    }
+}
+
+fn alias(from: &str, to: &str) -> NameConfig {
+    NameConfig {
+        alias: Some(to.to_owned()),
+        ..name(from, &[])
+    }
+}
+
+/// The names of a name server for `site.test`.
+fn own_names() -> OwnNames {
+    let zones = Zones::new(&[zone("site.test", Vec::new())]).unwrap();
+    OwnNames::new(move |name| zones.owns(name))
 }
 
 /// An upstream that answers as `answer` says, any number of messages each.
@@ -85,9 +109,8 @@ fn address(request: &Message, address: [u8; 4], ttl: u32) -> Message {
 }
 
 fn resolver(config: ResolverConfig) -> Resolver {
-    let own = SharedZones::new(zones());
     let (network, seed) = (Arc::new(SystemNetwork), [7; 32]);
-    Resolver::new(network, SharedRuntime::tokio(), config, own, seed)
+    Resolver::new(network, SharedRuntime::tokio(), config, own_names(), seed)
 }
 
 fn of(servers: &[SocketAddr]) -> ResolverConfig {
@@ -196,6 +219,23 @@ async fn own_names_are_refused_unless_overridden() {
             "{refused}"
         );
     }
+}
+
+#[tokio::test]
+async fn an_alias_to_an_own_name_is_refused_whatever_bytes_it_has() {
+    let (server, _) = fake(|request| {
+        let asked = request.queries[0].name().clone();
+        let odd = [&b"a\0 \xff"[..], b"site", b"test"];
+        let target = CNAME(Name::from_labels(odd).unwrap());
+        let mut answer = address(&request, [192, 0, 2, 7], 60);
+        answer.answers.clear();
+        answer.add_answer(Record::from_rdata(asked, 60, RData::CNAME(target)));
+        vec![answer]
+    })
+    .await;
+    let refused = look_up(&resolver(of(&[server])), "a.origin.test").await;
+    let refused = refused.unwrap_err();
+    assert!(refused.contains("would loop"), "{refused}");
 }
 
 #[tokio::test]
@@ -514,9 +554,9 @@ impl Network for Counting {
 async fn without_servers_the_network_resolver_is_used() {
     let asked = Arc::new(AtomicUsize::new(0));
     let network = Arc::new(Counting(asked.clone()));
-    let own = SharedZones::new(zones());
     let config = ResolverConfig::default();
-    let resolver = Resolver::new(network, SharedRuntime::tokio(), config, own, [7; 32]);
+    let runtime = SharedRuntime::tokio();
+    let resolver = Resolver::new(network, runtime, config, own_names(), [7; 32]);
     for _ in 0..3 {
         assert_eq!(
             look_up(&resolver, "a.origin.test").await.unwrap(),

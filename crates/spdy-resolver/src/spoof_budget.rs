@@ -64,7 +64,7 @@ impl MismatchedReplies {
 
 /// The unwanted replies of one look-up.
 #[derive(Debug)]
-pub(super) struct SpoofBudget {
+pub(crate) struct SpoofBudget {
     /// Those that count towards `limit`.
     seen: AtomicU32,
     limit: u32,
@@ -73,7 +73,7 @@ pub(super) struct SpoofBudget {
 
 impl SpoofBudget {
     /// No reply yet; more than `limit` replies with a spoofed source end the use of UDP.
-    pub(super) fn new(limit: u32, counted: MismatchedReplies) -> Self {
+    pub(crate) fn new(limit: u32, counted: MismatchedReplies) -> Self {
         Self {
             seen: AtomicU32::new(0),
             limit,
@@ -82,7 +82,7 @@ impl SpoofBudget {
     }
 
     /// Counts a reply with `mismatch`: in the metrics, and towards the limit if it came from the address of the server.
-    pub(super) fn note(&self, mismatch: Mismatch) {
+    pub(crate) fn note(&self, mismatch: Mismatch) {
         self.counted.0.replies[mismatch as usize].fetch_add(1, Ordering::Relaxed);
         tracing::debug!(
             reason = mismatch.name(),
@@ -105,7 +105,7 @@ impl SpoofBudget {
     }
 
     /// Whether more than the limit have come from the address of the server: UDP is not used any more.
-    pub(super) fn is_past_limit(&self) -> bool {
+    pub(crate) fn is_past_limit(&self) -> bool {
         self.seen.load(Ordering::Relaxed) > self.limit
     }
 }

@@ -8,12 +8,12 @@ use std::time::Duration;
 /// The port of name servers.
 pub const PORT: u16 = 53;
 
-/// How a [`Resolver`](super::Resolver) resolves.
+/// How a [`Resolver`](crate::resolver::Resolver) resolves.
 #[derive(Clone, Debug)]
 pub struct ResolverConfig {
-    /// Recursive servers, in the order to ask them. None: the network's own resolver is asked, which tells no TTL.
+    /// Recursive servers, in the order to query them. Empty: the network's own resolver is queried, which gives no TTL.
     pub servers: Vec<SocketAddr>,
-    /// Addresses of hosts (in lower case) that are not looked up: where an origin stands whose name is ours.
+    /// Addresses of hosts (in lower case) that are not looked up, such as an origin whose name is in our own zones.
     pub explicit: BTreeMap<String, Vec<IpAddr>>,
     /// How long one server has for one answer over UDP, and again over TCP. Default 2 s.
     pub timeout: Duration,

@@ -86,12 +86,12 @@ pub enum Denial {
 }
 
 impl DeniedAddress {
-    /// The reason in one word, for metrics: the name of the range, or `listed`.
+    /// The reason for metrics and logs: the name of the range's purpose, or `deny_list`.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self.by {
-            Denial::Range(range) => range.name,
-            Denial::Listed(_) => "listed",
+            Denial::Range(range) => range.purpose.name,
+            Denial::Listed(_) => "deny_list",
         }
     }
 }
@@ -100,10 +100,14 @@ impl std::fmt::Display for DeniedAddress {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "address {} is denied", self.address)?;
         if let Some(inside) = self.embedded_ipv4 {
-            write!(f, " for {inside} in it")?;
+            write!(f, " because it contains {inside}")?;
         }
         match self.by {
-            Denial::Range(Range { net, name, source }) => write!(f, ": {name}, {net} ({source})"),
+            Denial::Range(Range {
+                net,
+                purpose,
+                source,
+            }) => write!(f, ": {}, {net} ({source})", purpose.text),
             Denial::Listed(net) => write!(f, ": {net} is in the list of denied addresses"),
         }
     }
@@ -129,7 +133,7 @@ pub enum OriginDenial {
 }
 
 impl OriginDenial {
-    /// The reason in one word, for metrics.
+    /// The reason for metrics and logs, in snake case.
     #[must_use]
     pub fn reason(&self) -> &'static str {
         match self {

@@ -8,16 +8,19 @@ use hickory_proto::rr::{Name, RData, RecordType};
 use hickory_proto::serialize::binary::{BinDecodable, BinDecoder};
 use rand_chacha::rand_core::Rng;
 
-use crate::authoritative::MAX_UDP;
-use crate::resolver::cache::NegativeAnswer;
-use crate::resolver::spoof_budget::Mismatch;
+use crate::cache::NegativeAnswer;
+use crate::spoof_budget::Mismatch;
 
-/// Addresses of one type that are taken from a reply; more are left where they are.
-pub(super) const MAX_ADDRESSES: usize = 64;
+/// Largest reply over UDP that a query permits: it fits in one packet on any path (RFC 9715).
+const MAX_UDP_REPLY_BYTES: u16 = 1232;
+/// Largest TTL (RFC 2181 §8).
+const MAX_TTL: u32 = 0x7fff_ffff;
+/// Addresses of one type that are used from a reply; further ones are ignored.
+pub(crate) const MAX_ADDRESSES: usize = 64;
 
 /// A question as it was asked.
 #[derive(Clone, Debug)]
-pub(super) struct Question {
+pub(crate) struct Question {
     id: u16,
     query: Query,
 }
@@ -25,21 +28,21 @@ pub(super) struct Question {
 impl Question {
     /// A question for addresses of `kind`. `random` draws the ID and the case of each letter of the name. A reply must repeat both, and
     /// an attacker that cannot see the question must guess them (draft-vixie-dnsext-dns0x20).
-    pub(super) fn new(name: &Name, kind: RecordType, random: &mut impl Rng) -> Self {
+    pub(crate) fn new(name: &Name, kind: RecordType, random: &mut impl Rng) -> Self {
         Self {
             id: (random.next_u32() & 0xffff) as u16,
             query: Query::query(in_random_case(name, random), kind),
         }
     }
 
-    /// The message: recursion desired, and room for what fits a packet everywhere.
-    pub(super) fn message(&self) -> Vec<u8> {
+    /// The message: recursion desired, and replies of up to [`MAX_UDP_REPLY_BYTES`] permitted.
+    pub(crate) fn message(&self) -> Vec<u8> {
         let mut message = Message::query();
         message.metadata.id = self.id;
         message.metadata.recursion_desired = true;
         message.add_query(self.query.clone());
         let mut edns = Edns::new();
-        edns.set_max_payload(MAX_UDP);
+        edns.set_max_payload(MAX_UDP_REPLY_BYTES);
         message.set_edns(edns);
         match message.to_vec() {
             Ok(bytes) => bytes,
@@ -52,7 +55,7 @@ impl Question {
     /// # Errors
     ///
     /// It is a reply to another question, or none at all.
-    pub(super) fn reply(&self, bytes: &[u8], transport: QueryTransport) -> Result<Reply, Mismatch> {
+    pub(crate) fn reply(&self, bytes: &[u8], transport: QueryTransport) -> Result<Reply, Mismatch> {
         // The head first: a forged reply costs no further parsing.
         let head = Header::read(&mut BinDecoder::new(bytes)).map_err(|_| Mismatch::Header)?;
         if head.metadata.id != self.id || head.metadata.message_type != MessageType::Response {
@@ -157,7 +160,7 @@ impl Question {
 
 /// How a question is sent. Over TCP an attacker off the path cannot reply, so the case of the name does not count.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(super) enum QueryTransport {
+pub(crate) enum QueryTransport {
     Udp,
     Tcp,
 }
@@ -179,17 +182,13 @@ fn in_random_case(name: &Name, random: &mut impl Rng) -> Name {
 
 /// TTLs with their highest bit set count as 0 (RFC 2181 §8).
 fn seconds(ttl: u32) -> Duration {
-    let ttl = if ttl > crate::zone_config::MAX_TTL {
-        0
-    } else {
-        ttl
-    };
+    let ttl = if ttl > MAX_TTL { 0 } else { ttl };
     Duration::from_secs(ttl.into())
 }
 
 /// What a server says.
 #[derive(Clone, Debug, Eq, PartialEq)]
-pub(super) enum Reply {
+pub(crate) enum Reply {
     Addresses {
         addresses: Vec<IpAddr>,
         ttl: Duration,

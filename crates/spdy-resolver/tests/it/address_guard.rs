@@ -3,23 +3,23 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
 use proptest::prelude::*;
-use spdy_dns::address_rules::{AddressRules, OriginDenial};
-use spdy_dns::own_listeners::OwnListeners;
-use spdy_dns::special_ranges::RANGES;
+use spdy_resolver::address_rules::{AddressRules, OriginDenial};
+use spdy_resolver::own_listeners::OwnListeners;
+use spdy_resolver::special_ranges::RANGES;
 
 fn ip(text: &str) -> IpAddr {
     text.parse()
         .unwrap_or_else(|_| panic!("no address: {text}"))
 }
 
-/// An address, and the reason in one word.
+/// An address, and the reason for metrics.
 const DENIED: &[(&str, &str)] = &[
     ("0.0.0.0", "this_network"),
     ("0.255.255.255", "this_network"),
     ("10.0.0.0", "private"),
     ("10.255.255.255", "private"),
-    ("100.64.0.1", "carrier_nat"),
-    ("100.127.255.255", "carrier_nat"),
+    ("100.64.0.1", "carrier_grade_nat"),
+    ("100.127.255.255", "carrier_grade_nat"),
     ("100.100.100.200", "metadata"),
     ("127.0.0.1", "loopback"),
     ("127.255.255.254", "loopback"),
@@ -28,7 +28,7 @@ const DENIED: &[(&str, &str)] = &[
     ("169.254.169.254", "metadata"),
     ("172.16.0.1", "private"),
     ("172.31.255.255", "private"),
-    ("192.0.0.1", "ietf_protocol"),
+    ("192.0.0.1", "ietf_protocol_assignments"),
     ("192.0.0.192", "metadata"),
     ("192.0.2.1", "documentation"),
     ("192.88.99.1", "6to4_relay"),
@@ -52,8 +52,8 @@ const DENIED: &[(&str, &str)] = &[
     ("::ffff:0:8.8.8.8", "ipv4_translated"),
     ("64:ff9b::10.0.0.1", "private"),
     ("64:ff9b::169.254.169.254", "metadata"),
-    ("64:ff9b:1::8.8.8.8", "nat64_local"),
-    ("100::1", "discard"),
+    ("64:ff9b:1::8.8.8.8", "nat64_local_use"),
+    ("100::1", "discard_only"),
     ("2001::1", "reserved"), // Teredo, whose bits are turned: 255.255.255.254 inside
     ("2001:0:4136:e378:8000:63bf:f7f7:f7f7", "teredo"), // 8.8.8.8 inside
     ("2001:0:4136:e378:8000:63bf:80ff:fffe", "loopback"), // 127.0.0.1 inside
@@ -61,7 +61,7 @@ const DENIED: &[(&str, &str)] = &[
     ("2001:2::1", "benchmarking"),
     ("2001:10::1", "orchid"),
     ("2001:20::1", "orchid"),
-    ("2001:1::1", "ietf_protocol"),
+    ("2001:1::1", "ietf_protocol_assignments"),
     ("2002:7f00:1::", "loopback"),
     ("2002:c0a8:101::1", "private"),
     ("2002:808:808::1", "6to4"),
@@ -69,7 +69,7 @@ const DENIED: &[(&str, &str)] = &[
     ("2a00:1450::200:5efe:10.0.0.1", "private"),
     ("3ffe::1", "6bone"),
     ("3fff:fff::1", "documentation"),
-    ("4000::1", "not_global"),
+    ("4000::1", "not_global_unicast"),
     ("5f00::1", "segment_routing"),
     ("fc00::1", "private"),
     ("fd00:ec2::254", "metadata"),
@@ -89,6 +89,28 @@ fn special_addresses_are_denied_with_their_reason() {
             denied.to_string().contains(&ip(address).to_string()),
             "{denied}"
         );
+    }
+}
+
+#[test]
+fn a_denial_states_the_range_and_its_purpose_in_plain_words() {
+    let rules = AddressRules::default();
+    for (address, want) in [
+        (
+            "100.64.0.1",
+            "address 100.64.0.1 is denied: carrier-grade NAT, 100.64.0.0/10 (RFC 6598)",
+        ),
+        (
+            "64:ff9b::a00:1",
+            "address 64:ff9b::a00:1 is denied because it contains 10.0.0.1: private network, 10.0.0.0/8 (RFC 1918)",
+        ),
+        (
+            "4000::1",
+            "address 4000::1 is denied: not global unicast, 4000::/2 (RFC 4291 §2.4)",
+        ),
+    ] {
+        let denied = rules.check(ip(address)).unwrap_err();
+        assert_eq!(denied.to_string(), want);
     }
 }
 
@@ -128,7 +150,7 @@ fn the_edges_of_every_range_are_denied() {
     for range in RANGES {
         for address in [range.net.network(), range.net.broadcast()] {
             // public addresses in wrappings that lead to them
-            let passes = ["nat64", "ipv4_mapped"].contains(&range.name);
+            let passes = ["nat64", "ipv4_mapped"].contains(&range.purpose.name);
             assert!(
                 rules.check(address).is_err() || passes,
                 "{address} of {range:?}"
@@ -197,9 +219,9 @@ fn lists_of_the_operator_free_a_range_and_deny_another_and_denying_is_stronger()
         ("::ffff:127.0.0.1", Ok(())),
         ("64:ff9b::127.0.0.1", Ok(())),
         ("fd00::1", Ok(())),
-        ("127.0.0.9", Err("listed")),
-        ("8.8.8.8", Err("listed")),
-        ("64:ff9b::8.8.8.8", Err("listed")),
+        ("127.0.0.9", Err("deny_list")),
+        ("8.8.8.8", Err("deny_list")),
+        ("64:ff9b::8.8.8.8", Err("deny_list")),
         ("10.0.0.1", Err("private")),
         ("::1", Err("loopback")),
         ("2002:7f00:1::", Err("6to4")), // what is in it is free, the wrapping is not

@@ -1,0 +1,5 @@
+//! The resolver and the address guard.
+
+mod address_guard;
+mod rebinding;
+mod resolver;
