@@ -60,5 +60,6 @@ mod spdy_session;
 pub mod tap;
 mod timing;
 pub mod tls;
+mod udp_socket;
 mod upload_windows;
 pub mod wall_clock;

@@ -4,11 +4,12 @@ use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
-pub use quinn::udp::{RecvMeta, Transmit};
-pub use quinn::{AsyncUdpSocket, UdpPoller};
 use socket2::{Domain, SockRef, Socket, Type};
 use spdy::runtime::BoxFuture;
 use tokio::io::{AsyncRead, AsyncWrite};
+
+use crate::udp_socket::SystemUdpSocket;
+pub use crate::udp_socket::{AsyncUdpSocket, DatagramSocket, RecvMeta, Transmit, UdpPoller};
 
 /// Bytes both ways: TCP, TLS, or a connection in the lab.
 pub trait Io: AsyncRead + AsyncWrite + Send + Unpin {}
@@ -16,10 +17,6 @@ impl<T: AsyncRead + AsyncWrite + Send + Unpin + ?Sized> Io for T {}
 
 /// A connection as it is handed around.
 pub type BoxIo = Box<dyn Io>;
-
-/// A UDP socket as it is handed around. The trait is quinn's: it has room for what makes UDP fast (several
-/// datagrams a call), and no system's socket in it.
-pub type DatagramSocket = Arc<dyn AsyncUdpSocket>;
 
 /// Names, connections and datagrams. [`SystemNetwork`] is the real one; the lab has its own.
 pub trait Network: Send + Sync + 'static {
@@ -89,11 +86,10 @@ impl SystemNetwork {
     ///
     /// The system cannot wait for it.
     pub fn datagrams_from_std(socket: std::net::UdpSocket) -> io::Result<DatagramSocket> {
-        use quinn::Runtime as _;
         let room = SockRef::from(&socket);
         // Bursts of a fast peer, and of our own, must find room. The system may grant less.
         let _ = room.set_recv_buffer_size(UDP_BUFFER_BYTES);
         let _ = room.set_send_buffer_size(UDP_BUFFER_BYTES);
-        quinn::TokioRuntime.wrap_udp_socket(socket)
+        Ok(Arc::new(SystemUdpSocket::new(socket)?))
     }
 }

@@ -12,6 +12,7 @@ use crate::network::Network;
 use crate::options::ClientOptions;
 use crate::protocol::Protocol;
 use crate::quic::runtime::QuicRuntime;
+use crate::quic::socket::QuicSocket;
 use crate::quic::transport::{client_transport, endpoint_config};
 use crate::tls::{ClientTls, HandshakeInfo, PeerCertificates};
 
@@ -50,7 +51,7 @@ pub async fn connect(
     let endpoint = quinn::Endpoint::new_with_abstract_socket(
         endpoint_config(&options.quic, format_args!("client {number}")),
         None,
-        socket,
+        QuicSocket::shared(socket),
         QuicRuntime::shared(runtime),
     )?;
     // quinn expects an IPv6 address without brackets. `for_quic` removes them itself.

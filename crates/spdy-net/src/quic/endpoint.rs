@@ -11,6 +11,7 @@ use crate::error::ConnectionError;
 use crate::network::DatagramSocket;
 use crate::options::ServerOptions;
 use crate::quic::runtime::QuicRuntime;
+use crate::quic::socket::QuicSocket;
 use crate::quic::transport::{endpoint_config, server_transport};
 use crate::tls::ServerTls;
 
@@ -49,7 +50,7 @@ impl QuicEndpoint {
         let endpoint = quinn::Endpoint::new_with_abstract_socket(
             endpoint_config(&options.quic, format_args!("server {name}")),
             Some(config),
-            socket,
+            QuicSocket::shared(socket),
             QuicRuntime::shared(runtime),
         )?;
         Ok(Self { endpoint })

@@ -13,6 +13,7 @@
 mod client;
 mod endpoint;
 mod runtime;
+mod socket;
 mod transport;
 
 pub use client::{QuicConnection, connect};
