@@ -123,7 +123,7 @@ impl Connection {
         mut request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
-        if !matches!(self.inner, Inner::Http1(_))
+        if matches!(self.inner, Inner::Http2(_) | Inner::Spdy(_))
             && let Err(why) = request_head::set_authority(&mut request)
         {
             let error = ExchangeError::new(Retry::Never, why.to_string());

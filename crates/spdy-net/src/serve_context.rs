@@ -10,6 +10,7 @@ use spdy::runtime::SharedRuntime;
 use crate::handler::Handler;
 use crate::latch::Latch;
 use crate::options::ServerOptions;
+use crate::timing::read_timeout_handler::ReadTimeoutHandler;
 
 /// How long after the stop a connection that has sent nothing yet may stay. Its first request may be on its way, and a
 /// client that is cut off then cannot know that the request was not seen.
@@ -19,10 +20,55 @@ pub(crate) const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 pub(crate) struct ServeContext<'a> {
     /// The client came over TLS.
     pub(crate) secure: bool,
+    /// Responds to requests. Their bodies have the read timeout of `options`.
     pub(crate) handler: Arc<dyn Handler>,
+    /// Limits and options of the connection.
     pub(crate) options: &'a ServerOptions,
+    /// Time and tasks.
     pub(crate) runtime: &'a SharedRuntime,
+    /// Set when the server stops.
     pub(crate) stop: &'a Latch,
+}
+
+impl<'a> ServeContext<'a> {
+    /// The context of a connection whose requests go to `handler`, with a read timeout for their bodies.
+    pub(crate) fn new(
+        secure: bool,
+        handler: Arc<dyn Handler>,
+        options: &'a ServerOptions,
+        runtime: &'a SharedRuntime,
+        stop: &'a Latch,
+    ) -> Self {
+        let handler = Arc::new(ReadTimeoutHandler {
+            handler,
+            runtime: runtime.clone(),
+            options: options.clone(),
+        });
+        Self {
+            secure,
+            handler,
+            options,
+            runtime,
+            stop,
+        }
+    }
+}
+
+/// Completes when a connection that has sent nothing must end: the server stopped [`FIRST_REQUEST_GRACE`] ago, or the slot of the
+/// connection is needed for another.
+pub(crate) fn shutdown_before_first_byte(
+    options: &ServerOptions,
+    stop: &Latch,
+    runtime: &SharedRuntime,
+) -> impl Future<Output = ()> + Unpin + use<> {
+    let (stopped, runtime) = (stop.wait(), runtime.clone());
+    let late = async move {
+        stopped.await;
+        runtime
+            .sleep_until(runtime.now() + FIRST_REQUEST_GRACE)
+            .await;
+    };
+    select(Box::pin(late), options.slot.wanted()).map(drop)
 }
 
 /// Completes when the connection must end in order: the server stops, or the slot of the connection is needed for another.

@@ -16,6 +16,7 @@ use tokio::sync::oneshot;
 
 use crate::error::{ExchangeError, Retry};
 use crate::head::connection_headers::drop_connection_headers;
+use crate::head::request_head::set_authority;
 use crate::header_bytes::{HeaderByteCounters, HeaderBytes};
 use crate::http3::body::receive::{Http3Body, head as read_head};
 use crate::http3::body::send::{SendingStream, stream_observer};
@@ -220,11 +221,16 @@ impl Http3Client {
         }
     }
 
+    /// Sends `request`, whose URI is absolute.
     pub(crate) fn send(
         &self,
-        request: Request<Body>,
+        mut request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        if let Err(malformed) = set_authority(&mut request) {
+            let error = ExchangeError::new(Retry::Never, malformed.to_string());
+            return Box::pin(std::future::ready(Err(error)));
+        }
         let Some(open) = self.shared.begin() else {
             let closed = ExchangeError::unsent("the connection was closed");
             return Box::pin(std::future::ready(Err(closed)));

@@ -34,5 +34,6 @@ mod loopback;
 mod priority_updates;
 mod quinn_shims;
 mod role;
-pub(crate) mod server;
+pub(crate) mod serve;
+mod server;
 mod stream_observer;

@@ -57,7 +57,7 @@ const DRAIN_RTTS: u32 = 2;
 const MAX_DRAIN: Duration = Duration::from_secs(3);
 
 /// Serves a connection whose handshake is done until it ends.
-pub(crate) async fn serve(
+pub(super) async fn serve(
     connection: quinn::Connection,
     terms: ServeContext<'_>,
 ) -> Result<(), ConnectionError> {

@@ -28,7 +28,7 @@ pub struct QuicEndpoint {
 
 impl QuicEndpoint {
     /// Takes connections at `socket`. Of `options` it uses what all connections share; the rest is
-    /// [`serve_quic`](crate::serve::serve_quic)'s.
+    /// [`serve_quic`](crate::http3::serve::serve_quic)'s.
     ///
     /// # Errors
     ///
