@@ -3,7 +3,7 @@
 //! ```text
 //! accepted --TLS? handshake--> ALPN, else sniff --> http1::serve | http2::serve | spdy_session::serve --> ended
 //!              handshake_timeout                          idle_timeout
-//! first packet: http3/serve.rs ----------------------------------------------------------------> ended
+//! first packet: serve.rs of spdy-h3 ------------------------------------------------------------> ended
 //! ```
 
 use std::io;
@@ -13,22 +13,22 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
 use spdy_frame::version::Version;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::handler::Handler;
+use spdy_net_core::latch::Latch;
+use spdy_net_core::limit::ConnectionLimit;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::serve_context::{ServeContext, shutdown_before_first_byte};
+use spdy_net_core::timing::progress_timeout::ProgressTimeout;
+use spdy_net_core::timing::write_timeout_io::WriteTimeoutIo;
+use spdy_net_core::tls::ServerTls;
 use tokio::io::AsyncWriteExt;
 
-use crate::error::ConnectionError;
-use crate::handler::Handler;
-use crate::latch::Latch;
-use crate::limit::ConnectionLimit;
-use crate::network::BoxIo;
-use crate::protocol::Protocol;
-use crate::serve_context::{ServeContext, shutdown_before_first_byte};
-use crate::timing::progress_timeout::ProgressTimeout;
-use crate::timing::write_timeout_io::WriteTimeoutIo;
-use crate::tls::ServerTls;
 use crate::{http1, http2, negotiate, spdy_session};
 
-pub use crate::http3::serve::serve_quic;
-pub use crate::options::ServerOptions;
+pub use spdy_h3::serve::serve_quic;
+pub use spdy_net_core::options::ServerOptions;
 
 /// Serves `io` until it ends. `stop` lets open exchanges end and takes no new ones.
 ///
