@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use spdy_fuzz::choices::Choices;
 use spdy_fuzz::http3::StreamKind;
-use spdy_net::http3::fuzz_api::{encode, frame};
+use spdy_h3::fuzz_api::{encode, frame};
 
 use crate::Seeds;
 

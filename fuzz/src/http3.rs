@@ -1,4 +1,4 @@
-//! Properties of HTTP/3 (`spdy-net/src/http3`): frames, header blocks and the frames of a control stream, without QUIC.
+//! Properties of HTTP/3 (`spdy-h3/src`): frames, header blocks and the frames of a control stream, without QUIC.
 //!
 //! - Any split of a stream gives the same frames, the same events and the same end.
 //! - A frame that is stored whole is within its limit, and is decoded to the same after encoding.
@@ -6,7 +6,7 @@
 //! - An accepted request or response round-trips.
 
 use bytes::Bytes;
-use spdy_net::http3::fuzz_api::{self, DecodedStream, Field};
+use spdy_h3::fuzz_api::{self, DecodedStream, Field};
 
 use crate::choices::Choices;
 use crate::memory;

@@ -14,21 +14,21 @@ use spdy::body::Body;
 use spdy::client::Push;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
+use spdy_h3::client::Http3Client;
+use spdy_h3::quic::QuicConnection;
+use spdy_net_core::error::{ConnectionError, ExchangeError, Retry};
+use spdy_net_core::head::request_head;
+use spdy_net_core::header_bytes::HeaderBytes;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::tap::{ConnectionTap, TapEvent};
 use spdy_session::observe::Direction;
 
-use crate::error::{ConnectionError, ExchangeError, Retry};
-use crate::head::request_head;
-use crate::header_bytes::HeaderBytes;
 use crate::http1::Http1Client;
 use crate::http2::client::Http2Client;
-use crate::http3::client::Http3Client;
-use crate::network::BoxIo;
-use crate::protocol::Protocol;
-use crate::quic::QuicConnection;
 use crate::spdy_session::SpdyClient;
-use crate::tap::{ConnectionTap, TapEvent};
 
-pub use crate::options::ClientOptions;
+pub use spdy_net_core::options::ClientOptions;
 
 /// A client's connection. Clones are the same connection; it stays up while one of them lives.
 #[derive(Clone, Debug)]
@@ -123,7 +123,7 @@ impl Connection {
         mut request: Request<Body>,
         priority: Priority,
     ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
-        if !matches!(self.inner, Inner::Http1(_))
+        if matches!(self.inner, Inner::Http2(_) | Inner::Spdy(_))
             && let Err(why) = request_head::set_authority(&mut request)
         {
             let error = ExchangeError::new(Retry::Never, why.to_string());

@@ -21,11 +21,10 @@ use futures_util::future::{Either, select};
 use spdy::runtime::SharedRuntime;
 use spdy::upgrade::Rewind;
 use spdy_frame::version::Version;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::protocol::Protocol;
 use tokio::io::AsyncReadExt;
-
-use crate::error::ConnectionError;
-use crate::network::BoxIo;
-use crate::protocol::Protocol;
 
 /// What an HTTP/2 client writes first (RFC 9113 §3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";

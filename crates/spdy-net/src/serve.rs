@@ -3,37 +3,32 @@
 //! ```text
 //! accepted --TLS? handshake--> ALPN, else sniff --> http1::serve | http2::serve | spdy_session::serve --> ended
 //!              handshake_timeout                          idle_timeout
-//! first packet --QUIC's handshake--> http3::server::serve -------------------------------------> ended
+//! first packet: serve.rs of spdy-h3 ------------------------------------------------------------> ended
 //! ```
 
 use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt;
 use futures_util::future::{Either, select};
-use http::{Request, Response};
-use spdy::body::Body;
-use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy::runtime::SharedRuntime;
 use spdy_frame::version::Version;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::handler::Handler;
+use spdy_net_core::latch::Latch;
+use spdy_net_core::limit::ConnectionLimit;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::serve_context::{ServeContext, shutdown_before_first_byte};
+use spdy_net_core::timing::progress_timeout::ProgressTimeout;
+use spdy_net_core::timing::write_timeout_io::WriteTimeoutIo;
+use spdy_net_core::tls::ServerTls;
 use tokio::io::AsyncWriteExt;
 
-use crate::error::ConnectionError;
-use crate::handler::Handler;
-use crate::latch::Latch;
-use crate::limit::ConnectionLimit;
-use crate::network::BoxIo;
-use crate::protocol::Protocol;
-use crate::quic::QuicIncoming;
-use crate::refusal::Refusal;
-use crate::serve_context::{FIRST_REQUEST_GRACE, ServeContext};
-use crate::timing::progress_timeout::ProgressTimeout;
-use crate::timing::read_timeout_body::ReadTimeoutBody;
-use crate::timing::write_timeout_io::WriteTimeoutIo;
-use crate::tls::ServerTls;
-use crate::{http1, http2, http3, negotiate, spdy_session};
+use crate::{http1, http2, negotiate, spdy_session};
 
-pub use crate::options::ServerOptions;
+pub use spdy_h3::serve::serve_quic;
+pub use spdy_net_core::options::ServerOptions;
 
 /// Serves `io` until it ends. `stop` lets open exchanges end and takes no new ones.
 ///
@@ -77,18 +72,7 @@ pub async fn serve_connection(
         io,
         ProgressTimeout::for_writes(runtime.clone(), options),
     ));
-    let handler = Arc::new(ReadTimeoutHandler {
-        handler,
-        runtime: runtime.clone(),
-        options: options.clone(),
-    });
-    let terms = ServeContext {
-        secure,
-        handler,
-        options,
-        runtime,
-        stop,
-    };
+    let terms = ServeContext::new(secure, handler, options, runtime, stop);
     match protocol {
         Protocol::Http1 => http1::serve(io, terms).await,
         Protocol::Http2 => http2::server::serve(io, terms).await,
@@ -100,94 +84,6 @@ pub async fn serve_connection(
             spdy_session::serve(io, version, may_be_31, terms).await
         }
     }
-}
-
-/// Serves a QUIC connection, over which HTTP/3 is spoken, until it ends. `stop` lets open exchanges end and takes no
-/// new ones.
-///
-/// # Errors
-///
-/// Why the connection ended out of order; nothing a peer sends makes this panic.
-pub async fn serve_quic(
-    incoming: QuicIncoming,
-    handler: Arc<dyn Handler>,
-    options: &ServerOptions,
-    runtime: &SharedRuntime,
-    stop: &Latch,
-) -> Result<(), ConnectionError> {
-    let patience = options.timeouts.handshake_timeout;
-    let shaking = async {
-        let deadline = runtime.sleep_until(runtime.now() + patience);
-        match select(Box::pin(incoming.accept()), deadline).await {
-            Either::Left((shaken, _)) => shaken,
-            Either::Right(_) => {
-                options.hits.count(ConnectionLimit::HandshakeTimeout);
-                Err(ConnectionError::TimedOut {
-                    what: "QUIC handshake",
-                    after: patience,
-                })
-            }
-        }
-    };
-    let unheard = shutdown_before_first_byte(options, stop, runtime);
-    let connection = match select(Box::pin(shaking), unheard).await {
-        Either::Left((shaken, _)) => shaken?,
-        Either::Right(_) => return Ok(()), // nothing was promised yet
-    };
-    tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
-    let handler = Arc::new(ReadTimeoutHandler {
-        handler,
-        runtime: runtime.clone(),
-        options: options.clone(),
-    });
-    let terms = ServeContext {
-        secure: true,
-        handler,
-        options,
-        runtime,
-        stop,
-    };
-    http3::server::serve(connection, terms).await
-}
-
-/// A handler whose requests' bodies do not stand still for ever, whatever is spoken.
-struct ReadTimeoutHandler {
-    handler: Arc<dyn Handler>,
-    runtime: SharedRuntime,
-    options: ServerOptions,
-}
-
-impl Handler for ReadTimeoutHandler {
-    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
-        if http_body::Body::is_end_stream(request.body()) {
-            return self.handler.answer(request);
-        }
-        let request = request.map(|body| {
-            let stall = ProgressTimeout::for_reads(self.runtime.clone(), &self.options);
-            Body::wrap(ReadTimeoutBody::new(body, stall))
-        });
-        self.handler.answer(request)
-    }
-
-    fn refused(&self, refusal: &Refusal<'_>) {
-        self.handler.refused(refusal);
-    }
-}
-
-/// Completes when a connection of which nothing was heard is to end: the server has stopped for a while, or another shall have its place.
-fn shutdown_before_first_byte(
-    options: &ServerOptions,
-    stop: &Latch,
-    runtime: &SharedRuntime,
-) -> impl Future<Output = ()> + Unpin {
-    let (stopped, runtime) = (stop.wait(), runtime.clone());
-    let late = async move {
-        stopped.await;
-        runtime
-            .sleep_until(runtime.now() + FIRST_REQUEST_GRACE)
-            .await;
-    };
-    select(Box::pin(late), options.slot.wanted()).map(drop)
 }
 
 /// TLS, if there is any, what is spoken, and whether that is a guess from the first bytes; `None` where a handshake was all that

@@ -15,18 +15,17 @@ use spdy::server::Pusher;
 use spdy_frame::priority::Priority;
 use spdy_frame::status::RstStatus;
 use spdy_frame::version::Version;
+use spdy_net_core::error::{ConnectionError, ExchangeError, Retry};
+use spdy_net_core::handler::RequestInfo;
+use spdy_net_core::head::connection_headers::drop_connection_headers;
+use spdy_net_core::header_bytes::HeaderBytes;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::options::ClientOptions;
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::refusal::{Flaw, Refusal};
+use spdy_net_core::serve_context::{ServeContext, end_requested};
+use spdy_net_core::tap::ConnectionTap;
 use spdy_session::limit::Limit;
-
-use crate::error::{ConnectionError, ExchangeError, Retry};
-use crate::handler::RequestInfo;
-use crate::head::connection_headers::drop_connection_headers;
-use crate::header_bytes::HeaderBytes;
-use crate::network::BoxIo;
-use crate::options::ClientOptions;
-use crate::protocol::Protocol;
-use crate::refusal::{Flaw, Refusal};
-use crate::serve_context::{ServeContext, end_requested};
-use crate::tap::ConnectionTap;
 
 /// A client's SPDY session.
 #[derive(Clone, Debug)]

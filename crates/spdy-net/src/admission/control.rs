@@ -7,13 +7,13 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
+use spdy_net_core::connection_slot::ConnectionSlot;
+use spdy_net_core::limit::{ConnectionLimit, LimitHits};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::admission::idle_eviction::SlotTable;
 use crate::admission::limits::AdmissionLimits;
 use crate::admission::source_table::SourceTable;
-use crate::connection_slot::ConnectionSlot;
-use crate::limit::{ConnectionLimit, LimitHits};
 use crate::log_throttle::LogThrottle;
 
 /// How long a connection that was asked to close has, before another is asked.

@@ -3,6 +3,7 @@
 //! Among the sources with an idle connection it selects the one with the most connections, and of those the connection
 //! that is idle longest. So a few addresses cannot keep all others out by holding connections.
 
+use spdy_net_core::connection_slot::ConnectionSlot;
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -10,7 +11,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use crate::admission::source::Source;
-use crate::connection_slot::ConnectionSlot;
 
 /// The slots that are taken, by the widest source of each, in the order in which they were taken.
 #[derive(Debug, Default)]

@@ -5,10 +5,10 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use spdy_clock::Instant;
+use spdy_net_core::limit::ConnectionLimit;
 
 use crate::admission::limits::AdmissionLimits;
 use crate::admission::source::Source;
-use crate::limit::ConnectionLimit;
 
 /// Seconds for which tokens of `rate` are saved up.
 const BURST_SECONDS: u64 = 5;

@@ -10,19 +10,19 @@ use hyper_util::rt::TokioIo;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_net_core::error::{ConnectionError, ExchangeError, Retry, error_chain};
+use spdy_net_core::header_bytes::{HeaderByteCounters, HeaderBytes};
+use spdy_net_core::interim::expect_continue::Expectation;
+use spdy_net_core::latch::Latch;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::options::ClientOptions;
+use spdy_net_core::tap::ConnectionTap;
+use spdy_net_core::timing::write_timeout_io::with_write_timeout;
 
-use crate::error::{ConnectionError, ExchangeError, Retry, error_chain};
-use crate::header_bytes::{HeaderByteCounters, HeaderBytes};
 use crate::http1::send::{
     MIN_BUFFER_BYTES, check_head_size, declare_body, exchange_error, in_origin_form,
 };
-use crate::interim::expect_continue::Expectation;
-use crate::latch::Latch;
-use crate::network::BoxIo;
-use crate::options::ClientOptions;
 use crate::shims::wire_observer::{Http1HeadCounter, ObservedIo};
-use crate::tap::ConnectionTap;
-use crate::timing::write_timeout_io::with_write_timeout;
 
 /// A client's HTTP/1.1 connection: one exchange at a time.
 #[derive(Clone)]

@@ -2,8 +2,8 @@
 
 use http::uri::Authority;
 use http::{HeaderMap, Request, Version, header};
+use spdy_net_core::refusal::Flaw;
 
-use crate::refusal::Flaw;
 use crate::shims::hyper::head_size;
 
 /// ` ` and ` HTTP/1.1` beside method and target, and the end of the line.

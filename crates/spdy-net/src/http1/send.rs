@@ -4,10 +4,10 @@ use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, Version, head
 use http_body::Body as _;
 use hyper::ext::ReasonPhrase;
 use spdy::body::Body;
+use spdy_net_core::error::{ExchangeError, Retry, error_chain};
+use spdy_net_core::timing::progress_timeout::is_progress_timeout;
 
-use crate::error::{ExchangeError, Retry, error_chain};
 use crate::shims::hyper::head_size;
-use crate::timing::progress_timeout::is_progress_timeout;
 
 /// Bytes of a status line without the reason phrase: `HTTP/1.1 200 ` and CR LF.
 const STATUS_LINE_OVERHEAD: usize = 15;

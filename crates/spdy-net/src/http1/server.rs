@@ -10,18 +10,18 @@ use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::handler::{Handler, RequestInfo};
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::refusal::{Flaw, Refusal};
+use spdy_net_core::serve_context::{ServeContext, end_requested};
 
-use crate::error::ConnectionError;
-use crate::handler::{Handler, RequestInfo};
 use crate::http1::request_check::{
     HostError, flaw_of, is_chunked_at_most, is_too_large, request_host,
 };
 use crate::http1::send::{MIN_BUFFER_BYTES, has_no_length};
 use crate::http1::upgrade::PendingUpgrade;
-use crate::network::BoxIo;
-use crate::protocol::Protocol;
-use crate::refusal::{Flaw, Refusal};
-use crate::serve_context::{ServeContext, end_requested};
 use crate::shims::hyper::head_timeout::{HeadTimeoutIo, TimedExchange};
 
 const HOST_ADVICE: &str =
@@ -111,7 +111,7 @@ fn refused<B>(handler: &dyn Handler, request: &Request<B>, flaw: Flaw) -> Respon
     let want = match flaw {
         Flaw::Host => HOST_ADVICE,
         Flaw::TransferCoding => TRANSFER_ENCODING_ADVICE,
-        Flaw::Malformed | Flaw::HeadTooLarge => "",
+        _ => "",
     };
     handler.refused(&Refusal {
         protocol: Protocol::Http1,

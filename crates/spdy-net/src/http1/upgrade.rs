@@ -16,15 +16,15 @@ use hyper_util::rt::TokioIo;
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_net_core::connection_slot::SlotExchange;
+use spdy_net_core::error::{ExchangeError, Retry, error_chain};
+use spdy_net_core::latch::Latch;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::options::ClientOptions;
+use spdy_net_core::timing::write_timeout_io::with_write_timeout;
 use tokio::io::AsyncWriteExt;
 
-use crate::connection_slot::SlotExchange;
-use crate::error::{ExchangeError, Retry, error_chain};
 use crate::http1::send::{MIN_BUFFER_BYTES, check_head_size, exchange_error, in_origin_form};
-use crate::latch::Latch;
-use crate::network::BoxIo;
-use crate::options::ClientOptions;
-use crate::timing::write_timeout_io::with_write_timeout;
 
 type UpgradeFn = Box<dyn FnOnce(BoxIo, Latch) -> BoxFuture<()> + Send>;
 

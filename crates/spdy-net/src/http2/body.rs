@@ -9,11 +9,11 @@ use h2::{Reason, RecvStream, SendStream};
 use http::{HeaderMap, header};
 use http_body::{Body as _, Frame, SizeHint};
 use spdy::body::{Body, BoxError};
+use spdy_net_core::latch::Latch;
+use spdy_net_core::timing::progress_timeout::StreamProgressTimeout;
+use spdy_net_core::upload_windows::{Upload, UploadWindows};
 
-use crate::latch::Latch;
 use crate::shims::h2::write_scheduler::ScheduledStream;
-use crate::timing::progress_timeout::StreamProgressTimeout;
-use crate::upload_windows::{Upload, UploadWindows};
 
 /// A body that arrives: credit goes back as it is read.
 pub(crate) struct Http2Body {

@@ -16,29 +16,29 @@ use http_body::Body as _;
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
+use spdy_net_core::error::{ConnectionError, ExchangeError, Retry};
+use spdy_net_core::head::connection_headers::drop_connection_headers;
+use spdy_net_core::header_bytes::{HeaderByteCounters, HeaderBytes};
+use spdy_net_core::interim::expect_continue::Expectation;
+use spdy_net_core::interim::interim_responses::InterimResponses;
+use spdy_net_core::latch::{Latch, until};
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::options::{ClientOptions, MIN_MAX_FRAME_BYTES};
+use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::tap::{ConnectionTap, TapEvent};
+use spdy_net_core::timing::progress_timeout::{
+    ProgressTimeout, StreamProgressTimeout, is_progress_timeout,
+};
 use spdy_session::observe::Direction;
 
-use crate::error::{ConnectionError, ExchangeError, Retry};
-use crate::head::connection_headers::drop_connection_headers;
-use crate::header_bytes::{HeaderByteCounters, HeaderBytes};
 use crate::http2::body::{Http2Body, send_body};
 use crate::http2::error::connection_error;
 use crate::http2::limits::{MAX_ABORTED_STREAMS, SEND_BUFFER_BYTES};
-use crate::interim::expect_continue::Expectation;
-use crate::interim::interim_responses::InterimResponses;
-use crate::latch::{Latch, until};
-use crate::network::BoxIo;
-use crate::options::{ClientOptions, MIN_MAX_FRAME_BYTES};
-use crate::priority::{HttpPriority, PRIORITY_HEADER};
 use crate::shims::h2::data_frame_splitter::DataFrameSplitter;
 use crate::shims::h2::window_tracker::WindowTracker;
 use crate::shims::h2::write_coalescer::WriteCoalescer;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::{Http2HeaderCounter, ObservedIo};
-use crate::tap::{ConnectionTap, TapEvent};
-use crate::timing::progress_timeout::{
-    ProgressTimeout, StreamProgressTimeout, is_progress_timeout,
-};
 
 /// Streams a client opens before the server's SETTINGS say how many it may.
 const ASSUMED_STREAMS: usize = 100;

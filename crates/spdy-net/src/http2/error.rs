@@ -1,6 +1,6 @@
 //! Errors of h2 as errors of a connection.
 
-use crate::error::ConnectionError;
+use spdy_net_core::error::ConnectionError;
 
 /// The error of a connection that ended by `error`.
 ///

@@ -13,15 +13,15 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy::body::Body;
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_frame::priority::Priority;
+use spdy_net_core::handler::{PushError, PushSender, Pusher};
+use spdy_net_core::head::connection_headers::drop_connection_headers;
+use spdy_net_core::interim::early_hints::InterimSender;
+use spdy_net_core::options::ServerOptions;
+use spdy_net_core::priority::HttpPriority;
+use spdy_net_core::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 
-use crate::handler::{PushError, PushSender, Pusher};
-use crate::head::connection_headers::drop_connection_headers;
 use crate::http2::body::send_body;
-use crate::interim::early_hints::InterimSender;
-use crate::options::ServerOptions;
-use crate::priority::HttpPriority;
 use crate::shims::h2::write_scheduler::WriteScheduler;
-use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
 
 /// The response of one exchange, which its pushes and what is said before it are told beside.
 #[derive(Clone)]

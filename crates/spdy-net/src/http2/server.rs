@@ -14,31 +14,31 @@ use http::{Method, Request, Response};
 use http_body::Body as _;
 use spdy::body::Body;
 use spdy_frame::priority::Priority;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::handler::{Handler, RequestInfo};
+use spdy_net_core::head::connection_headers::drop_connection_headers;
+use spdy_net_core::head::request_head::{self, Malformed};
+use spdy_net_core::interim::continue_on_read;
+use spdy_net_core::interim::early_hints::EarlyHints;
+use spdy_net_core::limit::ConnectionLimit;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::options::MIN_MAX_FRAME_BYTES;
+use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::refusal::{Flaw, Refusal};
+use spdy_net_core::serve_context::ServeContext;
+use spdy_net_core::timing::idle::IdleTracker;
+use spdy_net_core::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
+use spdy_net_core::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
 
-use crate::error::ConnectionError;
-use crate::handler::{Handler, RequestInfo};
-use crate::head::connection_headers::drop_connection_headers;
-use crate::head::request_head::{self, Malformed};
 use crate::http2::body::{Http2Body, send_body};
 use crate::http2::error::connection_error;
 use crate::http2::limits::{MAX_ABORTED_STREAMS, REMEMBERED_RESETS, SEND_BUFFER_BYTES};
 use crate::http2::push::{PusherFactory, ResponseSender};
-use crate::interim::continue_on_read;
-use crate::interim::early_hints::EarlyHints;
-use crate::limit::ConnectionLimit;
-use crate::network::BoxIo;
-use crate::options::MIN_MAX_FRAME_BYTES;
-use crate::priority::{HttpPriority, PRIORITY_HEADER};
-use crate::protocol::Protocol;
-use crate::refusal::{Flaw, Refusal};
-use crate::serve_context::ServeContext;
 use crate::shims::h2::window_tracker::WindowTracker;
 use crate::shims::h2::write_coalescer::WriteCoalescer;
 use crate::shims::h2::write_scheduler::WriteScheduler;
 use crate::shims::wire_observer::ObservedIo;
-use crate::timing::idle::IdleTracker;
-use crate::timing::progress_timeout::{ProgressTimeout, StreamProgressTimeout};
-use crate::upload_windows::{FIRST_WINDOW_BYTES, UploadWindows, connection_window};
 
 /// Requests reset by the client before the server looked at them; one more ends the connection
 /// (rapid reset, CVE-2023-44487).

@@ -10,19 +10,19 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 
+use spdy_net_core::connection_slot::ConnectionSlot;
+use spdy_net_core::latch::Latch;
+use spdy_net_core::limit::ConnectionLimit;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::serve_context::FIRST_REQUEST_GRACE;
 use tokio::net::TcpStream;
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::admission::{Admission, AdmissionPermit, Conduct};
-use crate::connection_slot::ConnectionSlot;
-use crate::latch::Latch;
-use crate::limit::ConnectionLimit;
 use crate::listen::open_connections::OpenConnections;
 use crate::listen::proxy_protocol::{self, ProxyHeaderError, ProxyHeaderInfo};
 use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies, TrustedProxies};
 use crate::log_throttle::LogThrottle;
-use crate::network::BoxIo;
-use crate::serve_context::FIRST_REQUEST_GRACE;
 
 /// Who lets in what a listener accepts.
 pub(crate) struct ConnectionAcceptor<F> {
@@ -149,7 +149,7 @@ fn log_proxy_header_error(
 mod tests {
     use super::*;
     use crate::admission::AdmissionLimits;
-    use crate::limit::LimitHits;
+    use spdy_net_core::limit::LimitHits;
 
     #[test]
     fn slow_proxy_header_is_counted_and_a_wrong_one_is_logged() {

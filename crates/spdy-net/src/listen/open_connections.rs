@@ -3,11 +3,11 @@
 use std::future::Future;
 use std::time::Duration;
 
+use spdy_net_core::latch::Latch;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::task::JoinSet;
 
 use crate::admission::{AdmissionPermit, Conduct};
-use crate::latch::Latch;
 
 /// Connections that are served. Those that have ended are forgotten with [`reap`](Self::reap).
 #[derive(Debug, Default)]

@@ -15,10 +15,9 @@ use std::time::Duration;
 use bytes::{Buf, BytesMut};
 use proxy_header::{Error, ParseConfig, ProxyHeader};
 use spdy::upgrade::Rewind;
+use spdy_net_core::network::BoxIo;
 use tokio::io::AsyncReadExt;
 use tokio::time::{Instant, timeout_at};
-
-use crate::network::BoxIo;
 
 /// How version 2 begins where the proxy connects for itself, as to look whether anybody listens.
 const LOCAL: &[u8] = b"\r\n\r\n\0\r\nQUIT\n\x20";

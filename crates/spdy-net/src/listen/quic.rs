@@ -5,18 +5,18 @@ use std::io;
 use std::net::SocketAddr;
 
 use spdy::runtime::SharedRuntime;
+use spdy_h3::quic::{QuicEndpoint, QuicIncoming};
+use spdy_net_core::connection_slot::ConnectionSlot;
+use spdy_net_core::latch::Latch;
+use spdy_net_core::network::{DatagramSocket, Network, SystemNetwork};
+use spdy_net_core::options::ServerOptions;
+use spdy_net_core::tls::ServerTls;
 
 use crate::admission::Conduct;
-use crate::connection_slot::ConnectionSlot;
-use crate::latch::Latch;
 use crate::listen::ListenOptions;
 use crate::listen::connection_acceptor::admit;
 use crate::listen::open_connections::OpenConnections;
 use crate::listen::trusted_proxies::ClientInfo;
-use crate::network::{DatagramSocket, Network, SystemNetwork};
-use crate::options::ServerOptions;
-use crate::quic::{QuicEndpoint, QuicIncoming};
-use crate::tls::ServerTls;
 
 /// Connections of a listener up to which a client is believed its address, where there is room and the address has
 /// half of its own left. Past it each must show first that it receives there what is sent: addresses that are made up else

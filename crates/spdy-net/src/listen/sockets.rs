@@ -1,6 +1,7 @@
 //! The sockets that a program listens on: those that it inherited, new ones for the rest, and a copy of each for its
 //! successor (`LISTEN_FDS` again, sd_listen_fds(3)).
 
+use spdy_net_core::network::SystemNetwork;
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
 #[cfg(unix)]
@@ -8,7 +9,6 @@ use std::os::fd::OwnedFd;
 
 use crate::listen::Listener;
 use crate::listen::inherited_sockets::InheritedSockets;
-use crate::network::SystemNetwork;
 
 /// How often the system is asked for a port of TCP until it has one that is free for datagrams, too.
 const PORT_TRIES: usize = 20;

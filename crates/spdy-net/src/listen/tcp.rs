@@ -5,15 +5,15 @@ use std::io;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use spdy_net_core::connection_slot::ConnectionSlot;
+use spdy_net_core::latch::Latch;
+use spdy_net_core::network::BoxIo;
 use tokio::net::{TcpListener, TcpSocket, TcpStream};
 
 use crate::admission::{Admission, Conduct};
-use crate::connection_slot::ConnectionSlot;
-use crate::latch::Latch;
 use crate::listen::connection_acceptor::ConnectionAcceptor;
 use crate::listen::open_connections::OpenConnections;
 use crate::listen::trusted_proxies::{ClientInfo, SharedTrustedProxies};
-use crate::network::BoxIo;
 
 /// Connections the kernel may hold before they are accepted.
 const BACKLOG: u32 = 1024;
@@ -110,7 +110,7 @@ impl Listener {
     /// Runs `serve` for every connection until `stop`, then waits for those that are open, and at last
     /// drops them. One that waits for a place then has the first that is free. What `serve` says of its peer is
     /// remembered of the caller's address; the [`ConnectionSlot`] is for `ServerOptions::seat`, and what the
-    /// `Caller` came over for [`ServerOptions::is_tls`](crate::options::ServerOptions::is_tls).
+    /// `Caller` came over for [`ServerOptions::is_tls`](spdy_net_core::options::ServerOptions::is_tls).
     pub async fn run<F, S>(self, options: ListenOptions, stop: Latch, serve: F)
     where
         F: Fn(BoxIo, ClientInfo, ConnectionSlot) -> S + Send + Sync + 'static,

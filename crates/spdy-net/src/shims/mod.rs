@@ -10,11 +10,11 @@
 //! | `hyper/head_timeout.rs` | `header_read_timeout` counts the idle time between requests and the time of a head as one, with a timer for each request. | hyperium/hyper#1628 (open), PR #3828 (open), PR #3743 (closed) |
 //! | `hyper/head_size.rs` | A head that is complete within the read that passes the limit is accepted. | hyperium/hyper#4081, `max_header_size` of servers (PR #4093) reports no method and target of what it refuses; for clients #3832, PR #4183 (open) |
 //!
-//! Workarounds that are not on the wire are beside their subject: `interim/expect_continue.rs` (hyper#3833, hyper-util
-//! PR #321), 103 over HTTP/2 in `interim/early_hints.rs` (hyper#3991, #4114), host checks in `http1/request_check.rs`
-//! (hyper#3777) and `head/request_head.rs` (h2 PR #372: h2 does not compare Host and `:authority`), and the end of a
+//! Workarounds that are not on the wire are beside their subject: `interim/expect_continue.rs` of `spdy-net-core` (hyper#3833, hyper-util
+//! PR #321), 103 over HTTP/2 in its `interim/early_hints.rs` (hyper#3991, #4114), host checks in `http1/request_check.rs`
+//! (hyper#3777) and `head/request_head.rs` of `spdy-net-core` (h2 PR #372: h2 does not compare Host and `:authority`), and the end of a
 //! connection in `http2/server.rs` (h2 PR #250: `graceful_shutdown` waits for a PONG). quinn's are in
-//! `http3/quinn_shims/`.
+//! `spdy-h3/src/quinn_shims/`.
 
 pub(crate) mod h2;
 pub(crate) mod hyper;

@@ -13,12 +13,11 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use parking_lot::Mutex;
+use spdy_net_core::header_bytes::HeaderByteCounters;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, TapEvent};
 use spdy_session::observe::Direction;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::header_bytes::HeaderByteCounters;
-use crate::network::BoxIo;
-use crate::tap::{ConnectionTap, Http2Frame, MAX_SHOWN_HEAD, TapEvent};
 
 /// Is shown every byte, in order, each direction by itself.
 pub(crate) trait ByteObserver: Send + Unpin {
@@ -345,7 +344,7 @@ impl ByteObserver for Http2HeaderCounter {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::header_bytes::HeaderBytes;
+    use spdy_net_core::header_bytes::HeaderBytes;
 
     fn pieces(bytes: &[u8], len: usize) -> impl Iterator<Item = &[u8]> {
         bytes.chunks(len)

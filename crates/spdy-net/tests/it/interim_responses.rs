@@ -17,7 +17,7 @@ use spdy_net::serve::ServerOptions;
 use spdy_net::tap::{Direction, Tap, TapEvent};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
-use crate::support::h3::TestServer;
+use crate::support::http3::TestServer;
 use crate::support::{self, get, read};
 
 /// The heads that came, as a person would read them.
@@ -135,8 +135,8 @@ async fn over_http2(handler: impl Handler) -> Connection {
 
 #[tokio::test]
 async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
-    let world = TestServer::serve(hinting, ServerOptions::default());
-    let over_http3 = world.connect_with(world.address, ClientOptions::default());
+    let world = TestServer::serve(hinting);
+    let over_http3 = world.connect(ClientOptions::default());
     for connection in [over_http2(hinting).await, over_http3.await] {
         let protocol = connection.protocol();
         let (listens, mut heard) = InterimResponses::channel();
@@ -170,7 +170,7 @@ async fn interim_heads_arrive_in_order_up_to_the_queue_limit() {
 
 #[tokio::test]
 async fn hints_of_a_handler_go_out_before_its_answer() {
-    let world = TestServer::serve(hinting, ServerOptions::default());
+    let world = TestServer::serve(hinting);
     for protocol in [Protocol::Http2, Protocol::Http3, Protocol::Http1] {
         let heads = Arc::<Heads>::default();
         let options = ClientOptions {
@@ -178,7 +178,7 @@ async fn hints_of_a_handler_go_out_before_its_answer() {
             ..ClientOptions::default()
         };
         let connection = if protocol == Protocol::Http3 {
-            world.connect_with(world.address, options).await
+            world.connect(options).await
         } else {
             let (options_of_server, stop) = (ServerOptions::default(), Latch::new());
             let io = support::serve(&[protocol], hinting, None, options_of_server, stop);
@@ -216,8 +216,8 @@ async fn looks(request: Request<Body>) -> Response<Body> {
 /// It was not told to, waited, and was given up after a minute.
 #[tokio::test]
 async fn expect_continue_gets_100_when_the_body_is_read() {
-    let world = TestServer::serve(looks, ServerOptions::default());
-    let over_http3 = world.connect_with(world.address, ClientOptions::default());
+    let world = TestServer::serve(looks);
+    let over_http3 = world.connect(ClientOptions::default());
     for connection in [over_http2(looks).await, over_http3.await] {
         let protocol = connection.protocol();
         for (path, expect, told, said) in [

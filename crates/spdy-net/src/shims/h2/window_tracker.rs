@@ -96,7 +96,7 @@ mod tests {
 
     use super::*;
     use crate::shims::h2::write_scheduler::tests::{of, ready};
-    use crate::timing::block_reason::BlockReason;
+    use spdy_net_core::timing::block_reason::BlockReason;
 
     #[test]
     fn a_closed_stream_window_does_not_block_other_streams() {

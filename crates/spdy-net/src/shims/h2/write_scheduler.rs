@@ -20,9 +20,8 @@ use std::task::{Context, Poll, Waker};
 
 use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
-
-use crate::priority::HttpPriority;
-use crate::timing::block_reason::{BlockReason, SendProgress};
+use spdy_net_core::priority::HttpPriority;
+use spdy_net_core::timing::block_reason::{BlockReason, SendProgress};
 
 /// Window of a stream before SETTINGS change it (RFC 9113 §6.9.2).
 const INITIAL_WINDOW: i64 = 65_535;

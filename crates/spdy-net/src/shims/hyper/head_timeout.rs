@@ -28,11 +28,10 @@ use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
 use spdy::runtime::{BoxFuture, SharedRuntime};
 use spdy_clock::Instant;
+use spdy_net_core::limit::{ConnectionLimit, LimitHits};
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::options::ServerOptions;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
-
-use crate::limit::{ConnectionLimit, LimitHits};
-use crate::network::BoxIo;
-use crate::options::ServerOptions;
 
 /// A head and a body no longer than that are joined, bytes: the system takes one piece for less than two.
 const JOINED_BYTES: usize = 2048;

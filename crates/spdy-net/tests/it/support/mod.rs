@@ -1,7 +1,6 @@
 //! Two ends in one process: a server of `spdy-net` behind a pipe, and a client's connection to it.
 
-pub(crate) mod h3;
-pub(crate) mod h3_server;
+pub(crate) mod http3;
 
 use std::sync::Arc;
 

@@ -1,0 +1,246 @@
+//! What arrives on a request's stream: heads, then a body in pieces, then trailers, and nothing else (RFC 9114 §4.1).
+
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Frame, SizeHint};
+use spdy::body::BoxError;
+use spdy_net_core::head::request_head::Malformed;
+use spdy_net_core::latch::Latch;
+use spdy_session::observe::Direction;
+
+use crate::closer::Closer;
+use crate::code::Code;
+use crate::fault::Fault;
+use crate::fields;
+use crate::fields::qpack::{self, BlockError, Field};
+use crate::frame::{FrameEvent, FrameReader};
+use crate::role::Role;
+use crate::stream_observer::StreamObserver;
+
+impl From<Malformed> for Fault {
+    fn from(malformed: Malformed) -> Self {
+        Self::Stream(Code::MESSAGE_ERROR, malformed.to_string())
+    }
+}
+
+impl From<BlockError> for Fault {
+    fn from(error: BlockError) -> Self {
+        let why = error.to_string();
+        match error {
+            BlockError::TooLarge { .. } => Self::Stream(Code::EXCESSIVE_LOAD, why),
+            BlockError::Broken | BlockError::Dynamic => {
+                Self::Connection(Code::QPACK_DECOMPRESSION_FAILED, why)
+            }
+        }
+    }
+}
+
+/// The fields that a message begins with, or another of a response's heads, at the side `role`.
+pub(crate) async fn head(
+    frames: &mut FrameReader,
+    role: Role,
+    max_head_bytes: usize,
+    watch: Option<&StreamObserver>,
+) -> Result<Vec<Field>, Fault> {
+    match frames.next().await? {
+        Some(FrameEvent::Headers(block)) => {
+            let fields = qpack::decode(&block, max_head_bytes)?;
+            if let Some(watch) = watch {
+                watch.headers(Direction::Received, &fields);
+            }
+            Ok(fields)
+        }
+        Some(_) => {
+            let why = "DATA before HEADERS".to_owned();
+            Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
+        }
+        None => {
+            let why = "the stream ended before HEADERS".to_owned();
+            // The code for a request is not one for a response (RFC 9114 §8.1).
+            let code = match role {
+                Role::Client => Code::MESSAGE_ERROR,
+                Role::Server => Code::REQUEST_INCOMPLETE,
+            };
+            Err(Fault::Stream(code, why))
+        }
+    }
+}
+
+/// A body that arrives: QUIC gives credit as it is read. Dropped before its end, the peer is asked to stop. What
+/// `held` is lives as long as the body.
+pub(crate) struct Http3Body<T> {
+    frames: FrameReader,
+    closer: Closer,
+    max_head_bytes: usize,
+    /// Bytes that are still to come, if the head states the length.
+    left: Option<u64>,
+    phase: Phase,
+    held: Option<T>,
+    /// Set when the reader stops before the end.
+    dropped: Latch,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Phase {
+    Body,
+    Trailers,
+    Over,
+}
+
+impl<T> Http3Body<T> {
+    /// The rest of `frames`; `left` is what the head said of its length.
+    pub(crate) fn new(
+        frames: FrameReader,
+        closer: impl Into<Closer>,
+        max_head_bytes: usize,
+        left: Option<u64>,
+        held: T,
+    ) -> Self {
+        Self {
+            frames,
+            closer: closer.into(),
+            max_head_bytes,
+            left,
+            phase: Phase::Body,
+            held: Some(held),
+            dropped: Latch::new(),
+        }
+    }
+
+    /// The same, and `given_up` is set when this breaks, or is dropped before its end.
+    pub(crate) fn or(mut self, given_up: Latch) -> Self {
+        self.dropped = given_up;
+        self
+    }
+
+    /// The same, looked at once: if the stream has ended with the head, there is no body, and none to wait for.
+    pub(crate) fn check_empty(mut self) -> Self {
+        if self.left.unwrap_or(0) == 0 && self.frames.is_at_end() {
+            self.phase = Phase::Over;
+            self.held = None;
+        }
+        self
+    }
+
+    fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Option<Frame<Bytes>>, Fault>> {
+        if self.phase == Phase::Over {
+            return Poll::Ready(Ok(None));
+        }
+        let wrong_length = || {
+            let why = "body length differs from content-length".to_owned();
+            Fault::Stream(Code::MESSAGE_ERROR, why)
+        };
+        let unexpected = |what: &str| {
+            let why = format!("{what} after trailers");
+            Fault::Connection(Code::FRAME_UNEXPECTED, why)
+        };
+        match (ready!(self.frames.poll_next(cx))?, self.phase) {
+            (Some(FrameEvent::Data(data)), Phase::Body) => {
+                if let Some(left) = &mut self.left {
+                    *left = left
+                        .checked_sub(data.len() as u64)
+                        .ok_or_else(wrong_length)?;
+                }
+                Poll::Ready(Ok(Some(Frame::data(data))))
+            }
+            (Some(FrameEvent::Headers(block)), Phase::Body) => {
+                let trailers =
+                    fields::decode_trailers(qpack::decode(&block, self.max_head_bytes)?)?;
+                if self.left.is_some_and(|left| left > 0) {
+                    return Poll::Ready(Err(wrong_length()));
+                }
+                self.phase = Phase::Trailers;
+                Poll::Ready(Ok(Some(Frame::trailers(trailers))))
+            }
+            (Some(FrameEvent::Data(_)), _) => Poll::Ready(Err(unexpected("DATA"))),
+            (Some(_), _) => Poll::Ready(Err(unexpected("HEADERS"))),
+            (None, phase) => {
+                self.phase = Phase::Over;
+                self.held = None;
+                if phase == Phase::Body && self.left.is_some_and(|left| left > 0) {
+                    return Poll::Ready(Err(wrong_length()));
+                }
+                Poll::Ready(Ok(None))
+            }
+        }
+    }
+}
+
+impl<T> Drop for Http3Body<T> {
+    fn drop(&mut self) {
+        if self.phase != Phase::Over {
+            self.dropped.set();
+        }
+    }
+}
+
+impl<T: Send + Unpin> http_body::Body for Http3Body<T> {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let this = &mut *self;
+        match ready!(this.poll(cx)) {
+            Ok(frame) => Poll::Ready(frame.map(Ok)),
+            Err(fault) => {
+                this.phase = Phase::Over;
+                this.held = None;
+                this.dropped.set();
+                this.frames.stop_with(fault.code());
+                this.closer.close_for(&fault);
+                let fault = this.closer.explain(&fault).clone();
+                Poll::Ready(Some(Err(Box::new(fault))))
+            }
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.phase == Phase::Over
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.left
+            .map_or_else(SizeHint::default, SizeHint::with_exact)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http_body_util::BodyExt;
+
+    use super::*;
+    use crate::frame::{StreamKind, frame, kind};
+    use crate::loopback;
+
+    #[tokio::test]
+    async fn an_upload_that_was_reset_behind_its_head_is_broken_and_not_empty() {
+        let (client, server) = loopback::pair().await;
+        let (mut up, _down) = client.connection.open_bi().await.unwrap();
+        up.write_all(&frame(kind::HEADERS, b"\0\0")).await.unwrap();
+        let (_, recv) = server.accept_bi().await.unwrap();
+        let place = StreamKind::Request {
+            role: Role::Server,
+            max_head_bytes: 10,
+        };
+        let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR);
+        assert_eq!(head(&mut frames, Role::Server, 10, None).await.unwrap(), []);
+        up.reset(Code::REQUEST_CANCELLED.wire()).unwrap();
+        // The reset goes out before what is on another stream.
+        let (mut next, _down) = client.connection.open_bi().await.unwrap();
+        next.write_all(b"x").await.unwrap();
+        server.accept_bi().await.unwrap();
+        let body = Http3Body::new(frames, server, 10, None, ()).check_empty();
+        assert!(!http_body::Body::is_end_stream(&body));
+        let read = body.collect().await;
+        assert!(
+            read.unwrap_err()
+                .to_string()
+                .contains("H3_REQUEST_CANCELLED")
+        );
+    }
+}

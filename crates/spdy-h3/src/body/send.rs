@@ -1,0 +1,397 @@
+//! What goes out on a request's stream: heads, bodies as QUIC takes them, trailers, the end.
+
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::HeaderMap;
+use http_body::{Body as _, Frame};
+use spdy::body::Body;
+use spdy_net_core::priority::HttpPriority;
+use spdy_net_core::timing::progress_timeout::ProgressTimeout;
+use spdy_session::observe::Direction;
+
+use crate::code::Code;
+use crate::fault::Fault;
+use crate::fields;
+use crate::fields::qpack::{self, Field};
+use crate::frame::{frame, kind, put_head};
+use crate::quinn_shims::send_budget::{BudgetedPiece, SendBudget};
+use crate::quinn_shims::wake_detector::WakeDetector;
+use crate::stream_observer::StreamObserver;
+
+/// The most of a body that is handed to QUIC at once, bytes; a frame each.
+const PIECE_BYTES: usize = 32 * 1024;
+
+/// The sending side of a stream. Dropped before its end, it is reset: quinn would end it, and half a body pass for a
+/// whole one.
+pub(crate) struct SendingStream {
+    stream: quinn::SendStream,
+    watch: Option<StreamObserver>,
+    /// On its way: bytes that QUIC has not taken.
+    queue: Vec<Bytes>,
+    /// How long the peer may take nothing, or a trickle; `None`: as long as it likes.
+    stall: Option<ProgressTimeout>,
+    wake: Arc<WakeDetector>,
+    /// Field sections that the peer takes, bytes.
+    max_field_section: Arc<AtomicU64>,
+    reset_code: Option<Code>,
+}
+
+/// Why QUIC takes no more of a stream.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum BlockCause {
+    /// Others had what the connection's window had room for.
+    OtherStreams,
+    /// The stream's own window, or the connection's.
+    Unknown,
+}
+
+impl BlockCause {
+    /// Of one that QUIC woke, or did not, and took nothing of.
+    fn of(is_woken: bool) -> Self {
+        match is_woken {
+            true => Self::OtherStreams,
+            false => Self::Unknown,
+        }
+    }
+}
+
+/// Streams of one urgency that have a place of their own in its order.
+const URGENCY_RANGE: i32 = 1 << 26;
+
+/// What a stream has with quinn, which sends what has more first, and shares among equals: an urgency is a range, and
+/// in it the older goes first, and those that are useful in part share what is left (RFC 9218 §10).
+fn quic_priority(precedence: HttpPriority, stream_id: u64) -> i32 {
+    let level = (7 - i32::from(precedence.urgency)) * URGENCY_RANGE;
+    if precedence.incremental {
+        return level;
+    }
+    let age = i32::try_from(stream_id / 4).unwrap_or(URGENCY_RANGE);
+    level + URGENCY_RANGE - 1 - age.min(URGENCY_RANGE - 2)
+}
+
+impl SendingStream {
+    pub(crate) fn new(
+        stream: quinn::SendStream,
+        watch: Option<StreamObserver>,
+        precedence: HttpPriority,
+        stall: Option<ProgressTimeout>,
+        max_field_section: Arc<AtomicU64>,
+    ) -> Self {
+        let sending = Self {
+            stream,
+            watch,
+            queue: Vec::new(),
+            stall,
+            wake: Arc::default(),
+            max_field_section,
+            reset_code: Some(Code::REQUEST_CANCELLED),
+        };
+        sending.set_priority(precedence);
+        sending
+    }
+
+    /// The stream's number.
+    pub(crate) fn id(&self) -> u64 {
+        self.stream.id().into()
+    }
+
+    /// From now on the stream goes before and behind others so.
+    pub(crate) fn set_priority(&self, precedence: HttpPriority) {
+        let _ = self
+            .stream
+            .set_priority(quic_priority(precedence, self.id())); // one that is gone needs none
+    }
+
+    /// Whether the peer takes a head or trailers of `fields` (RFC 9114 §4.2.2).
+    pub(crate) fn takes(&self, fields: &[Field]) -> bool {
+        qpack::section_len(fields) <= self.max_field_section.load(Ordering::Relaxed)
+    }
+
+    /// Sends a head or trailers, if the peer takes as many bytes; or queues them before what comes next.
+    pub(crate) async fn headers(
+        &mut self,
+        fields: &[Field],
+        room: &SendBudget,
+    ) -> Result<(), Fault> {
+        if !self.takes(fields) {
+            let most = self.max_field_section.load(Ordering::Relaxed);
+            let len = qpack::section_len(fields);
+            let why = format!("header fields have {len} bytes, limit of the peer {most}");
+            return Err(Fault::Stream(Code::INTERNAL_ERROR, why));
+        }
+        let block = qpack::encode(fields);
+        if let Some(watch) = &self.watch {
+            watch.headers(Direction::Sent, fields);
+            watch.frame(Direction::Sent, kind::HEADERS, block.len() as u64);
+        }
+        self.queue = vec![frame(kind::HEADERS, &block)];
+        let mut released = room.released_bytes();
+        std::future::poll_fn(|cx| self.poll_queue(cx, room, &mut released)).await
+    }
+
+    /// Queues the head of a DATA. The queue must be empty.
+    fn queue_data(&mut self, len: usize) {
+        let mut head = BytesMut::with_capacity(16);
+        put_head(&mut head, kind::DATA, len);
+        if let Some(watch) = &self.watch {
+            watch.frame(Direction::Sent, kind::DATA, len as u64);
+        }
+        self.queue = vec![head.freeze()];
+    }
+
+    /// Hands QUIC what is queued, and `piece`; gives how much of the piece it took, bytes, and why it took no more, if it did
+    /// not.
+    fn write(
+        &mut self,
+        cx: &mut Context<'_>,
+        mut piece: BudgetedPiece,
+    ) -> Result<(usize, Option<BlockCause>), Fault> {
+        let (len, queued) = (piece.len(), self.queue.len());
+        let mut bytes = std::mem::take(&mut self.queue);
+        bytes.append(&mut piece.chunks);
+        let waker = self.wake.waker(cx);
+        let mut by_quic = Context::from_waker(&waker);
+        let (mut blocked, mut on_wake) = (None, BlockCause::of(self.wake.take_woken()));
+        while blocked.is_none() && bytes.iter().any(|bytes| !bytes.is_empty()) {
+            let writing = pin!(self.stream.write_chunks(&mut bytes)).poll(&mut by_quic);
+            match writing {
+                Poll::Ready(written) => {
+                    self.moved(written?.bytes);
+                    on_wake = BlockCause::Unknown;
+                }
+                Poll::Pending => blocked = Some(on_wake),
+            }
+        }
+        piece.chunks = bytes.split_off(queued);
+        self.queue = bytes;
+        Ok((len - piece.give_back(), blocked))
+    }
+
+    /// Ready when QUIC has taken all that is queued, or the peer's window was closed for too long.
+    fn poll_queue(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &SendBudget,
+        released: &mut u64,
+    ) -> Poll<Result<(), Fault>> {
+        let waker = self.wake.waker(cx);
+        let mut by_quic = Context::from_waker(&waker);
+        let mut on_wake = BlockCause::of(self.wake.take_woken());
+        while !self.is_queue_empty() {
+            let writing = pin!(self.stream.write_chunks(&mut self.queue)).poll(&mut by_quic);
+            match writing {
+                Poll::Ready(Ok(written)) => {
+                    self.moved(written.bytes);
+                    on_wake = BlockCause::Unknown;
+                }
+                Poll::Ready(Err(error)) => return Poll::Ready(Err(error.into())),
+                Poll::Pending => return self.poll_blocked(cx, on_wake, room, released).map(Err),
+            }
+        }
+        Poll::Ready(Ok(()))
+    }
+
+    /// QUIC takes no more; ready when that has lasted too long.
+    fn poll_blocked(
+        &mut self,
+        cx: &mut Context<'_>,
+        blocked: BlockCause,
+        room: &SendBudget,
+        released: &mut u64,
+    ) -> Poll<Fault> {
+        match blocked {
+            BlockCause::OtherStreams => self.poll_standstill(cx, room, released),
+            BlockCause::Unknown => self.poll_stall(cx),
+        }
+    }
+
+    /// The peer took so many bytes.
+    fn moved(&mut self, bytes: usize) {
+        self.stall.iter_mut().for_each(|stall| stall.moved(bytes));
+    }
+
+    /// The peer is waited for; ready when that has lasted too long.
+    fn poll_stall(&mut self, cx: &mut Context<'_>) -> Poll<Fault> {
+        let slow = |error: std::io::Error| Fault::Slow(error.to_string());
+        match &mut self.stall {
+            Some(stall) => stall.poll(cx).map(slow),
+            None => Poll::Pending,
+        }
+    }
+
+    /// As [`poll_stall`](Self::poll_stall), but whatever the peer takes of the connection, it is not standing still.
+    fn poll_standstill(
+        &mut self,
+        cx: &mut Context<'_>,
+        room: &SendBudget,
+        released: &mut u64,
+    ) -> Poll<Fault> {
+        let so_far = room.released_bytes();
+        if so_far > *released {
+            self.moved(usize::try_from(so_far - *released).unwrap_or(usize::MAX));
+            *released = so_far;
+        }
+        self.poll_stall(cx)
+    }
+
+    fn is_queue_empty(&self) -> bool {
+        self.queue.iter().all(Bytes::is_empty)
+    }
+
+    /// Ends the stream: all was said.
+    pub(crate) fn finish(&mut self) -> Result<(), Fault> {
+        self.reset_code = None;
+        let lost = |_| Fault::Ended(Code::NO_ERROR);
+        self.stream.finish().map_err(lost)
+    }
+
+    /// Resets the stream with `code`, now or when this is dropped.
+    pub(crate) fn reset_with(&mut self, code: Code) {
+        if self.reset_code.is_some() {
+            self.reset_code = Some(code);
+        }
+    }
+
+    /// Completes when the peer wants no more, or has taken all of a stream that was finished.
+    pub(crate) fn stopped(&self) -> impl Future<Output = ()> + Send + 'static {
+        let stopped = self.stream.stopped();
+        async move {
+            let _ = stopped.await; // a connection that is lost is told of elsewhere
+        }
+    }
+
+    /// Waits until the peer has taken what was sent on the finished stream, as long as it goes on taking. Packets
+    /// prove nothing: it may say again and again what it said before.
+    pub(crate) async fn delivered(
+        mut self,
+        room: &SendBudget,
+        precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
+    ) -> Result<(), Fault> {
+        let mut released = room.released_bytes();
+        let mut stopped = pin!(self.stopped());
+        std::future::poll_fn(|cx| {
+            if stopped.as_mut().poll(cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            self.set_priority(precedence(cx));
+            self.poll_standstill(cx, room, &mut released).map(Err)
+        })
+        .await
+    }
+
+    /// Writes `body`, and ends the stream. `precedence` is asked before each piece, for it may change.
+    pub(crate) async fn body(
+        &mut self,
+        mut body: Body,
+        room: &SendBudget,
+        precedence: impl Fn(&mut Context<'_>) -> HttpPriority,
+    ) -> Result<(), Fault> {
+        // `framed` is what is left of a frame whose head is said already.
+        let (mut queue, mut framed, mut data) = (room.claim(), Bytes::new(), Bytes::new());
+        self.wake = Arc::new(WakeDetector::with_notifier(queue.notifier()));
+        let mut released = room.released_bytes();
+        let trailers = std::future::poll_fn(|cx| {
+            let precedence = precedence(cx);
+            self.set_priority(precedence);
+            loop {
+                if !framed.is_empty() || !data.is_empty() {
+                    let next = if framed.is_empty() { &data } else { &framed };
+                    let Poll::Ready(piece) = queue.poll_reserve(cx, precedence, next, PIECE_BYTES)
+                    else {
+                        return self.poll_standstill(cx, room, &mut released).map(Err);
+                    };
+                    if framed.is_empty() {
+                        framed = data.split_to(piece.len());
+                        self.queue_data(framed.len());
+                    }
+                    let (taken, blocked) = self.write(cx, piece)?;
+                    framed.advance(taken);
+                    queue.record_sent(taken);
+                    let Some(blocked) = blocked else {
+                        continue;
+                    };
+                    queue.blocked(precedence);
+                    if taken > 0 {
+                        released = room.released_bytes();
+                    }
+                    return self.poll_blocked(cx, blocked, room, &mut released).map(Err);
+                }
+                if body.is_end_stream() {
+                    return Poll::Ready(Ok(None));
+                }
+                let Poll::Ready(next) = Pin::new(&mut body).poll_frame(cx) else {
+                    return Poll::Pending;
+                };
+                let internal = |error: &dyn std::fmt::Display| {
+                    Fault::Stream(Code::INTERNAL_ERROR, format!("body failed: {error}"))
+                };
+                let next = next.transpose().map_err(|error| internal(&error))?;
+                match next.map(Frame::into_data) {
+                    Some(Ok(more)) => data = more,
+                    Some(Err(frame)) => return Poll::Ready(Ok(frame.into_trailers().ok())),
+                    None => return Poll::Ready(Ok(None)),
+                }
+            }
+        });
+        let trailers: Option<HeaderMap> = trailers.await?;
+        if let Some(trailers) = trailers {
+            self.headers(&fields::encode_trailers(&trailers), room)
+                .await?;
+        }
+        self.finish()
+    }
+}
+
+impl Drop for SendingStream {
+    fn drop(&mut self) {
+        if let Some(code) = self.reset_code {
+            let _ = self.stream.reset(code.wire()); // one that is gone is reset enough
+        }
+    }
+}
+
+/// The watch of a stream, where there is one.
+pub(crate) fn stream_observer(
+    stream: &quinn::SendStream,
+    counters: &Arc<spdy_net_core::header_bytes::HeaderByteCounters>,
+    tap: Option<spdy_net_core::tap::ConnectionTap>,
+) -> StreamObserver {
+    StreamObserver {
+        stream_id: stream.id().into(),
+        counters: counters.clone(),
+        tap,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urgency_goes_before_age_and_age_before_those_that_share() {
+        let of = |urgency, incremental, id| {
+            let precedence = HttpPriority {
+                urgency,
+                incremental,
+            };
+            quic_priority(precedence, id)
+        };
+        let last = 4 * ((1 << 60) - 1);
+        let order = [
+            of(0, false, 400),
+            of(0, false, 404),
+            of(0, false, last),
+            of(0, true, 0),
+            of(1, false, 0),
+            of(7, false, last),
+            of(7, true, 0),
+        ];
+        assert!(order.is_sorted_by(|a, b| a > b), "{order:?}");
+        assert_eq!(of(3, true, 0), of(3, true, 4));
+        assert_eq!(of(7, true, 0), 0);
+    }
+}

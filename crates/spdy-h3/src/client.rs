@@ -1,0 +1,430 @@
+//! The client's side: an exchange a stream.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use futures_util::FutureExt;
+use futures_util::future::{Either, select};
+use http::{HeaderValue, Method, Request, Response, StatusCode, header};
+use http_body::Body as _;
+use parking_lot::{Mutex, MutexGuard};
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+use spdy_frame::priority::Priority;
+use spdy_net_core::error::{ExchangeError, Retry};
+use spdy_net_core::head::connection_headers::drop_connection_headers;
+use spdy_net_core::head::request_head::set_authority;
+use spdy_net_core::header_bytes::{HeaderByteCounters, HeaderBytes};
+use spdy_net_core::interim::interim_responses::InterimResponses;
+use spdy_net_core::latch::{Latch, until};
+use spdy_net_core::options::ClientOptions;
+use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::tap::ConnectionTap;
+use spdy_net_core::timing::progress_timeout::ProgressTimeout;
+use tokio::sync::oneshot;
+
+use crate::body::receive::{Http3Body, head as read_head};
+use crate::body::send::{SendingStream, stream_observer};
+use crate::closer::Closer;
+use crate::code::Code;
+use crate::control::{self, ControlEvent};
+use crate::fault::Fault;
+use crate::fields;
+use crate::fields::qpack;
+use crate::frame::{FrameReader, StreamKind};
+use crate::goaway::Goaway;
+use crate::quic::{QuicConnection, SEND_WINDOW_BYTES};
+use crate::quinn_shims::send_budget::SendBudget;
+use crate::quinn_shims::stream_open_queue::{StreamOpen, StreamOpenQueue};
+use crate::role::Role;
+
+/// Between two looks whether the last packet is on its way.
+const CLOSE_POLL_INTERVAL: Duration = Duration::from_millis(1);
+/// Looks before that is given up.
+const MAX_CLOSE_POLLS: u32 = 100;
+
+/// Heads of 1xx before that of the answer, as many as a SPDY stream may bring of HEADERS.
+const MAX_INTERIM_HEADS: usize = 16;
+
+/// A client's HTTP/3 connection. Clones are the same connection. It is closed when the last clone is dropped and the last exchange has
+/// ended.
+#[derive(Clone)]
+pub struct Http3Client {
+    shared: Arc<Shared>,
+    openings: StreamOpenQueue,
+    room: SendBudget,
+    counters: Arc<HeaderByteCounters>,
+    tap: Option<ConnectionTap>,
+    runtime: SharedRuntime,
+    ended: Latch,
+    max_head_bytes: usize,
+    /// How long a server may take nothing of an upload.
+    write_timeout: Option<Duration>,
+    /// The least that it must take of it, bytes a second of waiting.
+    min_rate: u32,
+    /// The last handle closes the connection.
+    _handle: Arc<Handle>,
+}
+
+/// What every exchange of the connection knows of it.
+struct Shared {
+    connection: quinn::Connection,
+    closer: Closer,
+    exchanges: Mutex<Exchanges>,
+    goaway: Goaway,
+    /// Field sections that the server takes, bytes.
+    max_field_section: Arc<AtomicU64>,
+}
+
+#[derive(Default)]
+struct Exchanges {
+    open: usize,
+    /// No more are begun; with the last the connection is closed.
+    is_closing: bool,
+}
+
+struct Handle(Arc<Shared>);
+
+impl Drop for Handle {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
+impl std::fmt::Debug for Http3Client {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Http3Client")
+    }
+}
+
+impl Shared {
+    fn lock(&self) -> MutexGuard<'_, Exchanges> {
+        self.exchanges.lock()
+    }
+
+    /// An exchange begins; `None` if none may any more.
+    fn begin(self: &Arc<Self>) -> Option<ExchangeGuard> {
+        let mut exchanges = self.lock();
+        if exchanges.is_closing || self.goaway.is_received() {
+            return None;
+        }
+        exchanges.open += 1;
+        Some(ExchangeGuard(self.clone()))
+    }
+
+    /// Closes the connection once nothing is open.
+    fn close(&self) {
+        let mut exchanges = self.lock();
+        exchanges.is_closing = true;
+        if exchanges.open == 0 {
+            self.connection.close(Code::NO_ERROR.wire(), b"");
+        }
+    }
+
+    /// Why an exchange on stream `id` failed; a fault of the whole connection ends that.
+    fn exchange_error(&self, fault: &Fault, id: u64) -> ExchangeError {
+        self.closer.close_for(fault);
+        self.explain_error(fault, self.goaway.rejects(id))
+    }
+
+    /// The error of an exchange that the server will not process (`unprocessed`), or may have.
+    fn explain_error(&self, fault: &Fault, unprocessed: bool) -> ExchangeError {
+        // Whether it may be sent again depends on what happened to it, not on why the connection was closed.
+        ExchangeError {
+            message: format!("h3: {}", self.closer.explain(fault)),
+            ..fault.to_exchange_error(unprocessed)
+        }
+    }
+}
+
+/// An exchange that is open.
+struct ExchangeGuard(Arc<Shared>);
+
+impl Drop for ExchangeGuard {
+    fn drop(&mut self) {
+        let mut exchanges = self.0.lock();
+        exchanges.open -= 1;
+        if exchanges.open == 0 && (exchanges.is_closing || self.0.goaway.is_received()) {
+            self.0.connection.close(Code::NO_ERROR.wire(), b"");
+        }
+    }
+}
+
+impl Http3Client {
+    /// Starts to speak HTTP/3 on `quic`. `tap` sees what passes.
+    pub fn start(
+        quic: QuicConnection,
+        options: &ClientOptions,
+        tap: Option<ConnectionTap>,
+        runtime: &SharedRuntime,
+    ) -> Self {
+        let QuicConnection {
+            connection,
+            endpoint,
+        } = quic;
+        let shared = Arc::new(Shared {
+            connection: connection.clone(),
+            closer: Closer::from(connection.clone()),
+            exchanges: Mutex::default(),
+            goaway: Goaway::new(),
+            max_field_section: Arc::new(AtomicU64::new(u64::MAX)),
+        });
+        let ended = Latch::new();
+        let (end, told, clock) = (ended.clone(), shared.clone(), runtime.clone());
+        let closer = shared.closer.clone();
+        let max_head_bytes = options.max_head_bytes;
+        runtime.spawn(Box::pin(async move {
+            let (_never_said, goaway) = oneshot::channel(); // clients just close
+            let hear = move |said| match said {
+                ControlEvent::MaxFieldSection(limit) => {
+                    told.max_field_section.store(limit, Ordering::Relaxed);
+                }
+                ControlEvent::Goaway(id) => {
+                    told.goaway.handle(id);
+                    if told.lock().open == 0 {
+                        told.connection.close(Code::NO_ERROR.wire(), b"");
+                    }
+                }
+                ControlEvent::Priority(..) => {}
+            };
+            let speaking = Box::pin(control::send_control_stream(
+                connection.clone(),
+                max_head_bytes,
+                goaway,
+            ));
+            let hearing = Box::pin(control::read_uni_streams(
+                connection.clone(),
+                Role::Client,
+                None,
+                hear,
+            ));
+            let fault = match select(speaking, hearing).await {
+                Either::Left((fault, _)) | Either::Right((fault, _)) => fault,
+            };
+            closer.close_for(&fault);
+            tracing::debug!(fault = %closer.explain(&fault), "h3 connection ended");
+            wait_close_sent(&connection, &clock).await;
+            drop(endpoint);
+            end.set();
+        }));
+        Self {
+            _handle: Arc::new(Handle(shared.clone())),
+            shared,
+            openings: StreamOpenQueue::default(),
+            room: SendBudget::new(SEND_WINDOW_BYTES),
+            counters: Arc::default(),
+            tap,
+            runtime: runtime.clone(),
+            ended,
+            max_head_bytes,
+            write_timeout: options.write_timeout,
+            min_rate: options.min_rate,
+        }
+    }
+
+    /// Sends `request`, whose URI is absolute. The future returns the head of the response and a body that fails if it ends too early. It
+    /// cancels the exchange if it is dropped before.
+    pub fn send(
+        &self,
+        mut request: Request<Body>,
+        priority: Priority,
+    ) -> BoxFuture<Result<Response<Body>, ExchangeError>> {
+        if let Err(malformed) = set_authority(&mut request) {
+            let error = ExchangeError::new(Retry::Never, malformed.to_string());
+            return Box::pin(std::future::ready(Err(error)));
+        }
+        let Some(open) = self.shared.begin() else {
+            let closed = ExchangeError::unsent("the connection was closed");
+            return Box::pin(std::future::ready(Err(closed)));
+        };
+        let opening = self.openings.enqueue(&self.shared.connection, priority);
+        let client = self.clone();
+        Box::pin(async move { client.exchange(request, priority, open, opening).await })
+    }
+
+    async fn exchange(
+        self,
+        request: Request<Body>,
+        priority: Priority,
+        open: ExchangeGuard,
+        opening: StreamOpen,
+    ) -> Result<Response<Body>, ExchangeError> {
+        let Self {
+            shared, runtime, ..
+        } = &self;
+        let (mut head, body) = request.into_parts();
+        let listens = head.extensions.remove::<InterimResponses>();
+        drop_connection_headers(&mut head.headers);
+        let precedence = HttpPriority {
+            urgency: priority.level(),
+            ..HttpPriority::default()
+        };
+        if precedence != HttpPriority::default() {
+            let field = HeaderValue::try_from(format!("u={priority}"));
+            head.headers.insert(
+                PRIORITY_HEADER,
+                field.expect("a digit is a valid header value"),
+            );
+        }
+        let is_empty = body.is_end_stream();
+        if !is_empty && let Some(len) = body.size_hint().exact() {
+            head.headers
+                .entry(header::CONTENT_LENGTH)
+                .or_insert_with(|| len.into());
+        }
+        let list = fields::encode_request(&head);
+        let (len, most) = (
+            qpack::section_len(&list),
+            shared.max_field_section.load(Ordering::Relaxed),
+        );
+        if len > most {
+            let why = format!("h3: request head has {len} bytes, limit of the server {most}");
+            return Err(ExchangeError::new(Retry::Never, why));
+        }
+
+        let opened = match select(Box::pin(shared.goaway.clone().rejected(None)), opening).await {
+            Either::Left(_) => return Err(rejected()),
+            Either::Right((opened, _)) => opened,
+        };
+        // Without a stream nothing was asked, whatever happened.
+        let (send, recv) = opened.map_err(|lost| shared.explain_error(&lost.into(), true))?;
+        let id = send.id().into();
+        let watch = stream_observer(&send, &self.counters, self.tap.clone());
+        let most = shared.max_field_section.clone();
+        let stall =
+            |patience| ProgressTimeout::for_upload(runtime.clone(), patience, self.min_rate);
+        let stall = self.write_timeout.map(stall);
+        let mut sending = SendingStream::new(send, Some(watch.clone()), precedence, stall, most);
+        let place = StreamKind::Request {
+            role: Role::Client,
+            max_head_bytes: self.max_head_bytes,
+        };
+        let mut frames =
+            FrameReader::new(recv, place, Some(watch.clone()), Code::REQUEST_CANCELLED);
+        let lost = |fault: &Fault| shared.exchange_error(fault, id);
+
+        let going = Box::pin(shared.goaway.clone().rejected(Some(id)));
+        let going = match select(going, Box::pin(sending.headers(&list, &self.room))).await {
+            Either::Left(_) => return Err(rejected()),
+            Either::Right((sent, going)) => sent.map(|()| going),
+        };
+        let going = going.map_err(|fault| lost(&fault))?;
+        // Of no more use to a server than others of its urgency, for being older.
+        let beside_others = HttpPriority {
+            incremental: true,
+            ..precedence
+        };
+        let room = self.room.clone();
+        let given_up = Latch::new();
+        let upload = until(given_up.wait(), async move {
+            let sent = match is_empty {
+                true => sending.finish(),
+                false => sending.body(body, &room, |_| beside_others).await,
+            };
+            if let Err(fault) = sent {
+                // It may have its answer all the same: servers stop what they will not read.
+                tracing::debug!(%fault, "request was not sent completely");
+                if let Fault::Slow(_) = fault {
+                    return Err(fault);
+                }
+            }
+            Ok(())
+        });
+        let max_head_bytes = self.max_head_bytes;
+        let answer = async {
+            for _ in 0..=MAX_INTERIM_HEADS {
+                let watch = Some(&watch);
+                let fields = read_head(&mut frames, Role::Client, max_head_bytes, watch).await?;
+                let response = fields::response(fields).map_err(Fault::from)?;
+                // Early hints and their like (RFC 9110 §15.2) are for who looks on or listens; they answer nothing.
+                if !response.status.is_informational() {
+                    return Ok(response);
+                }
+                if let Some(listens) = &listens {
+                    listens.send(response);
+                }
+            }
+            let why = format!("more than {MAX_INTERIM_HEADS} interim responses");
+            Err(Fault::Stream(Code::EXCESSIVE_LOAD, why))
+        };
+        let answer = async {
+            match select(Box::pin(answer), upload.boxed()).await {
+                // The answer may come before the upload has ended (RFC 9114 §4.1).
+                Either::Left((answer, upload)) => {
+                    runtime.spawn(upload.map(drop).boxed());
+                    answer
+                }
+                Either::Right((Some(Err(slow)), _)) => Err(slow),
+                Either::Right((_, answer)) => answer.await,
+            }
+        };
+        let answer = match select(going, Box::pin(answer)).await {
+            Either::Left(_) => return Err(rejected()),
+            Either::Right((answer, _)) => answer,
+        };
+        let answer = answer.and_then(|response| {
+            let has_body = head.method != Method::HEAD
+                && ![StatusCode::NO_CONTENT, StatusCode::NOT_MODIFIED].contains(&response.status);
+            let len = fields::content_length(&response.headers)?;
+            // What says how long a body would be does not make one (RFC 9110 §6.4.1).
+            Ok((response, if has_body { len } else { Some(0) }))
+        });
+        let (response, len) = answer.map_err(|fault| {
+            frames.stop_with(fault.code());
+            lost(&fault)
+        })?;
+        let closer = shared.closer.clone();
+        let body = Http3Body::new(frames, closer, max_head_bytes, len, open).or(given_up);
+        Ok(Response::from_parts(response, Body::wrap(body)))
+    }
+
+    /// Whether no new exchange is accepted.
+    pub fn is_closing(&self) -> bool {
+        self.shared.lock().is_closing
+            || self.shared.goaway.is_received()
+            || self.shared.connection.close_reason().is_some()
+    }
+
+    /// Closes the connection after the last open exchange. No new exchange is accepted.
+    pub fn close(&self) {
+        self.shared.close();
+    }
+
+    /// Completes when the connection has ended.
+    pub fn closed(&self) -> BoxFuture<()> {
+        Box::pin(self.ended.wait())
+    }
+
+    /// Header bytes on the wire so far.
+    pub fn header_bytes(&self) -> HeaderBytes {
+        self.counters.read()
+    }
+}
+
+/// A request that the server will not look at, as it said itself.
+fn rejected() -> ExchangeError {
+    ExchangeError::new(
+        Retry::Always,
+        "h3: the server accepts no more requests on this connection",
+    )
+}
+
+/// Waits until CONNECTION_CLOSE is on its way, if it is ours to send: a program that ends with its last connection
+/// would else leave the server waiting.
+async fn wait_close_sent(connection: &quinn::Connection, runtime: &SharedRuntime) {
+    if !matches!(
+        connection.close_reason(),
+        Some(quinn::ConnectionError::LocallyClosed)
+    ) {
+        return;
+    }
+    for _ in 0..MAX_CLOSE_POLLS {
+        if connection.stats().frame_tx.connection_close > 0 {
+            return;
+        }
+        runtime
+            .sleep_until(runtime.now() + CLOSE_POLL_INTERVAL)
+            .await;
+    }
+}

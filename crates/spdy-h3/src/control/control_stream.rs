@@ -1,0 +1,224 @@
+//! The control streams: ours is written, and the peer's is read (RFC 9114 §6.2.1).
+//!
+//! ```text
+//!   ours    00 | SETTINGS .. | GOAWAY        when the connection is to end
+//!   theirs  00 | SETTINGS .. | GOAWAY, PRIORITY_UPDATE, ..      once, and never closed
+//! ```
+
+use bytes::{BufMut, Bytes, BytesMut};
+use octets::Octets;
+use tokio::sync::oneshot;
+
+use crate::code::Code;
+use crate::control::critical_stream::critical_fault;
+use crate::fault::Fault;
+use crate::flood_budget::FloodBudget;
+use crate::frame::{FrameEvent, FrameReader, StreamKind, frame, kind, put_varint};
+use crate::role::Role;
+
+// Settings (RFC 9114 §7.2.4.1, RFC 9204 §5).
+const QPACK_CAPACITY: u64 = 0x1;
+const MAX_FIELD_SECTION: u64 = 0x6;
+const QPACK_BLOCKED: u64 = 0x7;
+/// Settings of HTTP/2 that must not come (RFC 9114 §7.2.4.1).
+const HTTP2_SETTINGS: [u64; 5] = [0x0, 0x2, 0x3, 0x4, 0x5];
+/// Before all requests: what is said of the connection must not wait behind bodies.
+const CONTROL_PRIORITY: i32 = i32::MAX;
+
+/// What a peer said about the connection.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum ControlEvent {
+    /// Field sections of at most so many bytes are taken.
+    MaxFieldSection(u64),
+    /// Streams from this one on will not be processed.
+    Goaway(u64),
+    /// The priority of this stream's response shall be that of this header field.
+    Priority(u64, String),
+}
+
+/// Opens our control stream, says our settings, and GOAWAY with the id that `goaway` gives; holds the stream open
+/// until it is dropped. Gives why that failed.
+pub(crate) async fn send_control_stream(
+    connection: quinn::Connection,
+    max_head_bytes: usize,
+    goaway: oneshot::Receiver<u64>,
+) -> Fault {
+    let spoken = async {
+        let mut stream = connection.open_uni().await?;
+        let _ = stream.set_priority(CONTROL_PRIORITY); // of a stream that is just open
+        let mut settings = BytesMut::new();
+        for (id, value) in [
+            (QPACK_CAPACITY, 0),
+            (MAX_FIELD_SECTION, max_head_bytes as u64),
+            (QPACK_BLOCKED, 0),
+        ] {
+            put_varint(&mut settings, id);
+            put_varint(&mut settings, value);
+        }
+        let mut opening = BytesMut::new();
+        put_varint(&mut opening, 0x00);
+        opening.put_slice(&frame(kind::SETTINGS, &settings));
+        write_all(&mut stream, &opening).await?;
+        if let Ok(id) = goaway.await {
+            let mut last = BytesMut::new();
+            put_varint(&mut last, id);
+            write_all(&mut stream, &frame(kind::GOAWAY, &last)).await?;
+        }
+        Err(match stream.stopped().await {
+            Ok(_) => critical_fault("stopped"),
+            Err(_) => connection.closed().await.into(),
+        })
+    };
+    spoken.await.map_or_else(
+        |fault| fault,
+        |never: std::convert::Infallible| match never {},
+    )
+}
+
+async fn write_all(stream: &mut quinn::SendStream, bytes: &[u8]) -> Result<(), Fault> {
+    let written = stream.write_all(bytes).await;
+    written.map_err(|error| match error.into() {
+        Fault::Ended(_) => critical_fault("stopped"),
+        other => other,
+    })
+}
+
+pub(crate) async fn read_control_stream(
+    stream: quinn::RecvStream,
+    role: Role,
+    floods: Option<FloodBudget>,
+    on: &impl Fn(ControlEvent),
+) -> Result<(), Fault> {
+    let mut frames = FrameReader::new(stream, StreamKind::Control, None, Code::NO_ERROR)
+        .with_flood_budget(floods);
+    let mut hearing = ControlState::new(role);
+    // `FrameReader` checks that SETTINGS come first, and once.
+    loop {
+        let next = frames.next().await.map_err(|fault| match fault {
+            Fault::Ended(_) => critical_fault("reset"),
+            other => other,
+        })?;
+        let piece = next.ok_or_else(|| critical_fault("closed"))?;
+        hearing.handle(piece)?.into_iter().for_each(on);
+    }
+}
+
+/// What a control stream said so far.
+#[derive(Debug)]
+pub(crate) struct ControlState {
+    role: Role,
+    /// The last id of GOAWAY.
+    goaway: u64,
+    /// The last MAX_PUSH_ID.
+    max_push_id: Option<u64>,
+}
+
+impl ControlState {
+    /// Nothing yet, to `role`.
+    pub(crate) fn new(role: Role) -> Self {
+        Self {
+            role,
+            goaway: u64::MAX,
+            max_push_id: None,
+        }
+    }
+
+    /// What the next frame says, if that is of interest.
+    pub(crate) fn handle(&mut self, piece: FrameEvent) -> Result<Option<ControlEvent>, Fault> {
+        let FrameEvent::Frame(kind, payload) = piece else {
+            panic!("expected only frames on a control stream, found {piece:?}");
+        };
+        match (kind, self.role) {
+            (kind::SETTINGS, _) => Ok(settings(&payload)?.map(ControlEvent::MaxFieldSection)),
+            (kind::GOAWAY, role) => {
+                let id = single_varint(&payload, "GOAWAY")?;
+                if role == Role::Client && id % 4 != 0 {
+                    let why = format!("GOAWAY with {id}, which is not a request stream");
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
+                if id > self.goaway {
+                    let why = format!("GOAWAY with {id} after one with {}", self.goaway);
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
+                self.goaway = id;
+                Ok(Some(ControlEvent::Goaway(id)))
+            }
+            (kind::PRIORITY_UPDATE, Role::Server) => {
+                let mut read = Octets::with_slice(&payload);
+                let id = read
+                    .get_varint()
+                    .map_err(|_| frame_error("PRIORITY_UPDATE"))?;
+                if id % 4 != 0 {
+                    let why = format!("PRIORITY_UPDATE of {id}, which is not a request stream");
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
+                let field = String::from_utf8_lossy(&payload[read.off()..]).into_owned();
+                Ok(Some(ControlEvent::Priority(id, field)))
+            }
+            (
+                kind::PRIORITY_UPDATE | kind::PRIORITY_UPDATE_OF_PUSH | kind::MAX_PUSH_ID,
+                Role::Client,
+            ) => {
+                let why = format!("unexpected frame of type {kind:#x} from a server");
+                Err(Fault::Connection(Code::FRAME_UNEXPECTED, why))
+            }
+            (kind::MAX_PUSH_ID, Role::Server) => {
+                let id = single_varint(&payload, "MAX_PUSH_ID")?;
+                if let Some(last) = self.max_push_id.replace(id)
+                    && id < last
+                {
+                    let why = format!("MAX_PUSH_ID {id} after {last}: it must not decrease");
+                    return Err(Fault::Connection(Code::ID_ERROR, why));
+                }
+                Ok(None)
+            }
+            // A server here promises no push, and a client here allows none: no ID is valid.
+            (kind::CANCEL_PUSH, _) => {
+                let id = single_varint(&payload, "CANCEL_PUSH")?;
+                let why = format!("CANCEL_PUSH of push {id}, which does not exist");
+                Err(Fault::Connection(Code::ID_ERROR, why))
+            }
+            (kind::PRIORITY_UPDATE_OF_PUSH, Role::Server) => {
+                let id = Octets::with_slice(&payload).get_varint();
+                let id = id.map_err(|_| frame_error("PRIORITY_UPDATE"))?;
+                let why = format!("PRIORITY_UPDATE of push {id}, which does not exist");
+                Err(Fault::Connection(Code::ID_ERROR, why))
+            }
+            _ => Ok(None),
+        }
+    }
+}
+
+fn frame_error(what: &str) -> Fault {
+    Fault::Connection(Code::FRAME_ERROR, format!("{what} has a wrong length"))
+}
+
+/// The one integer that a frame of kind `what` consists of.
+fn single_varint(payload: &Bytes, what: &str) -> Result<u64, Fault> {
+    let mut read = Octets::with_slice(payload);
+    match read.get_varint() {
+        Ok(value) if read.cap() == 0 => Ok(value),
+        _ => Err(frame_error(what)),
+    }
+}
+
+/// The limit on field sections that SETTINGS name, if they do.
+fn settings(payload: &Bytes) -> Result<Option<u64>, Fault> {
+    let mut read = Octets::with_slice(payload);
+    let (mut limit, mut seen) = (None, Vec::new());
+    while read.cap() > 0 {
+        let pair = (read.get_varint(), read.get_varint());
+        let (Ok(id), Ok(value)) = pair else {
+            return Err(frame_error("SETTINGS"));
+        };
+        if HTTP2_SETTINGS.contains(&id) || seen.contains(&id) {
+            let why = format!("setting {id:#x} is reserved for HTTP/2 or occurs twice");
+            return Err(Fault::Connection(Code::SETTINGS_ERROR, why));
+        }
+        seen.push(id); // at most half of what a control frame may be long
+        if id == MAX_FIELD_SECTION {
+            limit = Some(value);
+        }
+    }
+    Ok(limit)
+}

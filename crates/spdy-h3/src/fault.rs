@@ -1,0 +1,140 @@
+//! Why a stream, or a whole connection, is of no more use: by how far the harm reaches.
+
+use quinn::{ConnectionError as Lost, ReadError, VarInt, WriteError};
+use spdy_net_core::error::{ConnectionError, ExchangeError, Retry};
+
+use crate::code::Code;
+
+/// What went wrong.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// The peer broke a rule that ends the connection (RFC 9114 §8).
+    Connection(Code, String),
+    /// The peer broke a rule that ends one exchange.
+    Stream(Code, String),
+    /// The peer ended the stream with this code, by RESET_STREAM or STOP_SENDING.
+    Ended(Code),
+    /// The connection was lost, or was ended by one side.
+    Lost(Lost),
+    /// It took too long.
+    Slow(String),
+}
+
+impl Fault {
+    /// What this side does to the stream for it.
+    pub(crate) fn code(&self) -> Code {
+        match self {
+            Self::Connection(code, _) | Self::Stream(code, _) => *code,
+            Self::Ended(_) | Self::Lost(_) | Self::Slow(_) => Code::REQUEST_CANCELLED,
+        }
+    }
+
+    /// What it means for a request on a stream that the peer will process, or will not (`above_goaway`).
+    pub(crate) fn to_exchange_error(&self, above_goaway: bool) -> ExchangeError {
+        let retry = match self {
+            _ if above_goaway => Retry::Always,
+            Self::Ended(Code::REQUEST_REJECTED) => Retry::Always,
+            Self::Ended(Code::REQUEST_CANCELLED | Code::INTERNAL_ERROR) => Retry::IfIdempotent,
+            Self::Lost(_) => Retry::IfIdempotent,
+            Self::Slow(_) => return ExchangeError::write_timed_out(format!("h3: {self}")),
+            Self::Connection(..) | Self::Stream(..) | Self::Ended(_) => Retry::Never,
+        };
+        ExchangeError::new(retry, format!("h3: {self}"))
+    }
+
+    /// What it means for the connection.
+    pub(crate) fn to_connection_error(&self) -> ConnectionError {
+        let abuse = matches!(self, Self::Connection(Code::EXCESSIVE_LOAD, _));
+        ConnectionError::Http3 {
+            why: self.to_string(),
+            abuse,
+        }
+    }
+}
+
+impl std::fmt::Display for Fault {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Connection(code, why) | Self::Stream(code, why) => write!(f, "{why} ({code})"),
+            Self::Ended(code) => write!(f, "the peer ended the stream with {code}"),
+            Self::Lost(Lost::ApplicationClosed(close)) => {
+                let code = Code::of(close.error_code);
+                let reason = String::from_utf8_lossy(&close.reason);
+                match reason.is_empty() {
+                    true => write!(f, "the peer closed the connection with {code}"),
+                    false => write!(f, "the peer closed the connection with {code}: {reason}"),
+                }
+            }
+            Self::Lost(Lost::LocallyClosed) => f.write_str("the connection was closed locally"),
+            Self::Lost(lost) => write!(f, "QUIC: {lost}"),
+            Self::Slow(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for Fault {}
+
+impl From<Lost> for Fault {
+    fn from(lost: Lost) -> Self {
+        Self::Lost(lost)
+    }
+}
+
+impl From<ReadError> for Fault {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Reset(code) => Self::Ended(Code::of(code)),
+            ReadError::ConnectionLost(lost) => Self::Lost(lost),
+            // Nothing is read from a stream that is done with, and nothing is sent early.
+            ReadError::ClosedStream
+            | ReadError::IllegalOrderedRead
+            | ReadError::ZeroRttRejected => {
+                panic!("reading from an HTTP/3 stream failed: {error}")
+            }
+        }
+    }
+}
+
+impl From<WriteError> for Fault {
+    fn from(error: WriteError) -> Self {
+        match error {
+            WriteError::Stopped(code) => Self::Ended(Code::of(code)),
+            WriteError::ConnectionLost(lost) => Self::Lost(lost),
+            WriteError::ClosedStream | WriteError::ZeroRttRejected => {
+                panic!("writing to an HTTP/3 stream failed: {error}")
+            }
+        }
+    }
+}
+
+/// Whether a connection ended as connections do: closed without a complaint, or forgotten by a silent peer.
+pub(crate) fn is_graceful(lost: &Lost) -> bool {
+    match lost {
+        // Some close QUIC itself, with its own zero, when they mean that all is well.
+        Lost::ApplicationClosed(close) => {
+            close.error_code == VarInt::from_u32(0) || Code::of(close.error_code) == Code::NO_ERROR
+        }
+        Lost::TimedOut | Lost::LocallyClosed => true,
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 9114 §4.1.1. A stream that the client had cancelled was reset with H3_INTERNAL_ERROR.
+    #[test]
+    fn a_stream_that_either_side_gave_up_is_reset_with_request_cancelled() {
+        for fault in [
+            Fault::Ended(Code::REQUEST_CANCELLED),
+            Fault::Ended(Code::NO_ERROR),
+            Fault::Lost(Lost::TimedOut),
+            Fault::Slow(String::new()),
+        ] {
+            assert_eq!(fault.code(), Code::REQUEST_CANCELLED, "{fault}");
+        }
+        let own = Fault::Stream(Code::INTERNAL_ERROR, "body failed".to_owned());
+        assert_eq!(own.code(), Code::INTERNAL_ERROR);
+    }
+}

@@ -1,0 +1,111 @@
+//! Reads the frames of one QUIC stream.
+
+use std::pin::pin;
+use std::task::{Context, Poll, Waker, ready};
+
+use crate::code::Code;
+use crate::fault::Fault;
+use crate::flood_budget::FloodBudget;
+use crate::frame::decoder::{FrameDecoder, FrameEvent, StreamKind};
+use crate::stream_observer::StreamObserver;
+
+/// The most that is taken from QUIC at once, bytes.
+const CHUNK_BYTES: usize = 64 * 1024;
+
+/// Reads the frames of one stream.
+#[derive(Debug)]
+pub(crate) struct FrameReader {
+    recv: quinn::RecvStream,
+    cutter: FrameDecoder,
+    is_over: bool,
+    /// A fault that was not reported to the reader yet: QUIC reports it once, and then an end.
+    pending_fault: Option<Fault>,
+    /// The code that the peer gets if the rest is not read.
+    stop_code: Code,
+}
+
+impl FrameReader {
+    /// Reads `recv`. `parting` is the code that the peer gets if it is not read to its end.
+    pub(crate) fn new(
+        recv: quinn::RecvStream,
+        place: StreamKind,
+        watch: Option<StreamObserver>,
+        parting: Code,
+    ) -> Self {
+        Self {
+            recv,
+            cutter: FrameDecoder::new(place, watch),
+            is_over: false,
+            pending_fault: None,
+            stop_code: parting,
+        }
+    }
+
+    /// The same, with frames that carry nothing counted.
+    pub(crate) fn with_flood_budget(mut self, floods: Option<FloodBudget>) -> Self {
+        self.cutter.floods = floods;
+        self
+    }
+
+    /// The next piece; `None` at the end of the stream.
+    pub(crate) async fn next(&mut self) -> Result<Option<FrameEvent>, Fault> {
+        std::future::poll_fn(|cx| self.poll_next(cx)).await
+    }
+
+    /// As [`next`](Self::next). Not to be called after an error.
+    pub(crate) fn poll_next(
+        &mut self,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<Option<FrameEvent>, Fault>> {
+        loop {
+            if let Some(piece) = self.cutter.next()? {
+                return Poll::Ready(Ok(Some(piece)));
+            }
+            if let Some(fault) = self.pending_fault.take() {
+                return Poll::Ready(Err(fault));
+            }
+            if self.is_over {
+                return Poll::Ready(self.cutter.ended().map(|()| None));
+            }
+            match ready!(pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(cx)) {
+                Ok(Some(chunk)) => self.cutter.push(chunk.bytes),
+                Ok(None) => self.is_over = true,
+                Err(error) => {
+                    self.is_over = true; // there is nothing left to stop
+                    return Poll::Ready(Err(error.into()));
+                }
+            }
+        }
+    }
+
+    /// Whether nothing follows, as far as is known without waiting.
+    pub(crate) fn is_at_end(&mut self) -> bool {
+        if self.is_over || !self.cutter.is_between() {
+            return self.is_over && self.pending_fault.is_none();
+        }
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = pin!(self.recv.read_chunk(CHUNK_BYTES, true)).poll(&mut cx);
+        match polled {
+            Poll::Ready(Ok(Some(chunk))) => self.cutter.push(chunk.bytes),
+            Poll::Ready(Ok(None)) => self.is_over = true,
+            Poll::Ready(Err(error)) => {
+                (self.is_over, self.pending_fault) = (true, Some(error.into())); // there is nothing left to stop
+            }
+            Poll::Pending => {}
+        }
+        self.is_over && self.pending_fault.is_none()
+    }
+
+    /// Sets the code that the peer gets when this is dropped before the end.
+    pub(crate) fn stop_with(&mut self, code: Code) {
+        self.stop_code = code;
+    }
+}
+
+impl Drop for FrameReader {
+    fn drop(&mut self) {
+        if !self.is_over {
+            let _ = self.recv.stop(self.stop_code.wire()); // of a lost connection there is nothing to stop
+        }
+    }
+}

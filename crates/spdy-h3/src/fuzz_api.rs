@@ -1,0 +1,148 @@
+//! Entry points of HTTP/3 for bytes without QUIC, for the fuzz targets of `fuzz/`.
+
+use bytes::Bytes;
+use http::{HeaderMap, Request, Response};
+
+use crate::control::ControlState;
+use crate::fault::Fault;
+use crate::fields;
+use crate::fields::qpack;
+use crate::frame::{FrameDecoder, FrameEvent, StreamKind};
+use crate::role::Role;
+
+/// The longest frame that is taken on a control stream, bytes.
+pub const MAX_CONTROL_FRAME_BYTES: u64 = super::frame::MAX_CONTROL_FRAME_BYTES;
+
+/// A header field as it stands in a block.
+pub type Field = (Bytes, Bytes);
+
+/// What was read of a stream: DATA joined, with type 0, other frames by their types.
+#[derive(Clone, Debug, Default, Eq, PartialEq)]
+pub struct DecodedStream {
+    /// Types and payloads.
+    pub frames: Vec<(u64, Vec<u8>)>,
+    /// What is heard in them, on a control stream.
+    pub events: Vec<String>,
+    /// Why reading ended, unless at the end of the stream.
+    pub fault: Option<String>,
+}
+
+impl DecodedStream {
+    fn push(&mut self, piece: &FrameEvent) {
+        let (kind, bytes) = match piece {
+            FrameEvent::Data(data) => (0, data),
+            FrameEvent::Headers(block) => (1, block),
+            FrameEvent::Frame(kind, payload) => (*kind, payload),
+        };
+        match self.frames.last_mut() {
+            Some((0, so_far)) if kind == 0 => so_far.extend_from_slice(bytes),
+            _ => self.frames.push((kind, bytes.to_vec())),
+        }
+    }
+
+    fn read(
+        chunks: &[&[u8]],
+        place: StreamKind,
+        mut on: impl FnMut(&mut Self, FrameEvent) -> Result<(), Fault>,
+    ) -> Self {
+        let (mut cutter, mut stream) = (FrameDecoder::new(place, None), Self::default());
+        let mut read = || {
+            for chunk in chunks {
+                cutter.push(Bytes::copy_from_slice(chunk));
+                while let Some(piece) = cutter.next()? {
+                    stream.push(&piece);
+                    on(&mut stream, piece)?;
+                }
+            }
+            cutter.ended()
+        };
+        let read = read();
+        stream.fault = read.err().map(|fault| fault.to_string());
+        stream
+    }
+
+    /// Reads a request's stream that comes in `chunks`.
+    #[must_use]
+    pub fn of_exchange(chunks: &[&[u8]], max_head_bytes: usize) -> Self {
+        let place = StreamKind::Request {
+            role: Role::Server,
+            max_head_bytes,
+        };
+        Self::read(chunks, place, |_, _| Ok(()))
+    }
+
+    /// Reads a control stream behind its type, as a client or a server does.
+    #[must_use]
+    pub fn of_control(chunks: &[&[u8]], by_client: bool) -> Self {
+        let role = if by_client {
+            Role::Client
+        } else {
+            Role::Server
+        };
+        let mut hearing = ControlState::new(role);
+        Self::read(chunks, StreamKind::Control, |stream, piece| {
+            let said = hearing.handle(piece)?;
+            stream.events.extend(said.map(|said| format!("{said:?}")));
+            Ok(())
+        })
+    }
+}
+
+/// A whole frame.
+#[must_use]
+pub fn frame(kind: u64, payload: &[u8]) -> Bytes {
+    super::frame::frame(kind, payload)
+}
+
+/// The fields of a header block.
+///
+/// # Errors
+///
+/// It is none, or has more than `limit` bytes.
+pub fn decode(block: &[u8], limit: usize) -> Result<Vec<Field>, String> {
+    qpack::decode(block, limit).map_err(|error| error.to_string())
+}
+
+/// The header block of `fields`.
+#[must_use]
+pub fn encode(fields: &[Field]) -> Bytes {
+    qpack::encode(fields)
+}
+
+/// What `fields` count, bytes.
+#[must_use]
+pub fn section_len(fields: &[Field]) -> u64 {
+    qpack::section_len(fields)
+}
+
+/// The request that `fields` are the head of.
+#[must_use]
+pub fn request(fields: Vec<Field>) -> Option<Request<()>> {
+    let head = fields::request(fields).ok()?;
+    Some(Request::from_parts(head, ()))
+}
+
+/// The fields of a request.
+#[must_use]
+pub fn of_request(request: Request<()>) -> Vec<Field> {
+    fields::encode_request(&request.into_parts().0)
+}
+
+/// The response that `fields` are the head of.
+#[must_use]
+pub fn response(fields: Vec<Field>) -> Option<Response<()>> {
+    let head = fields::response(fields).ok()?;
+    Some(Response::from_parts(head, ()))
+}
+
+/// The fields of a response.
+#[must_use]
+pub fn of_response(response: Response<()>) -> Vec<Field> {
+    fields::encode_response(&response.into_parts().0)
+}
+
+/// The trailers that `fields` are.
+#[must_use]
+pub fn trailers(fields: Vec<Field>) -> Option<HeaderMap> {
+    fields::decode_trailers(fields).ok()
+}

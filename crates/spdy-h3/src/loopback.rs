@@ -1,0 +1,45 @@
+//! Two ends of QUIC in one process, for tests of what is on a stream.
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use spdy::runtime::{SharedRuntime, TokioRuntime};
+use spdy_net_core::network::{Network, SystemNetwork};
+use spdy_net_core::options::{ClientOptions, ServerOptions};
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::tls::certificates::{KeyKind, LocalCa};
+use spdy_net_core::tls::verify::Trust;
+use spdy_net_core::tls::{ClientTls, KeyLogTarget, ServerTls, TlsOptions};
+
+use crate::quic::{QuicConnection, QuicEndpoint, connect};
+
+/// A client's end, and a server's.
+pub(crate) async fn pair() -> (QuicConnection, quinn::Connection) {
+    let quiet = TlsOptions {
+        key_log: KeyLogTarget::Disabled,
+        ..TlsOptions::default()
+    };
+    let runtime = SharedRuntime::new(TokioRuntime::start());
+    let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let identity = ca.issue(&["localhost".to_owned()], &[]).unwrap();
+    let trust = Trust::only(vec![ca.certificate().clone()]);
+    let (server, client) = (
+        ServerTls::new(&identity, &[Protocol::Http3], &quiet).unwrap(),
+        ClientTls::new(&trust, &quiet).unwrap(),
+    );
+    let socket = SystemNetwork.datagrams(SocketAddr::from((Ipv4Addr::LOCALHOST, 0)));
+    let options = ServerOptions::default();
+    let door = QuicEndpoint::new(socket.unwrap(), &server, &options, &runtime).unwrap();
+    let (to, options) = (door.address().unwrap(), ClientOptions::default());
+    let connecting = connect(
+        &SystemNetwork,
+        to,
+        "localhost",
+        &client,
+        0,
+        &options,
+        &runtime,
+    );
+    let accepting = async { door.accept().await.unwrap().accept().await.unwrap() };
+    let (connected, accepted) = tokio::join!(connecting, accepting);
+    (connected.unwrap().0, accepted)
+}

@@ -1,0 +1,83 @@
+//! Opens QUIC connections as a client. Each has its own socket, as in browsers.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::sync::Arc;
+
+use quinn::crypto::rustls::QuicClientConfig;
+use rustls::pki_types::CertificateDer;
+use spdy::runtime::SharedRuntime;
+use spdy_net_core::network::Network;
+use spdy_net_core::options::ClientOptions;
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::tls::{ClientTls, HandshakeInfo, PeerCertificates};
+
+use crate::quic::runtime::QuicRuntime;
+use crate::quic::socket::QuicSocket;
+use crate::quic::transport::{client_transport, endpoint_config};
+
+/// A client's connection after its handshake, with the endpoint that drives it.
+#[derive(Debug)]
+pub struct QuicConnection {
+    pub(crate) connection: quinn::Connection,
+    pub(crate) endpoint: quinn::Endpoint,
+}
+
+/// Opens a QUIC connection for HTTP/3 to `to`, and verifies that the server's certificate is for `host`. `host` may be an IPv6 address in
+/// brackets. `number` must differ between connections with the same `options.quic.seed`: it is mixed into the seed of this connection's
+/// random numbers.
+///
+/// # Errors
+///
+/// The socket cannot be opened, `host` is not a valid name, the certificate is not trusted, or the server does not answer or does not
+/// support HTTP/3.
+pub async fn connect(
+    network: &dyn Network,
+    to: SocketAddr,
+    host: &str,
+    tls: &ClientTls,
+    number: u64,
+    options: &ClientOptions,
+    runtime: &SharedRuntime,
+) -> io::Result<(QuicConnection, HandshakeInfo, PeerCertificates)> {
+    let unspecified = match to.ip() {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    };
+    let socket = network.datagrams(SocketAddr::new(unspecified, 0))?;
+    let crypto = QuicClientConfig::try_from(tls.for_quic(host)?).map_err(io::Error::other)?;
+    let mut config = quinn::ClientConfig::new(Arc::new(crypto));
+    config.transport_config(Arc::new(client_transport(options)));
+    let endpoint = quinn::Endpoint::new_with_abstract_socket(
+        endpoint_config(&options.quic, format_args!("client {number}")),
+        None,
+        QuicSocket::shared(socket),
+        QuicRuntime::shared(runtime),
+    )?;
+    // quinn expects an IPv6 address without brackets. `for_quic` removes them itself.
+    let bare_host = host.trim_start_matches('[').trim_end_matches(']');
+    let connecting = endpoint.connect_with(config, to, bare_host);
+    let connecting =
+        connecting.map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
+    let connection = connecting.await?;
+    let info = HandshakeInfo {
+        protocol: Some(Protocol::Http3),
+        version: Some(rustls::ProtocolVersion::TLSv1_3),
+        // quinn does not report the cipher suite or resumption, so these are placeholders.
+        suite: None,
+        resumed: false,
+        is_acme_challenge: false,
+    };
+    let certificates = connection
+        .peer_identity()
+        .and_then(|identity| identity.downcast::<Vec<CertificateDer<'static>>>().ok())
+        .map_or_else(
+            || PeerCertificates::from([]),
+            |certificates| PeerCertificates::from(*certificates),
+        );
+    let quic = QuicConnection {
+        connection,
+        endpoint,
+    };
+    Ok((quic, info, certificates))
+}

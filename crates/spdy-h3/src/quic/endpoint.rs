@@ -1,0 +1,129 @@
+//! The server's side of QUIC: one socket, and the connections that arrive on it.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use quinn::crypto::rustls::QuicServerConfig;
+use spdy::runtime::SharedRuntime;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::network::DatagramSocket;
+use spdy_net_core::options::ServerOptions;
+use spdy_net_core::tls::ServerTls;
+
+use crate::quic::runtime::QuicRuntime;
+use crate::quic::socket::QuicSocket;
+use crate::quic::transport::{endpoint_config, server_transport};
+
+/// Clients whose first packet came and that were not admitted yet; further ones are refused.
+const MAX_INCOMING: usize = 1024;
+/// Bytes that each of them may send meanwhile, and all together.
+const INCOMING_BYTES: (u64, u64) = (16 * 1024, 4 * 1024 * 1024);
+
+/// A server's end of QUIC: one socket, and the connections that come by it.
+#[derive(Clone, Debug)]
+pub struct QuicEndpoint {
+    endpoint: quinn::Endpoint,
+}
+
+impl QuicEndpoint {
+    /// Takes connections at `socket`. Of `options` it uses what all connections share; the rest is
+    /// [`serve_quic`](crate::serve::serve_quic)'s.
+    ///
+    /// # Errors
+    ///
+    /// A socket that does not know its address, or TLS without what QUIC needs (version 1.3, AES-128-GCM).
+    pub fn new(
+        socket: DatagramSocket,
+        tls: &ServerTls,
+        options: &ServerOptions,
+        runtime: &SharedRuntime,
+    ) -> io::Result<Self> {
+        let crypto = QuicServerConfig::try_from(tls.for_quic()?).map_err(io::Error::other)?;
+        let mut config = quinn::ServerConfig::with_crypto(Arc::new(crypto));
+        config
+            .transport_config(Arc::new(server_transport(options)))
+            .max_incoming(MAX_INCOMING)
+            .incoming_buffer_size(INCOMING_BYTES.0)
+            .incoming_buffer_size_total(INCOMING_BYTES.1);
+        let name = socket.local_addr()?;
+        let endpoint = quinn::Endpoint::new_with_abstract_socket(
+            endpoint_config(&options.quic, format_args!("server {name}")),
+            Some(config),
+            QuicSocket::shared(socket),
+            QuicRuntime::shared(runtime),
+        )?;
+        Ok(Self { endpoint })
+    }
+
+    /// Where it takes connections.
+    ///
+    /// # Errors
+    ///
+    /// The socket does not say.
+    pub fn address(&self) -> io::Result<SocketAddr> {
+        self.endpoint.local_addr()
+    }
+
+    /// The next client; `None` when the endpoint is closed.
+    pub async fn accept(&self) -> Option<QuicIncoming> {
+        let incoming = self.endpoint.accept().await?;
+        Some(QuicIncoming { incoming })
+    }
+
+    /// Takes no new connections; those that stand go on.
+    pub fn stop_accepting(&self) {
+        self.endpoint.set_server_config(None);
+    }
+
+    /// Completes when the last connection has ended, its last packets sent.
+    pub async fn drained(&self) {
+        self.endpoint.wait_idle().await;
+    }
+}
+
+/// A client whose first packet came.
+#[derive(Debug)]
+pub struct QuicIncoming {
+    incoming: quinn::Incoming,
+}
+
+impl QuicIncoming {
+    /// Where the packet says that it comes from; see [`is_address_validated`](Self::is_address_validated).
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.incoming.remote_address()
+    }
+
+    /// Whether the client has shown that it receives what is sent there.
+    #[must_use]
+    pub fn is_address_validated(&self) -> bool {
+        self.incoming.remote_address_validated()
+    }
+
+    /// Asks for that proof, which costs an honest client a round trip (RFC 9000 §8.1.2).
+    pub fn retry(self) {
+        if let Err(proven) = self.incoming.retry() {
+            proven.into_incoming().refuse();
+        }
+    }
+
+    /// Says no.
+    pub fn refuse(self) {
+        self.incoming.refuse();
+    }
+
+    /// Shakes hands.
+    ///
+    /// # Errors
+    ///
+    /// No common version, protocol or cipher, or a client that left.
+    pub(crate) async fn accept(self) -> Result<quinn::Connection, ConnectionError> {
+        let accepted = async { self.incoming.accept()?.await };
+        let failed = |error: quinn::ConnectionError| ConnectionError::Http3 {
+            why: format!("QUIC: {error}"),
+            abuse: false,
+        };
+        accepted.await.map_err(failed)
+    }
+}

@@ -1,0 +1,24 @@
+//! QUIC by quinn, on our clock, tasks, sockets and randomness (RFC 9000, RFC 9002).
+//!
+//! ```text
+//!   quinn::Endpoint  --datagrams-->  network::Network::datagrams      UDP (socket.rs), or virtual time
+//!         |          --timers, tasks, now-->  spdy::runtime::Runtime
+//!         |          --ids, skipped packet numbers, padding-->  QuicOptions::seed, or the system
+//!   quinn::Connection  -->  HTTP/3: client.rs, server.rs of the crate
+//! ```
+//!
+//! A client has a socket for each connection, as browsers have; a server one for all. Congestion control, pacing,
+//! loss recovery and acknowledgements are quinn's.
+
+mod client;
+mod endpoint;
+mod runtime;
+mod socket;
+mod transport;
+
+pub use client::{QuicConnection, connect};
+pub use endpoint::{QuicEndpoint, QuicIncoming};
+pub use transport::DATAGRAM_BYTES;
+pub(crate) use transport::SEND_WINDOW_BYTES;
+
+pub use spdy_net_core::options::{Congestion, QuicOptions};

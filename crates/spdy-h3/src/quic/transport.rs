@@ -1,0 +1,85 @@
+//! quinn's configuration from our options: windows, streams, congestion control, randomness.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use quinn::{EndpointConfig, IdleTimeout, TransportConfig, VarInt};
+use sha2::{Digest, Sha256};
+use spdy_net_core::options::{ClientOptions, Congestion, QuicOptions, ServerOptions};
+use spdy_net_core::upload_windows::{GROWN_WINDOW_BYTES, connection_window};
+
+/// Bytes of a datagram that every path bears (RFC 9000 §14.1). More is not looked for; windows count in these.
+pub const DATAGRAM_BYTES: u32 = 1200;
+/// Bytes of bodies that a connection holds of what is sent and not acknowledged, or not sent yet: 170 Mbit/s at 100 ms.
+/// It is what a client that takes nothing can make us hold, unless it is in memory anyhow.
+pub(crate) const SEND_WINDOW_BYTES: usize = 2 * 1024 * 1024;
+/// Unidirectional streams a peer may have open: it needs three, and may grease with another.
+pub(super) const MAX_UNI_STREAMS: u32 = 8;
+/// The most streams of requests that are open at once, whatever `max_streams` says: quinn makes an entry for each that
+/// may be, when the connection is born.
+const MAX_REQUEST_STREAMS: u32 = 4096;
+/// How long a client receives nothing from its server before the connection counts as lost.
+const CLIENT_IDLE_TIMEOUT: Duration = Duration::from_secs(180);
+
+/// The chance of the endpoint called `name`.
+pub(super) fn endpoint_config(options: &QuicOptions, name: fmt::Arguments<'_>) -> EndpointConfig {
+    let mut config = EndpointConfig::default();
+    config.rng_seed(options.seed.map(|seed| {
+        let named = Sha256::new_with_prefix(seed.to_be_bytes());
+        named.chain_update(name.to_string()).finalize().into()
+    }));
+    config
+}
+
+fn transport(options: &QuicOptions, idle: Duration) -> TransportConfig {
+    use quinn::congestion::{CubicConfig, NewRenoConfig};
+    let window = u64::from(options.initial_window.max(2)) * u64::from(DATAGRAM_BYTES);
+    let mut transport = TransportConfig::default();
+    match options.congestion {
+        Congestion::Cubic => {
+            let mut cubic = CubicConfig::default();
+            cubic.initial_window(window);
+            transport.congestion_controller_factory(Arc::new(cubic));
+        }
+        Congestion::NewReno => {
+            let mut reno = NewRenoConfig::default();
+            reno.initial_window(window);
+            transport.congestion_controller_factory(Arc::new(reno));
+        }
+    }
+    transport
+        // A period that is too long for the wire is none.
+        .max_idle_timeout(IdleTimeout::try_from(idle).ok())
+        // Its probes of up to 1,452 bytes go out right behind the handshake, at the cost of what is asked for then,
+        // and save a hundredth of a long answer.
+        .mtu_discovery_config(None)
+        .max_concurrent_uni_streams(VarInt::from_u32(MAX_UNI_STREAMS))
+        // Bounded, and shared out by urgency, in quinn_shims/send_budget.rs.
+        .send_window(u64::from(u32::MAX))
+        // Without it a stream that was begun would go on, whatever is more urgent.
+        .send_fairness(true)
+        .datagram_receive_buffer_size(None);
+    transport
+}
+
+pub(super) fn client_transport(options: &ClientOptions) -> TransportConfig {
+    let mut transport = transport(&options.quic, CLIENT_IDLE_TIMEOUT);
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(0))
+        .stream_receive_window(VarInt::from_u32(options.stream_window_bytes))
+        .receive_window(VarInt::from_u32(options.session_window_size()))
+        .keep_alive_interval(options.keepalive);
+    transport
+}
+
+pub(super) fn server_transport(options: &ServerOptions) -> TransportConfig {
+    let mut transport = transport(&options.quic, options.timeouts.idle_timeout);
+    let streams = options.max_streams.min(MAX_REQUEST_STREAMS);
+    transport
+        .max_concurrent_bidi_streams(VarInt::from_u32(streams))
+        .stream_receive_window(VarInt::from_u32(GROWN_WINDOW_BYTES))
+        .receive_window(VarInt::from_u32(connection_window(streams)))
+        .keep_alive_interval(options.keepalive);
+    transport
+}

@@ -1,0 +1,58 @@
+//! One accepted QUIC connection, from its first packet to its end.
+//!
+//! ```text
+//!  first packet --QUIC's handshake--> server.rs --> ended
+//!                 handshake_timeout     idle_timeout
+//! ```
+
+use std::sync::Arc;
+
+use futures_util::future::{Either, select};
+use spdy::runtime::SharedRuntime;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::handler::Handler;
+use spdy_net_core::latch::Latch;
+use spdy_net_core::limit::ConnectionLimit;
+use spdy_net_core::options::ServerOptions;
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::serve_context::{ServeContext, shutdown_before_first_byte};
+
+use crate::quic::QuicIncoming;
+use crate::server;
+
+/// Serves a QUIC connection, over which HTTP/3 is spoken, until it ends. `stop` lets open exchanges end and takes no
+/// new ones.
+///
+/// # Errors
+///
+/// Why the connection ended out of order; nothing a peer sends makes this panic.
+pub async fn serve_quic(
+    incoming: QuicIncoming,
+    handler: Arc<dyn Handler>,
+    options: &ServerOptions,
+    runtime: &SharedRuntime,
+    stop: &Latch,
+) -> Result<(), ConnectionError> {
+    let patience = options.timeouts.handshake_timeout;
+    let shaking = async {
+        let deadline = runtime.sleep_until(runtime.now() + patience);
+        match select(Box::pin(incoming.accept()), deadline).await {
+            Either::Left((shaken, _)) => shaken,
+            Either::Right(_) => {
+                options.hits.count(ConnectionLimit::HandshakeTimeout);
+                Err(ConnectionError::TimedOut {
+                    what: "QUIC handshake",
+                    after: patience,
+                })
+            }
+        }
+    };
+    let unheard = shutdown_before_first_byte(options, stop, runtime);
+    let connection = match select(Box::pin(shaking), unheard).await {
+        Either::Left((shaken, _)) => shaken?,
+        Either::Right(_) => return Ok(()), // nothing was promised yet
+    };
+    tracing::debug!(protocol = %Protocol::Http3, "serving a connection");
+    let terms = ServeContext::new(true, handler, options, runtime, stop);
+    server::serve(connection, terms).await
+}

@@ -1,0 +1,394 @@
+//! The server's side: an exchange a stream, each answered by its precedence.
+//!
+//! ```text
+//!   serving --stop, idle, or its place is wanted--> draining: GOAWAY, and every later stream is rejected
+//!                                                      `--nothing open, and two round trips more--> closed
+//! ```
+//!
+//! An exchange is open until the client has acknowledged the last byte of its answer: a connection that is closed
+//! takes with it what is under way.
+
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::StreamExt;
+use futures_util::future::{Either, select};
+use futures_util::stream::FuturesUnordered;
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use spdy::body::Body;
+use spdy::runtime::SharedRuntime;
+use spdy_frame::priority::Priority;
+use spdy_net_core::error::ConnectionError;
+use spdy_net_core::handler::{Handler, RequestInfo};
+use spdy_net_core::head::connection_headers::drop_connection_headers;
+use spdy_net_core::interim::continue_on_read;
+use spdy_net_core::interim::early_hints::EarlyHints;
+use spdy_net_core::limit::ConnectionLimit;
+use spdy_net_core::options::ServerOptions;
+use spdy_net_core::priority::{HttpPriority, PRIORITY_HEADER};
+use spdy_net_core::protocol::Protocol;
+use spdy_net_core::serve_context::ServeContext;
+use spdy_net_core::timing::idle::IdleTracker;
+use spdy_net_core::timing::progress_timeout::ProgressTimeout;
+use tokio::sync::oneshot;
+
+use crate::body::receive::{Http3Body, head};
+use crate::body::send::SendingStream;
+use crate::closer::Closer;
+use crate::code::Code;
+use crate::control::{self, ControlEvent};
+use crate::fault::{Fault, is_graceful};
+use crate::fields;
+use crate::flood_budget::FloodBudget;
+use crate::frame::{FrameReader, StreamKind};
+use crate::priority_updates::{NEXT_STREAM, PriorityUpdates};
+use crate::quic::SEND_WINDOW_BYTES;
+use crate::quinn_shims::send_budget::SendBudget;
+use crate::role::Role;
+
+/// How long, in round trips, requests that crossed GOAWAY are still rejected before the connection is closed.
+const DRAIN_RTTS: u32 = 2;
+/// And how long at most: a client makes its round trips as long as it likes, and keeps a place meanwhile.
+const MAX_DRAIN: Duration = Duration::from_secs(3);
+
+/// Serves a connection whose handshake is done until it ends.
+pub(super) async fn serve(
+    connection: quinn::Connection,
+    terms: ServeContext<'_>,
+) -> Result<(), ConnectionError> {
+    let ServeContext {
+        handler,
+        options,
+        runtime,
+        stop,
+        ..
+    } = terms;
+    let (priorities, room) = (
+        PriorityUpdates::default(),
+        SendBudget::new(SEND_WINDOW_BYTES),
+    );
+    let (goaway, say_goaway) = oneshot::channel();
+    let mut goaway = Some(goaway);
+    let max_field_section = Arc::new(AtomicU64::new(u64::MAX));
+    let (told, most) = (priorities.clone(), max_field_section.clone());
+    let hear = move |said| match said {
+        ControlEvent::Priority(id, field) => told.update(id, HttpPriority::parse(&field)),
+        ControlEvent::MaxFieldSection(limit) => most.store(limit, Ordering::Relaxed),
+        ControlEvent::Goaway(_) => {} // of pushes, and there are none
+    };
+    let floods = FloodBudget::new(runtime.clone(), options.hits.clone());
+    let speaking =
+        control::send_control_stream(connection.clone(), options.max_head_bytes, say_goaway);
+    let hearing =
+        control::read_uni_streams(connection.clone(), Role::Server, Some(floods.clone()), hear);
+    let mut control = pin!(select(Box::pin(speaking), Box::pin(hearing)));
+    let mut accepted = Box::pin(futures_util::stream::unfold(
+        connection.clone(),
+        |it| async { Some((it.accept_bi().await, it)) },
+    ));
+    let idle = IdleTracker::start(runtime.clone(), options.timeouts.idle_timeout);
+    let mut expired = Box::pin(idle.expired());
+    let (mut stopped, mut wanted) = (stop.wait(), options.slot.wanted());
+    let mut parting = None;
+    let closer = Closer::from(connection.clone());
+    let mut answers = FuturesUnordered::new();
+    let mut next_stream = 0;
+    let fault = poll_fn(|cx| {
+        loop {
+            if let Poll::Ready(Either::Left((fault, _)) | Either::Right((fault, _))) =
+                control.as_mut().poll(cx)
+            {
+                return Poll::Ready(Some(fault));
+            }
+            if goaway.is_some()
+                && (Pin::new(&mut wanted).poll(cx).is_ready()
+                    || expired.as_mut().poll(cx).is_ready()
+                    || Pin::new(&mut stopped).poll(cx).is_ready())
+                && let Some(goaway) = goaway.take()
+            {
+                let _ = goaway.send(next_stream); // a connection that is lost needs none
+                continue;
+            }
+            match accepted.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok((mut send, mut recv)))) if goaway.is_none() => {
+                    let _ = recv.stop(Code::REQUEST_REJECTED.wire());
+                    let _ = send.reset(Code::REQUEST_REJECTED.wire());
+                    continue;
+                }
+                Poll::Ready(Some(Ok((send, recv)))) => {
+                    let id = send.id().into();
+                    floods.opened_stream();
+                    priorities.begin(id);
+                    next_stream = id + NEXT_STREAM;
+                    let answering = ExchangeContext {
+                        handler: handler.clone(),
+                        options: options.clone(),
+                        runtime: runtime.clone(),
+                        closer: closer.clone(),
+                        priorities: priorities.clone(),
+                        room: room.clone(),
+                        floods: floods.clone(),
+                        idle: idle.clone(),
+                        max_field_section: max_field_section.clone(),
+                    };
+                    let priorities = priorities.clone();
+                    answers.push(async move {
+                        let answered = answering.answer(send, recv).await;
+                        priorities.forget(id);
+                        answered
+                    });
+                    continue;
+                }
+                Poll::Ready(Some(Err(lost))) => return Poll::Ready(Some(lost.into())),
+                Poll::Ready(None) | Poll::Pending => {}
+            }
+            match answers.poll_next_unpin(cx) {
+                Poll::Ready(Some(Ok(ExchangeOutcome::Completed))) => {}
+                Poll::Ready(Some(Ok(ExchangeOutcome::Aborted))) => {
+                    if let Err(flood) = floods.aborted_stream() {
+                        return Poll::Ready(Some(flood));
+                    }
+                }
+                Poll::Ready(Some(Err(fault))) => return Poll::Ready(Some(fault)),
+                Poll::Ready(None) | Poll::Pending => {
+                    if goaway.is_none() && answers.is_empty() {
+                        let patience = (connection.rtt() * DRAIN_RTTS).min(MAX_DRAIN);
+                        let parting = parting
+                            .get_or_insert_with(|| runtime.sleep_until(runtime.now() + patience));
+                        return parting.as_mut().poll(cx).map(|()| None);
+                    }
+                    return Poll::Pending;
+                }
+            }
+        }
+    })
+    .await;
+    // What the reader of a body found wrong, it closed the connection for at once.
+    match closer.cause().cloned().or(fault) {
+        None => {
+            connection.close(Code::NO_ERROR.wire(), b"");
+            Ok(())
+        }
+        Some(Fault::Lost(lost)) if is_graceful(&lost) => Ok(()),
+        Some(fault) => {
+            let code = match fault {
+                Fault::Slow(_) => Code::EXCESSIVE_LOAD, // by its effect: the peer may not be at fault
+                _ => fault.code(),
+            };
+            connection.close(code.wire(), fault.to_string().as_bytes());
+            Err(fault.to_connection_error())
+        }
+    }
+}
+
+/// What became of an exchange.
+enum ExchangeOutcome {
+    /// It was answered; if not to the end, the client was not at fault, or was slow.
+    Completed,
+    /// The client gave it up before its answer was complete, or made us reset it.
+    Aborted,
+}
+
+/// What answering takes.
+struct ExchangeContext {
+    handler: Arc<dyn Handler>,
+    options: ServerOptions,
+    runtime: SharedRuntime,
+    closer: Closer,
+    priorities: PriorityUpdates,
+    room: SendBudget,
+    floods: FloodBudget,
+    idle: IdleTracker,
+    /// Field sections that the client takes, bytes.
+    max_field_section: Arc<AtomicU64>,
+}
+
+impl ExchangeContext {
+    /// One exchange; an error is one of the whole connection.
+    async fn answer(
+        self,
+        send: quinn::SendStream,
+        recv: quinn::RecvStream,
+    ) -> Result<ExchangeOutcome, Fault> {
+        let max_head_bytes = self.options.max_head_bytes;
+        let place = StreamKind::Request {
+            role: Role::Server,
+            max_head_bytes,
+        };
+        let mut frames = FrameReader::new(recv, place, None, Code::NO_ERROR)
+            .with_flood_budget(Some(self.floods.clone()));
+        let stall = ProgressTimeout::for_writes(self.runtime.clone(), &self.options);
+        let mut sending = SendingStream::new(
+            send,
+            None,
+            HttpPriority::default(),
+            Some(stall),
+            self.max_field_section.clone(),
+        );
+        match self.exchange(&mut frames, &mut sending).await {
+            Ok(ParsedRequest {
+                head,
+                len,
+                priority: precedence,
+            }) => {
+                // Not before its head is whole: a stream that was only opened does not make the connection busy.
+                let _busy = (self.idle.exchange(), self.options.slot.exchange());
+                self.respond(frames, sending, head, len, precedence).await
+            }
+            Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => Err(fault),
+            Err(fault) => {
+                tracing::debug!(%fault, "request got no response");
+                frames.stop_with(fault.code());
+                sending.reset_with(fault.code());
+                Ok(ExchangeOutcome::Aborted)
+            }
+        }
+    }
+
+    /// Reads the head.
+    async fn exchange(
+        &self,
+        frames: &mut FrameReader,
+        sending: &mut SendingStream,
+    ) -> Result<ParsedRequest, Fault> {
+        let (runtime, patience) = (&self.runtime, self.options.timeouts.head_timeout);
+        let deadline = runtime.sleep_until(runtime.now() + patience);
+        let most = self.options.max_head_bytes;
+        let reading = Box::pin(head(frames, Role::Server, most, None));
+        let fields = match select(reading, deadline).await {
+            Either::Left((fields, _)) => fields?,
+            Either::Right(_) => {
+                self.options.hits.count(ConnectionLimit::HeadTimeout);
+                let why = format!("no head within {patience:?}");
+                return Err(Fault::Stream(Code::REQUEST_INCOMPLETE, why));
+            }
+        };
+        let head = fields::request(fields)?;
+        let len = fields::content_length(&head.headers)?;
+        let field = head.headers.get(PRIORITY_HEADER);
+        let field = field.and_then(|field| field.to_str().ok());
+        let precedence = field.map_or_else(HttpPriority::default, HttpPriority::parse);
+        sending.set_priority(precedence);
+        Ok(ParsedRequest {
+            head,
+            len,
+            priority: precedence,
+        })
+    }
+
+    /// Sends a head of 1xx, if the client takes one of that length.
+    async fn inform(&self, head: Response<()>, sending: &mut SendingStream) -> Result<(), Fault> {
+        let (head, ()) = head.into_parts();
+        let fields = fields::encode_response(&head);
+        match sending.takes(&fields) {
+            true => sending.headers(&fields, &self.room).await,
+            false => Ok(()),
+        }
+    }
+
+    /// Has the request answered, and sends that.
+    async fn respond(
+        self,
+        frames: FrameReader,
+        mut sending: SendingStream,
+        mut head: http::request::Parts,
+        len: Option<u64>,
+        precedence: HttpPriority,
+    ) -> Result<ExchangeOutcome, Fault> {
+        let id = sending.id();
+        let precedence = self.priorities.of(id).unwrap_or(precedence);
+        sending.set_priority(precedence);
+        head.extensions.insert(RequestInfo {
+            protocol: Protocol::Http3,
+            secure: true,
+            priority: Priority::new(precedence.urgency),
+        });
+        let is_head = head.method == Method::HEAD;
+        let max_head_bytes = self.options.max_head_bytes;
+        let received = Http3Body::new(frames, self.closer.clone(), max_head_bytes, len, ());
+        let body = Body::wrap(received.check_empty());
+        let (early, mut interim) = EarlyHints::queue();
+        let body = continue_on_read::send_continue_on_read(body, &head.headers, &early);
+        head.extensions.insert(early);
+        let mut answered = self.handler.answer(Request::from_parts(head, body));
+        let mut response = None;
+        let response = loop {
+            // What was said before the answer goes out before it.
+            let next = poll_fn(|cx| {
+                if response.is_none()
+                    && let Poll::Ready(answer) = answered.as_mut().poll(cx)
+                {
+                    response = Some(answer);
+                }
+                match interim.poll_recv(cx) {
+                    Poll::Ready(Some(head)) => Poll::Ready(HandlerOutput::Interim(head)),
+                    Poll::Ready(None) | Poll::Pending => match response.take() {
+                        Some(answer) => Poll::Ready(HandlerOutput::Answer(answer)),
+                        None => Poll::Pending,
+                    },
+                }
+            });
+            let given_up = Box::pin(sending.stopped());
+            let next = match select(next, given_up).await {
+                Either::Left((next, _)) => next,
+                Either::Right(_) => return Ok(ExchangeOutcome::Aborted), // the client does not want the answer any more
+            };
+            match next {
+                HandlerOutput::Answer(response) => break response,
+                HandlerOutput::Interim(head) => match self.inform(head, &mut sending).await {
+                    Ok(()) => {}
+                    Err(fault @ (Fault::Connection(..) | Fault::Lost(_))) => return Err(fault),
+                    Err(_) => return Ok(ExchangeOutcome::Aborted),
+                },
+            }
+        };
+        let (mut head, body) = response.into_parts();
+        drop_connection_headers(&mut head.headers);
+        let is_empty = is_head || body.is_end_stream();
+        let fields = fields::encode_response(&head);
+        let precedence =
+            |cx: &mut Context<'_>| self.priorities.poll_of(id, cx).unwrap_or(precedence);
+        let sent = async {
+            sending.headers(&fields, &self.room).await?;
+            if is_empty {
+                return sending.finish();
+            }
+            sending.body(body, &self.room, precedence).await
+        };
+        match sent.await {
+            Ok(()) => {
+                // Who takes nothing of a connection has no use for it.
+                sending.delivered(&self.room, precedence).await?;
+                Ok(ExchangeOutcome::Completed)
+            }
+            Err(Fault::Lost(lost)) => Err(Fault::Lost(lost)),
+            Err(fault) => {
+                tracing::debug!(%fault, "response was not sent completely");
+                sending.reset_with(fault.code());
+                Ok(match fault {
+                    Fault::Ended(_) => ExchangeOutcome::Aborted,
+                    _ => ExchangeOutcome::Completed,
+                })
+            }
+        }
+    }
+}
+
+/// What a handler gives.
+enum HandlerOutput {
+    Interim(Response<()>),
+    Answer(Response<Body>),
+}
+
+/// A request whose head is read.
+struct ParsedRequest {
+    head: http::request::Parts,
+    /// What the head says of the body's length.
+    len: Option<u64>,
+    priority: HttpPriority,
+}

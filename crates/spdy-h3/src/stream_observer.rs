@@ -1,0 +1,56 @@
+//! What is shown of a client's streams, and how their header blocks are counted.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use spdy_net_core::header_bytes::HeaderByteCounters;
+use spdy_net_core::tap::{ConnectionTap, TapEvent};
+use spdy_session::observe::Direction;
+
+use crate::fields::qpack::Field;
+use crate::frame::kind;
+
+/// One stream under observation.
+#[derive(Clone, Debug)]
+pub(crate) struct StreamObserver {
+    pub(crate) stream_id: u64,
+    pub(crate) counters: Arc<HeaderByteCounters>,
+    pub(crate) tap: Option<ConnectionTap>,
+}
+
+impl StreamObserver {
+    /// The head of a frame passed.
+    pub(crate) fn frame(&self, direction: Direction, kind: u64, len_bytes: u64) {
+        if kind == kind::HEADERS {
+            let len = usize::try_from(len_bytes).unwrap_or(usize::MAX);
+            self.counters.add(direction, len);
+        }
+        if let Some(tap) = &self.tap {
+            let stream_id = self.stream_id;
+            tap.emit(
+                direction,
+                &TapEvent::Http3Frame {
+                    stream_id,
+                    kind,
+                    len_bytes,
+                },
+            );
+        }
+    }
+
+    /// A header list passed.
+    pub(crate) fn headers(&self, direction: Direction, fields: &[Field]) {
+        if let Some(tap) = &self.tap {
+            let text = |bytes: &Bytes| String::from_utf8_lossy(bytes).into_owned();
+            let fields: Vec<_> = fields.iter().map(|(n, v)| (text(n), text(v))).collect();
+            let stream_id = self.stream_id;
+            tap.emit(
+                direction,
+                &TapEvent::Http3Headers {
+                    stream_id,
+                    fields: &fields,
+                },
+            );
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! HTTP/3 over loopback: our two ends, the h3 crate as a peer, and peers that break the rules.
+
+mod errors;
+mod exchanges;
+mod floods;
+mod servers;
+mod slow_clients;
+mod support;

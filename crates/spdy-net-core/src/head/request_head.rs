@@ -1,0 +1,235 @@
+//! What HTTP/2 and HTTP/3 ask alike of the head of a request (RFC 9113 §8.3.1, RFC 9114 §4.3.1), and what all but HTTP/1.1 make of `Host`.
+
+use bytes::{Bytes, BytesMut};
+use http::uri::{Authority, PathAndQuery, Scheme};
+use http::{HeaderMap, HeaderValue, Method, Request, Response, Uri, header, request};
+use spdy::body::Body;
+use spdy_http::request::without_default_port;
+
+use crate::refusal::Flaw;
+
+/// Why a list of fields is no message (RFC 9113 §8.1.1, RFC 9114 §4.1.2). It says what is wrong.
+#[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
+#[error("malformed message: {0}")]
+pub struct Malformed(pub &'static str);
+
+impl Malformed {
+    /// The same for who sent it.
+    pub fn answer(&self) -> Response<Body> {
+        Flaw::Malformed.answer(format!("{self}\n"))
+    }
+}
+
+/// Host and port: who asks, and by which password, must not be there (RFC 9114 §4.3.1).
+pub fn without_userinfo(authority: &Authority) -> &str {
+    let authority = authority.as_str();
+    authority
+        .rsplit_once('@')
+        .map_or(authority, |(_, host)| host)
+}
+
+/// Whom a request is for, as `:authority` or `host` says.
+pub fn authority(said: Bytes) -> Result<Authority, Malformed> {
+    let authority = Authority::from_maybe_shared(said);
+    let authority = authority.map_err(|_| Malformed("invalid authority"))?;
+    match without_userinfo(&authority) == authority.as_str() {
+        true => Ok(authority),
+        false => Err(Malformed("authority with userinfo")),
+    }
+}
+
+/// The one host that a request is for, which `:authority` has `said`, or `host` does, or both alike, the port of `scheme` said or not
+/// (RFC 9113 §8.3.1). CONNECT says it in `:authority`.
+pub fn resolve_host(
+    method: &Method,
+    scheme: &str,
+    said: Option<Authority>,
+    headers: &HeaderMap,
+) -> Result<Authority, Malformed> {
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next();
+    if hosts.next().is_some() {
+        return Err(Malformed("more than one host"));
+    }
+    match (said, host) {
+        (Some(said), Some(host)) if !is_same_host(scheme, said.as_str(), host) => {
+            Err(Malformed(":authority and host differ"))
+        }
+        (Some(said), _) => Ok(said),
+        (None, Some(host)) if method != Method::CONNECT => {
+            authority(Bytes::copy_from_slice(host.as_bytes()))
+        }
+        (None, _) => Err(Malformed("request without :authority and host")),
+    }
+}
+
+fn is_same_host(scheme: &str, said: &str, host: &HeaderValue) -> bool {
+    let said = without_default_port(scheme, said);
+    let host = host.to_str().map(|host| without_default_port(scheme, host));
+    host.is_ok_and(|host| host.eq_ignore_ascii_case(said))
+}
+
+/// Fails unless `path` begins at the root; `*` stands for all of a server, and is for OPTIONS.
+pub fn check_path(method: &Method, path: &PathAndQuery) -> Result<(), Malformed> {
+    match path.as_str() {
+        "*" if method == Method::OPTIONS => Ok(()),
+        rooted if rooted.starts_with('/') => Ok(()),
+        _ => Err(Malformed(":path does not start with /")),
+    }
+}
+
+/// Makes one field of the cookies: compression likes them apart, all others want them in one (RFC 9113 §8.2.3, RFC 9114 §4.2.1).
+pub fn join_cookies(headers: &mut HeaderMap) {
+    let mut cookies = headers.get_all(header::COOKIE).iter();
+    let (Some(first), Some(second)) = (cookies.next(), cookies.next()) else {
+        return;
+    };
+    let mut joined = BytesMut::from(first.as_bytes());
+    for cookie in [second].into_iter().chain(cookies) {
+        joined.extend_from_slice(b"; ");
+        joined.extend_from_slice(cookie.as_bytes());
+    }
+    let joined = HeaderValue::from_maybe_shared(joined.freeze());
+    headers.insert(
+        header::COOKIE,
+        joined.expect("joined header values are valid"),
+    );
+}
+
+/// Has `:authority` name the host that `Host` names, as HTTP/1.1 would: the URI says where a request is sent, which may be elsewhere
+/// (RFC 9113 §8.3.1). CONNECT names one host alone.
+///
+/// # Errors
+///
+/// `Host` names none.
+pub fn set_authority<B>(request: &mut Request<B>) -> Result<(), Malformed> {
+    let Some(host) = request.headers_mut().remove(header::HOST) else {
+        return Ok(());
+    };
+    if *request.method() == Method::CONNECT || request.uri().scheme().is_none() {
+        return Ok(());
+    }
+    let host = authority(Bytes::copy_from_slice(host.as_bytes()))?;
+    let mut uri = std::mem::take(request.uri_mut()).into_parts();
+    uri.authority = Some(host);
+    *request.uri_mut() = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
+    Ok(())
+}
+
+/// The head of a request as HTTP/2 is read beneath, which looks at no more than names, values, and which pseudo-header fields there are,
+/// and leaves `:scheme` out where there is no `:authority`: then it is that of the connection, which may be `secure`.
+pub fn check_head(head: &mut request::Parts, secure: bool) -> Result<(), Malformed> {
+    let said = head.uri.authority();
+    if said.is_some_and(|said| without_userinfo(said) != said.as_str()) {
+        return Err(Malformed("authority with userinfo"));
+    }
+    let of_connection = if secure { Scheme::HTTPS } else { Scheme::HTTP };
+    let scheme = head.uri.scheme().unwrap_or(&of_connection).as_str();
+    let host = resolve_host(&head.method, scheme, said.cloned(), &head.headers)?;
+    let path = head.uri.path_and_query();
+    let path = path.filter(|_| head.method != Method::CONNECT);
+    if let Some(path) = path {
+        check_path(&head.method, path)?;
+    }
+    let has_path = path.is_some();
+    // Until here the URI stays as it came, so that a refusal can report it.
+    let mut uri = std::mem::take(&mut head.uri).into_parts();
+    uri.authority = Some(host);
+    if has_path {
+        uri.scheme.get_or_insert(of_connection);
+    }
+    head.uri = Uri::from_parts(uri).map_err(|_| Malformed("invalid request URI"))?;
+    join_cookies(&mut head.headers);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn head(method: &str, uri: &str, fields: &[(&'static str, &'static str)]) -> request::Parts {
+        let mut asked = Request::builder().method(method).uri(uri);
+        for (name, value) in fields {
+            asked = asked.header(*name, *value);
+        }
+        asked.body(()).expect("a request").into_parts().0
+    }
+
+    #[test]
+    fn cookies_that_came_apart_are_one_and_keep_their_order() {
+        let crumbs = [
+            ("cookie", "a=b"),
+            ("x", "y"),
+            ("cookie", "c=d"),
+            ("cookie", "e=f"),
+        ];
+        let mut asked = head("GET", "https://site.test/", &crumbs);
+        check_head(&mut asked, true).expect("a good one");
+        let cookies: Vec<_> = asked.headers.get_all(header::COOKIE).iter().collect();
+        assert_eq!(cookies, ["a=b; c=d; e=f"]);
+    }
+
+    #[test]
+    fn a_request_is_for_one_host() {
+        for (uri, hosts, want) in [
+            ("https://site.test/a", &[][..], Ok("https://site.test/a")),
+            (
+                "https://site.test/a",
+                &["SITE.test"],
+                Ok("https://site.test/a"),
+            ),
+            (
+                "https://site.test:443/a",
+                &["site.test"],
+                Ok("https://site.test:443/a"),
+            ),
+            (
+                "http://site.test/a",
+                &["site.test:80"],
+                Ok("http://site.test/a"),
+            ),
+            (
+                "http://site.test/a",
+                &["site.test:443"],
+                Err(":authority and host differ"),
+            ),
+            (
+                "https://site.test/a",
+                &["other.test"],
+                Err(":authority and host differ"),
+            ),
+            (
+                "https://site.test/a",
+                &["site.test", "site.test"],
+                Err("more than one host"),
+            ),
+            (
+                "/a",
+                &["site.test", "other.test"],
+                Err("more than one host"),
+            ),
+            ("/a", &["site.test"], Ok("https://site.test/a")),
+            ("/a", &[], Err("request without :authority and host")),
+            ("https://me@site.test/", &[], Err("authority with userinfo")),
+        ] {
+            let hosts: Vec<_> = hosts.iter().map(|host| ("host", *host)).collect();
+            let mut asked = head("GET", uri, &hosts);
+            let settled = check_head(&mut asked, true).map(|()| asked.uri.to_string());
+            let want = want.map(str::to_owned).map_err(Malformed);
+            assert_eq!(settled, want, "{uri} {hosts:?}");
+        }
+    }
+
+    #[test]
+    fn a_path_begins_at_the_root() {
+        let check = |method: &str, path: &'static str| {
+            let method = method.parse().expect("a method");
+            let path = PathAndQuery::from_static(path);
+            check_path(&method, &path).is_ok()
+        };
+        assert!(check("GET", "/?x"));
+        assert!(!check("GET", "?x"));
+        assert!(check("OPTIONS", "*"));
+        assert!(!check("GET", "*"));
+    }
+}

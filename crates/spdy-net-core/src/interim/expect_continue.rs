@@ -1,0 +1,220 @@
+//! `Expect: 100-continue` towards a server (RFC 9110 §10.1.1): the body of such a request is held back until the server wants it.
+//!
+//! ```text
+//!  head sent ── 100 (Continue), or nothing for CONTINUE_TIMEOUT ──▶ the body is sent
+//!            ── a final response ────────────────────────────────▶ the body is never sent: it fails when the response is over, which
+//!                                                                   ends the HTTP/1.1 connection or resets the HTTP/2 stream
+//! ```
+//!
+//! The first of these three events decides. A server that responds without reading the content would take a body that comes later for its
+//! next request. So an HTTP/1.1 connection is used for another request only if the server asked for the body with 100 (Continue).
+//!
+//! A proxy that passes the body of its own client on therefore asks that client to go on no sooner than the origin does. Over HTTP/1.1 and
+//! HTTP/2; SPDY has no interim responses, and HTTP/3 servers are asked by clients that have their bodies at hand.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, ready};
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::{Either, select};
+use http::{HeaderMap, Request, Response, header};
+use http_body::{Frame, SizeHint};
+use parking_lot::Mutex;
+use spdy::body::{Body, BoxError};
+use spdy::runtime::{BoxFuture, SharedRuntime};
+
+use crate::latch::Latch;
+
+/// How long a body waits for 100 (Continue). Many servers never send it, and a client is not to wait for them (RFC 9110 §10.1.1).
+pub const CONTINUE_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Whether a request with these headers announces that its body waits for 100 (Continue).
+#[must_use]
+pub fn expects_continue(headers: &HeaderMap) -> bool {
+    let mut expected = headers.get_all(header::EXPECT).iter();
+    expected.any(|it| it.as_bytes().eq_ignore_ascii_case(b"100-continue"))
+}
+
+/// The event that decided whether the body is sent.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Outcome {
+    /// The server responded with 100 (Continue): the body is sent.
+    Continued,
+    /// Nothing came for [`CONTINUE_TIMEOUT`]: the body is sent.
+    TimedOut,
+    /// A final response came, or the exchange failed: the body is not sent.
+    Over,
+}
+
+/// State that an exchange shares with the body that it holds back. Clones share it.
+#[derive(Clone, Debug, Default)]
+struct Hold {
+    outcome: Arc<Mutex<Option<Outcome>>>,
+    /// Set by 100 (Continue).
+    go_on: Latch,
+    /// Set when the exchange has ended.
+    ended: Latch,
+}
+
+impl Hold {
+    /// Sets the outcome to `outcome` unless it is set. Returns the outcome.
+    fn decide(&self, outcome: Outcome) -> Outcome {
+        let mut decided = self.outcome.lock();
+        *decided.get_or_insert(outcome)
+    }
+
+    /// Waits until the body may be sent (`true`), or until the exchange has ended without it (`false`).
+    async fn wait(self, timeout: BoxFuture<()>) -> bool {
+        let (go_on, ended) = (self.go_on.wait(), self.ended.wait());
+        let outcome = match select(ended, select(go_on, timeout)).await {
+            Either::Left(_) => Outcome::Over,
+            Either::Right((Either::Left(_), _)) => Outcome::Continued,
+            Either::Right((Either::Right(_), _)) => Outcome::TimedOut,
+        };
+        match self.decide(outcome) {
+            Outcome::Continued | Outcome::TimedOut => true,
+            Outcome::Over => {
+                self.ended.wait().await;
+                false
+            }
+        }
+    }
+}
+
+/// Reports a 100 (Continue) to the held body of an exchange.
+pub struct ContinueSignal(Hold);
+
+impl ContinueSignal {
+    /// Handles a 1xx response with `status`.
+    pub fn handle_interim(&self, status: http::StatusCode) {
+        if status == http::StatusCode::CONTINUE {
+            self.0.decide(Outcome::Continued);
+            self.0.go_on.set();
+        }
+    }
+}
+
+/// The exchange of a request whose body is held back. The body fails when this is dropped first.
+#[derive(Debug)]
+pub struct Expectation(Hold);
+
+impl Expectation {
+    /// Holds back the body of `request` if it announces that; else the request is unchanged.
+    pub fn of(request: Request<Body>, runtime: &SharedRuntime) -> (Request<Body>, Option<Self>) {
+        let is_held = expects_continue(request.headers());
+        if !is_held || http_body::Body::is_end_stream(request.body()) {
+            return (request, None);
+        }
+        let hold = Hold::default();
+        let timeout = runtime.sleep_until(runtime.now() + CONTINUE_TIMEOUT);
+        let wanted = Box::pin(hold.clone().wait(timeout));
+        let request = request.map(|body| {
+            Body::wrap(HeldBody {
+                body,
+                wanted: Some(wanted),
+            })
+        });
+        (request, Some(Self(hold)))
+    }
+
+    /// The receiver of this exchange's 1xx responses.
+    pub fn signal(&self) -> ContinueSignal {
+        ContinueSignal(self.0.clone())
+    }
+
+    /// Handles the head of the final response: from now on a held body is not sent. Returns whether the server asked for the body
+    /// before. If it did not, it may not read the body, so an HTTP/1.1 connection cannot be used again.
+    #[must_use]
+    pub fn handle_final_head(&self) -> bool {
+        self.0.decide(Outcome::Over) == Outcome::Continued
+    }
+
+    /// `response`; a body that is still held fails when it has ended.
+    pub fn until_end_of(self, response: Response<Body>) -> Response<Body> {
+        response.map(|body| match http_body::Body::is_end_stream(&body) {
+            true => body,
+            false => Body::wrap(ResponseBody {
+                body,
+                expectation: Some(self),
+            }),
+        })
+    }
+}
+
+impl Drop for Expectation {
+    fn drop(&mut self) {
+        self.0.decide(Outcome::Over);
+        self.0.ended.set();
+    }
+}
+
+/// The exchange ended before the server asked for the body.
+#[derive(Debug, thiserror::Error)]
+#[error("the server responded without requesting the body")]
+struct BodyNotRequested;
+
+struct HeldBody {
+    body: Body,
+    /// Whether the server wants it; `None` once it does.
+    wanted: Option<BoxFuture<bool>>,
+}
+
+impl http_body::Body for HeldBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        if let Some(wanted) = &mut self.wanted {
+            if !ready!(wanted.as_mut().poll(cx)) {
+                // Another poll fails again.
+                self.wanted = Some(Box::pin(std::future::ready(false)));
+                return Poll::Ready(Some(Err(BodyNotRequested.into())));
+            }
+            self.wanted = None;
+        }
+        Pin::new(&mut self.body).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}
+
+struct ResponseBody {
+    body: Body,
+    /// `None` at the end.
+    expectation: Option<Expectation>,
+}
+
+impl http_body::Body for ResponseBody {
+    type Data = Bytes;
+    type Error = BoxError;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
+        let frame = ready!(Pin::new(&mut self.body).poll_frame(cx));
+        if !matches!(frame, Some(Ok(_))) || self.body.is_end_stream() {
+            self.expectation = None;
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.size_hint()
+    }
+}

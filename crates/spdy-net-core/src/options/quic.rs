@@ -1,0 +1,33 @@
+//! Options of QUIC, for HTTP/3.
+
+/// How the congestion window grows and falls.
+#[derive(Clone, Copy, Debug, Default, Eq, PartialEq)]
+pub enum Congestion {
+    /// RFC 9438, without HyStart: slow start ends with the first loss.
+    #[default]
+    Cubic,
+    /// RFC 9002 §7.
+    NewReno,
+}
+
+/// Choices of QUIC, beneath HTTP/3.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct QuicOptions {
+    /// Congestion control of what this side sends.
+    pub congestion: Congestion,
+    /// Datagrams of 1,200 bytes that may be sent before the first acknowledgement, at least 2. Default 10 (RFC 9002 §7.2), as TCP has
+    /// it (RFC 6928).
+    pub initial_window: u32,
+    /// All chance that can reach the length or the time of a packet comes from this; `None`: from the system.
+    pub seed: Option<u64>,
+}
+
+impl Default for QuicOptions {
+    fn default() -> Self {
+        Self {
+            congestion: Congestion::default(),
+            initial_window: 10,
+            seed: None,
+        }
+    }
+}

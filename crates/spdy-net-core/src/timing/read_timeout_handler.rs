@@ -1,0 +1,37 @@
+//! A handler whose requests have bodies with a read timeout.
+
+use std::sync::Arc;
+
+use http::{Request, Response};
+use spdy::body::Body;
+use spdy::runtime::{BoxFuture, SharedRuntime};
+
+use crate::handler::Handler;
+use crate::options::ServerOptions;
+use crate::refusal::Refusal;
+use crate::timing::progress_timeout::ProgressTimeout;
+use crate::timing::read_timeout_body::ReadTimeoutBody;
+
+/// Calls `handler` with requests whose bodies fail when the client sends too little for too long.
+pub(crate) struct ReadTimeoutHandler {
+    pub(crate) handler: Arc<dyn Handler>,
+    pub(crate) runtime: SharedRuntime,
+    pub(crate) options: ServerOptions,
+}
+
+impl Handler for ReadTimeoutHandler {
+    fn answer(&self, request: Request<Body>) -> BoxFuture<Response<Body>> {
+        if http_body::Body::is_end_stream(request.body()) {
+            return self.handler.answer(request);
+        }
+        let request = request.map(|body| {
+            let stall = ProgressTimeout::for_reads(self.runtime.clone(), &self.options);
+            Body::wrap(ReadTimeoutBody::new(body, stall))
+        });
+        self.handler.answer(request)
+    }
+
+    fn refused(&self, refusal: &Refusal<'_>) {
+        self.handler.refused(refusal);
+    }
+}

@@ -1,0 +1,82 @@
+//! A connection whose writes fail when the peer takes too little for too long.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use spdy::runtime::SharedRuntime;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+
+use crate::network::BoxIo;
+use crate::options::ClientOptions;
+use crate::timing::progress_timeout::ProgressTimeout;
+
+/// A connection whose writes fail when they stand still for too long.
+pub struct WriteTimeoutIo {
+    io: BoxIo,
+    stall: ProgressTimeout,
+}
+
+impl WriteTimeoutIo {
+    /// `io`, whose writes fail by `stall`.
+    pub fn new(io: BoxIo, stall: ProgressTimeout) -> Self {
+        Self { io, stall }
+    }
+}
+
+/// A client's connection, whose writes fail when the server takes nothing for as long as `options` say, if they do.
+pub fn with_write_timeout(io: BoxIo, options: &ClientOptions, runtime: &SharedRuntime) -> BoxIo {
+    let Some(patience) = options.write_timeout else {
+        return io;
+    };
+    let stall = ProgressTimeout::for_upload(runtime.clone(), patience, options.min_rate);
+    Box::new(WriteTimeoutIo::new(io, stall))
+}
+
+impl AsyncRead for WriteTimeoutIo {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        into: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, into)
+    }
+}
+
+impl AsyncWrite for WriteTimeoutIo {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.io).poll_write(cx, bytes);
+        this.stall.guard(cx, polled, |written| *written)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        slices: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.io).poll_write_vectored(cx, slices);
+        this.stall.guard(cx, polled, |written| *written)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.io.is_write_vectored()
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.io).poll_flush(cx);
+        this.stall.guard(cx, polled, |()| 0)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        let this = &mut *self;
+        let polled = Pin::new(&mut this.io).poll_shutdown(cx);
+        this.stall.guard(cx, polled, |()| 0)
+    }
+}

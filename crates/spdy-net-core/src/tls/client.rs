@@ -1,0 +1,173 @@
+//! The client's side of TLS: trust, ALPN, sessions that can be resumed.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rustls::client::Resumption;
+use rustls::client::danger::ServerCertVerifier;
+use rustls::pki_types::ServerName;
+use rustls::time_provider::TimeProvider;
+use rustls::{ClientConfig, quic};
+use tokio_rustls::TlsConnector;
+
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::tls::error::TlsSetupError;
+use crate::tls::handshake::{
+    HandshakeInfo, PeerCertificates, TLS_BUFFER_BYTES, alpn, handshake_info, quic_config_error,
+};
+use crate::tls::options::TlsOptions;
+use crate::tls::verify::Trust;
+
+/// Sessions a client remembers, over all hosts.
+const REMEMBERED_SESSIONS: usize = 256;
+/// The client's side of TLS. Clones share tickets.
+#[derive(Clone)]
+pub struct ClientTls {
+    config: Arc<ClientConfig>,
+    /// `None` for a configuration made elsewhere, which does not show its own.
+    check: Option<CertificateCheck>,
+}
+
+/// Who says whether a certificate is believed.
+#[derive(Clone)]
+struct CertificateCheck {
+    verifier: Arc<dyn ServerCertVerifier>,
+    clock: Arc<dyn TimeProvider>,
+}
+
+impl fmt::Debug for ClientTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ClientTls")
+    }
+}
+
+impl ClientTls {
+    /// A client that believes what `trust` says.
+    ///
+    /// # Errors
+    ///
+    /// Roots, key log or versions that cannot be used.
+    pub fn new(trust: &Trust, options: &TlsOptions) -> Result<Self, TlsSetupError> {
+        let judge = CertificateCheck {
+            verifier: trust.verifier(&options.provider)?,
+            clock: options.clock(),
+        };
+        let mut config =
+            ClientConfig::builder_with_details(options.provider.clone(), options.clock())
+                .with_protocol_versions(&options.versions()?)?
+                .dangerous()
+                .with_custom_certificate_verifier(judge.verifier.clone())
+                .with_no_client_auth();
+        config.resumption = match options.resumption {
+            true => Resumption::in_memory_sessions(REMEMBERED_SESSIONS),
+            false => Resumption::disabled(),
+        };
+        if let Some(log) = options.key_log.open()? {
+            config.key_log = log;
+        }
+        Ok(Self {
+            config: Arc::new(config),
+            check: Some(judge),
+        })
+    }
+
+    /// A client of a configuration made elsewhere; its list for ALPN is replaced on connecting.
+    #[must_use]
+    pub fn from_config(config: Arc<ClientConfig>) -> Self {
+        Self {
+            config,
+            check: None,
+        }
+    }
+
+    /// The same client, offering `protocols` by ALPN, best first. Tickets stay shared.
+    #[must_use]
+    pub fn with_alpn(&self, protocols: &[Protocol]) -> Self {
+        let mut config = ClientConfig::clone(&self.config);
+        config.alpn_protocols = alpn(protocols);
+        Self {
+            config: Arc::new(config),
+            check: self.check.clone(),
+        }
+    }
+
+    /// The same for QUIC, which has records of its own: HTTP/3 alone is offered.
+    ///
+    /// # Errors
+    ///
+    /// `host` is no name, or TLS 1.3 is not among the versions.
+    pub fn for_quic(&self, host: &str) -> io::Result<Arc<ClientConfig>> {
+        let config = self.with_alpn(&[Protocol::Http3]).config;
+        // rustls tells only by trying.
+        let tried = quic::ClientConnection::new(
+            config.clone(),
+            quic::Version::V1,
+            server_name(host)?,
+            Vec::new(),
+        );
+        tried.map_err(|error| quic_config_error(&error))?;
+        Ok(config)
+    }
+
+    /// Whether `shown`, the certificates of a connection that stands, would have been believed on a
+    /// connection to `host`: chain, name, hour and pins, all by the rules of this client (the pins of a
+    /// second host were forgotten once: CVE-2014-3166). Never where a client certificate may have been
+    /// asked for, or the configuration was made elsewhere.
+    #[must_use]
+    pub fn would_trust(&self, shown: &PeerCertificates, host: &str) -> bool {
+        let (Some(judge), Ok(name)) = (&self.check, server_name(host)) else {
+            return false;
+        };
+        let (Some((own, chain)), Some(hour)) = (shown.split_first(), judge.clock.current_time())
+        else {
+            return false;
+        };
+        let verified = judge
+            .verifier
+            .verify_server_cert(own, chain, &name, &[], hour);
+        verified.is_ok() && !self.config.client_auth_cert_resolver.has_certs()
+    }
+
+    /// Shakes hands over `io` with the server called `host` (a name or an address).
+    ///
+    /// # Errors
+    ///
+    /// A host that is no name, a certificate that is not believed, or a connection that broke.
+    pub async fn connect(&self, io: BoxIo, host: &str) -> io::Result<(BoxIo, HandshakeInfo)> {
+        let (io, agreed, _) = self.connect_with_certificates(io, host).await?;
+        Ok((io, agreed))
+    }
+
+    /// As [`connect`](Self::connect), with what the server showed.
+    ///
+    /// # Errors
+    ///
+    /// As there.
+    pub async fn connect_with_certificates(
+        &self,
+        io: BoxIo,
+        host: &str,
+    ) -> io::Result<(BoxIo, HandshakeInfo, PeerCertificates)> {
+        let name = server_name(host)?;
+        let connector = TlsConnector::from(self.config.clone());
+        let stream = connector
+            .connect_with(name, io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
+            .await?;
+        let tls = stream.get_ref().1;
+        let agreed = handshake_info(tls);
+        let shown = tls.peer_certificates().unwrap_or_default().into();
+        Ok((Box::new(stream), agreed, shown))
+    }
+}
+
+fn server_name(host: &str) -> io::Result<ServerName<'static>> {
+    let bare = host.trim_start_matches('[').trim_end_matches(']');
+    ServerName::try_from(bare.to_owned()).map_err(|_| {
+        io::Error::new(
+            io::ErrorKind::InvalidInput,
+            format!("invalid hostname {host:?}"),
+        )
+    })
+}

@@ -1,0 +1,156 @@
+//! The server's side of TLS: certificates by host name, ALPN, session tickets.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use rustls::{ServerConfig, quic};
+use tokio_rustls::TlsAcceptor;
+
+use crate::network::BoxIo;
+use crate::protocol::Protocol;
+use crate::tls::certificates::Identity;
+use crate::tls::dynamic_record_size::DynamicRecordSize;
+use crate::tls::error::TlsSetupError;
+use crate::tls::handshake::{
+    HandshakeInfo, TLS_BUFFER_BYTES, alpn, handshake_info, quic_config_error,
+};
+use crate::tls::identities::{ACME_TLS_ALPN, Identities};
+use crate::tls::options::TlsOptions;
+
+/// Sessions a server remembers for clients of TLS 1.2 that take no tickets.
+const SERVER_SESSIONS: usize = 4096;
+
+/// The server's side of TLS.
+#[derive(Clone)]
+pub struct ServerTls {
+    config: Arc<ServerConfig>,
+    dynamic_record_size: bool,
+}
+
+impl fmt::Debug for ServerTls {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ServerTls")
+    }
+}
+
+impl ServerTls {
+    /// A server that shows `identity` to everyone and speaks `protocols`, best first.
+    ///
+    /// # Errors
+    ///
+    /// A key that does not fit, or a key log or versions that cannot be used.
+    pub fn new(
+        identity: &Identity,
+        protocols: &[Protocol],
+        options: &TlsOptions,
+    ) -> Result<Self, TlsSetupError> {
+        Self::with_identities(&[], identity, protocols, options)
+    }
+
+    /// A server that shows each host's own identity (by SNI, any case), and `fallback` to the rest.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Self::new).
+    pub fn with_identities(
+        hosts: &[(String, Identity)],
+        fallback: &Identity,
+        protocols: &[Protocol],
+        options: &TlsOptions,
+    ) -> Result<Self, TlsSetupError> {
+        let identities = Identities::new(hosts, fallback, options)?;
+        Self::of(&identities, protocols, options)
+    }
+
+    /// A server that shows of `identities` what they are at each handshake: they may be exchanged while it serves.
+    ///
+    /// # Errors
+    ///
+    /// A key log or versions that cannot be used.
+    pub fn of(
+        identities: &Identities,
+        protocols: &[Protocol],
+        options: &TlsOptions,
+    ) -> Result<Self, TlsSetupError> {
+        let mut config =
+            ServerConfig::builder_with_details(options.provider.clone(), options.clock())
+                .with_protocol_versions(&options.versions()?)?
+                .with_no_client_auth()
+                .with_cert_resolver(Arc::new(identities.clone()));
+        config.alpn_protocols = alpn(&Protocol::over_tcp(protocols));
+        if options.resumption {
+            // Tickets for clients that take them; TLS 1.2 session ids for the rest.
+            config.ticketer = rustls::crypto::aws_lc_rs::Ticketer::new()?;
+            config.session_storage = rustls::server::ServerSessionMemoryCache::new(SERVER_SESSIONS);
+            config.send_tls13_tickets = options.tickets;
+        } else {
+            config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+            config.send_tls13_tickets = 0;
+        }
+        if let Some(log) = options.key_log.open()? {
+            config.key_log = log;
+        }
+        Ok(Self::from_config(Arc::new(config)))
+    }
+
+    /// A server of a configuration made elsewhere, ALPN included.
+    #[must_use]
+    pub fn from_config(config: Arc<ServerConfig>) -> Self {
+        Self {
+            config,
+            dynamic_record_size: false,
+        }
+    }
+
+    /// The same with records that begin at the length of a packet and grow, so that a client can read what came first
+    /// before 16 KiB are there. The lab's servers have none: what they stand for (nginx, Apache) sends full ones.
+    #[must_use]
+    pub fn with_dynamic_record_size(mut self) -> Self {
+        self.dynamic_record_size = true;
+        self
+    }
+
+    /// The same for authorities as well: a client that offers only `acme-tls/1` gets the
+    /// [`AcmeChallenge`](crate::tls::identities::AcmeChallenge) of the name that it requests, if there is one, and
+    /// nothing else.
+    #[must_use]
+    pub fn with_acme_challenges(mut self) -> Self {
+        // The last one: it is agreed on where nothing else can be.
+        let config = Arc::make_mut(&mut self.config);
+        config.alpn_protocols.push(ACME_TLS_ALPN.to_vec());
+        self
+    }
+
+    /// The same for QUIC, which has records of its own: HTTP/3 alone is spoken.
+    ///
+    /// # Errors
+    ///
+    /// TLS 1.3 is not among the versions.
+    pub fn for_quic(&self) -> io::Result<Arc<ServerConfig>> {
+        let mut config = ServerConfig::clone(&self.config);
+        config.alpn_protocols = alpn(&[Protocol::Http3]);
+        let config = Arc::new(config);
+        let tried = quic::ServerConnection::new(config.clone(), quic::Version::V1, Vec::new());
+        tried.map_err(|error| quic_config_error(&error))?;
+        Ok(config)
+    }
+
+    /// Shakes hands over `io`.
+    ///
+    /// # Errors
+    ///
+    /// A client that speaks no TLS, offers nothing we speak, or broke off.
+    pub async fn accept(&self, io: BoxIo) -> io::Result<(BoxIo, HandshakeInfo)> {
+        let acceptor = TlsAcceptor::from(self.config.clone());
+        let stream = acceptor
+            .accept_with(io, |tls| tls.set_buffer_limit(Some(TLS_BUFFER_BYTES)))
+            .await?;
+        let agreed = handshake_info(stream.get_ref().1);
+        let io: BoxIo = match self.dynamic_record_size {
+            true => Box::new(DynamicRecordSize::new(stream)),
+            false => Box::new(stream),
+        };
+        Ok((io, agreed))
+    }
+}

@@ -1,0 +1,291 @@
+//! Identities that are exchanged while they are shown, and an authority that outlives its process.
+
+use std::sync::Arc;
+
+use rustls::pki_types::CertificateDer;
+use spdy_net_core::tls::certificates::{Identity, KeyKind, LocalCa};
+use spdy_net_core::tls::identities::Identities;
+use spdy_net_core::tls::local_certificates::LocalCertificates;
+use spdy_net_core::tls::verify::Trust;
+use spdy_net_core::tls::{ClientTls, HandshakeInfo, PeerCertificates, ServerTls, TlsOptions};
+
+use crate::support::{ALL, PIPE, quiet};
+
+fn no_tickets() -> TlsOptions {
+    TlsOptions {
+        resumption: false, // or a later handshake would show no certificate
+        ..quiet()
+    }
+}
+
+/// The certificate that is shown to who asks for `host`.
+async fn shown(server: &ServerTls, client: &ClientTls, host: &str) -> CertificateDer<'static> {
+    let (near, far) = tokio::io::duplex(PIPE);
+    let connecting = client.connect_with_certificates(Box::new(near), host);
+    let accepting = server.accept(Box::new(far));
+    let (near, far) = futures_util::future::join(connecting, accepting).await;
+    far.unwrap();
+    let (_, _, shown) = near.unwrap();
+    shown[0].clone().into_owned()
+}
+
+/// The certificates that the server presents to a client that requests `host`, if the client trusts them.
+async fn chain_shown(
+    server: &ServerTls,
+    client: &ClientTls,
+    host: &str,
+) -> std::io::Result<PeerCertificates> {
+    let (near, far) = tokio::io::duplex(PIPE);
+    let connecting = client.connect_with_certificates(Box::new(near), host);
+    let accepting = server.accept(Box::new(far));
+    let (near, _) = futures_util::future::join(connecting, accepting).await;
+    near.map(|(_, _, shown)| shown)
+}
+
+struct TestCa {
+    ca: LocalCa,
+    client: ClientTls,
+}
+
+impl TestCa {
+    fn open() -> Self {
+        let ca = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+        let trust = Trust::only(vec![ca.certificate().clone()]);
+        let client = ClientTls::new(&trust, &no_tickets()).unwrap();
+        Self { ca, client }
+    }
+
+    /// For every name of these tests, so that who is shown which one is the server's choice alone.
+    fn issue(&self) -> Identity {
+        let names = ["a.test", "b.test", "*.x.test", "*.y.x.test"].map(str::to_owned);
+        self.ca.issue(&names, &[]).unwrap()
+    }
+}
+
+#[tokio::test]
+async fn a_wildcard_stands_for_one_label_where_no_host_is_listed() {
+    let shop = TestCa::open();
+    let [own, wild, rest] = [(); 3].map(|()| shop.issue());
+    let hosts = [
+        ("A.test".to_owned(), own.clone()),
+        ("*.x.test".to_owned(), wild.clone()),
+        ("b.x.test".to_owned(), own.clone()),
+        ("a.test".to_owned(), rest.clone()), // listed twice: the first counts
+    ];
+    let identities = Identities::new(&hosts, &rest, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    for (host, want) in [
+        ("a.test", &own),
+        ("a.x.test", &wild),
+        ("b.x.test", &own),
+        ("a.y.x.test", &rest),
+        ("b.test", &rest),
+    ] {
+        let shown = shown(&server, &shop.client, host).await;
+        assert_eq!(shown, want.chain[0], "{host}");
+    }
+}
+
+#[tokio::test]
+async fn identities_are_exchanged_at_once_or_not_at_all() {
+    let shop = TestCa::open();
+    let [old, new, rest] = [(); 3].map(|()| shop.issue());
+    let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
+    let identities = Identities::new(&host(&old), &rest, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, old.chain[0]);
+
+    identities.replace(&host(&new), &rest).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, new.chain[0]);
+
+    let wrong = Identity {
+        chain: old.chain.clone(),
+        key: rest.key.clone_key(),
+    };
+    let refused = identities.replace(&host(&old), &wrong).unwrap_err();
+    assert!(refused.to_string().starts_with("tls: "), "{refused}");
+    assert_eq!(shown(&server, &shop.client, "a.test").await, new.chain[0]);
+
+    identities.replace(&[], &rest).unwrap();
+    assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
+}
+
+/// A handshake with what `offered` by ALPN alone; the certificate that is shown and what is agreed on.
+async fn shown_to(
+    server: &ServerTls,
+    shop: &TestCa,
+    offered: &[u8],
+    host: &str,
+) -> std::io::Result<(CertificateDer<'static>, HandshakeInfo)> {
+    let mut roots = rustls::RootCertStore::empty();
+    roots.add(shop.ca.certificate().clone()).unwrap();
+    let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
+    let config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap();
+    let mut config = config.with_root_certificates(roots).with_no_client_auth();
+    config.alpn_protocols = vec![offered.to_vec()];
+    let name = rustls::pki_types::ServerName::try_from(host.to_owned()).unwrap();
+    let (near, far) = tokio::io::duplex(PIPE);
+    let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+    let connecting = connector.connect(name, near);
+    let accepting = server.accept(Box::new(far));
+    let (near, far) = futures_util::future::join(connecting, accepting).await;
+    let (_, agreed) = far?;
+    let near = near?;
+    let shown = near.get_ref().1.peer_certificates().unwrap();
+    Ok((shown[0].clone().into_owned(), agreed))
+}
+
+#[tokio::test]
+async fn an_acme_challenge_is_served_for_acme_tls_only_while_it_lives() {
+    let shop = TestCa::open();
+    let [own, first, second] = [(); 3].map(|()| shop.issue());
+    let identities = Identities::new(&[], &own, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    let (plain, server) = (server.clone(), server.with_acme_challenges());
+    let wants = b"acme-tls/1";
+    assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
+
+    let proof = identities.show_challenge("A.test", &first).unwrap();
+    let (shown, agreed) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
+    assert!(shown == first.chain[0] && agreed.is_acme_challenge && agreed.protocol.is_none());
+    let (shown, agreed) = shown_to(&server, &shop, b"h2", "a.test").await.unwrap();
+    assert!(shown == own.chain[0] && !agreed.is_acme_challenge);
+    assert!(shown_to(&server, &shop, wants, "b.test").await.is_err());
+    // Not by a server that was not told to.
+    assert!(shown_to(&plain, &shop, wants, "a.test").await.is_err());
+
+    // What is exchanged meanwhile leaves it where it is, and the end of an earlier one leaves the later.
+    identities.replace(&[], &own).unwrap();
+    let later = identities.show_challenge("a.test", &second).unwrap();
+    drop(proof);
+    let (shown, _) = shown_to(&server, &shop, wants, "a.test").await.unwrap();
+    assert_eq!(shown, second.chain[0]);
+    drop(later);
+    assert!(shown_to(&server, &shop, wants, "a.test").await.is_err());
+}
+
+#[tokio::test]
+async fn hosts_and_the_rest_are_exchanged_by_themselves() {
+    let shop = TestCa::open();
+    let [own, rest, other] = [(); 3].map(|()| shop.issue());
+    let host = |identity: &Identity| [("a.test".to_owned(), identity.clone())];
+    let identities = Identities::new(&host(&own), &rest, &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    let certify = |identity: &Identity| identities.certify(identity).unwrap();
+    identities.show_fallback(certify(&other));
+    assert_eq!(shown(&server, &shop.client, "a.test").await, own.chain[0]);
+    assert_eq!(shown(&server, &shop.client, "b.test").await, other.chain[0]);
+    identities.show_hosts([("A.test".to_owned(), certify(&rest))]);
+    assert_eq!(shown(&server, &shop.client, "a.test").await, rest.chain[0]);
+    identities.show_hosts([]);
+    assert_eq!(shown(&server, &shop.client, "a.test").await, other.chain[0]);
+}
+
+#[tokio::test]
+async fn an_authority_that_is_kept_is_the_same_the_next_time() {
+    for kind in [KeyKind::EcdsaP256, KeyKind::Rsa2048, KeyKind::Ed25519] {
+        let dir = tempfile::tempdir().unwrap();
+        let certificate = dir.path().join("ca.pem");
+        assert!(LocalCa::load(&certificate, kind).unwrap().is_none());
+        let first = LocalCa::load_or_create(&certificate, kind).unwrap();
+        std::fs::write(&certificate, "something else").unwrap();
+        let second = LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).unwrap();
+        assert_eq!(first.pem(), second.pem());
+        assert_eq!(std::fs::read_to_string(&certificate).unwrap(), first.pem());
+        assert_eq!(std::fs::read_dir(dir.path()).unwrap().count(), 2); // nothing else is left
+        #[cfg(unix)]
+        {
+            use std::os::unix::fs::PermissionsExt;
+            let key = dir.path().join("ca.key.pem").metadata().unwrap();
+            assert_eq!(key.permissions().mode() & 0o777, 0o600);
+        }
+        // A client that trusts the first authority trusts the certificates that it signs later.
+        let trust = Trust::only(vec![first.certificate().clone()]);
+        let client = ClientTls::new(&trust, &no_tickets()).unwrap();
+        let leaf = second.issue(&["a.test".to_owned()], &[]).unwrap();
+        let server = ServerTls::new(&leaf, &ALL, &no_tickets()).unwrap();
+        assert_eq!(shown(&server, &client, "a.test").await, leaf.chain[0]);
+    }
+}
+
+#[test]
+fn concurrent_creation_yields_one_local_ca() {
+    let dir = tempfile::tempdir().unwrap();
+    let certificate = dir.path().join("ca.pem");
+    let make =
+        || LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).map(|ca| ca.pem().to_owned());
+    let made: Vec<String> = std::thread::scope(|scope| {
+        let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
+        let made = threads.into_iter().map(|thread| thread.join().unwrap());
+        made.collect::<Result<_, _>>().unwrap()
+    });
+    assert!(made.iter().all(|pem| *pem == made[0]));
+}
+
+#[test]
+fn an_unreadable_ca_file_is_an_error_and_is_not_replaced() {
+    let dir = tempfile::tempdir().unwrap();
+    let certificate = dir.path().join("ca.pem");
+    let key = dir.path().join("ca.key.pem");
+    let [one, other] = [(); 2].map(|()| {
+        let dir = tempfile::tempdir().unwrap();
+        LocalCa::load_or_create(&dir.path().join("ca.pem"), KeyKind::EcdsaP256).unwrap();
+        std::fs::read_to_string(dir.path().join("ca.key.pem")).unwrap()
+    });
+    let at = one.find("-----BEGIN CERT").unwrap();
+    let other_at = other.find("-----BEGIN CERT").unwrap();
+    for (text, want) in [
+        (String::new(), "no certificate in"),
+        (one[at..].to_owned(), "no private key in"),
+        (one[..at].to_owned(), "no certificate in"),
+        (format!("{}{}", &one[..at], &other[other_at..]), "tls: "),
+    ] {
+        std::fs::write(&key, &text).unwrap();
+        let error = LocalCa::load_or_create(&certificate, KeyKind::EcdsaP256).unwrap_err();
+        assert!(error.to_string().contains(want), "{error}");
+        assert_eq!(std::fs::read_to_string(&key).unwrap(), text);
+    }
+    let nowhere = dir.path().join("nowhere/ca.pem");
+    let error = LocalCa::load_or_create(&nowhere, KeyKind::EcdsaP256).unwrap_err();
+    assert!(error.to_string().starts_with("cannot write"), "{error}");
+}
+
+#[tokio::test]
+async fn each_of_2000_sites_has_a_small_certificate_of_its_own() {
+    let authority = LocalCa::generate(KeyKind::EcdsaP256).unwrap();
+    let trust = Trust::only(vec![authority.certificate().clone()]);
+    let client = ClientTls::new(&trust, &no_tickets()).unwrap();
+    let site = |number| {
+        vec![
+            format!("www.site{number}.test"),
+            format!("site{number}.test"),
+        ]
+    };
+    let loopback = vec![[127, 0, 0, 1].into()];
+    let groups = (0..2000).map(site).collect();
+    let local = LocalCertificates::new(Arc::new(authority), groups, loopback).unwrap();
+    let identities = Identities::local(&Arc::new(local), &no_tickets()).unwrap();
+    let server = ServerTls::of(&identities, &ALL, &no_tickets()).unwrap();
+    let mut leaves = Vec::new();
+    for host in [
+        "www.site0.test",
+        "site1999.test",
+        "WWW.site1999.test",
+        "127.0.0.1",
+    ] {
+        let chain = chain_shown(&server, &client, host).await.expect(host);
+        let bytes: usize = chain.iter().map(|certificate| certificate.len()).sum();
+        assert!(bytes < 4 << 10, "{host}: {bytes} bytes");
+        leaves.push(chain[0].clone());
+    }
+    assert_eq!(leaves[1], leaves[2], "one site has one certificate");
+    assert_eq!(
+        leaves[0], leaves[3],
+        "without a name it is the first site's"
+    );
+    assert_ne!(leaves[0], leaves[1]);
+    // Of an unknown name the client sees another's.
+    assert!(chain_shown(&server, &client, "other.test").await.is_err());
+}

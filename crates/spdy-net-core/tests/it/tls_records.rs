@@ -1,0 +1,220 @@
+//! A server's first TLS records: one packet, two packets, three; and whatever is written arrives.
+
+use std::io::{self, IoSlice};
+use std::pin::Pin;
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll};
+
+use proptest::prelude::*;
+use spdy_net_core::network::BoxIo;
+use spdy_net_core::tls::{TlsOptions, TlsVersion};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, DuplexStream, ReadBuf};
+
+use crate::support::{quiet, tls_pair};
+
+/// Bytes that TLS 1.2 adds to what a record holds: an explicit nonce and a tag.
+const SEALED_BYTES: usize = 8 + 16;
+const HEAD_BYTES: usize = 5;
+const FULL_BYTES: usize = 16 * 1024;
+
+/// Each write of the server, as its socket would have it.
+#[derive(Clone, Default)]
+struct Written(Arc<Mutex<Vec<Vec<u8>>>>);
+
+impl Written {
+    /// The lengths of what the records hold that carry data, and how many writes it took.
+    fn take(&self) -> (Vec<usize>, usize) {
+        let writes = std::mem::take(&mut *self.0.lock().unwrap());
+        let bytes = writes.concat();
+        let mut rest = &bytes[..];
+        let mut lengths = Vec::new();
+        while let [kind, _, _, high, low, ..] = *rest {
+            let length = usize::from(u16::from_be_bytes([high, low]));
+            if kind == 23 {
+                lengths.push(length - SEALED_BYTES);
+            }
+            rest = &rest[HEAD_BYTES + length..];
+        }
+        assert!(rest.is_empty(), "a partial record");
+        (lengths, writes.len())
+    }
+}
+
+struct Tapped {
+    io: DuplexStream,
+    written: Written,
+}
+
+impl AsyncRead for Tapped {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Tapped {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        self.poll_write_vectored(cx, &[IoSlice::new(buf)])
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let outcome = Pin::new(&mut self.io).poll_write_vectored(cx, bufs);
+        if let Poll::Ready(Ok(taken)) = outcome {
+            let bytes: Vec<u8> = bufs.iter().flat_map(|buf| buf.iter().copied()).collect();
+            self.written.0.lock().unwrap().push(bytes[..taken].to_vec());
+        }
+        outcome
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.io).poll_shutdown(cx)
+    }
+}
+
+/// The server's end and the client's, hands shaken, over a pipe that holds `pipe` bytes.
+async fn connected(growing_records: bool, pipe: usize) -> (BoxIo, BoxIo, Written) {
+    let (server, client) = tls_pair(&TlsOptions {
+        max: TlsVersion::Tls12,
+        ..quiet()
+    });
+    let server = match growing_records {
+        true => server.with_dynamic_record_size(),
+        false => server,
+    };
+    let (near, far) = tokio::io::duplex(pipe);
+    let written = Written::default();
+    let tapped = Tapped {
+        io: far,
+        written: written.clone(),
+    };
+    let (near, far) = futures_util::future::join(
+        client.connect(Box::new(near), "localhost"),
+        server.accept(Box::new(tapped)),
+    )
+    .await;
+    let (mut near, mut far) = (near.unwrap().0, far.unwrap().0);
+    // The hand-shake's last message is the server's: it is not to be among what is looked at.
+    near.write_all(b"x").await.unwrap();
+    far.read_exact(&mut [0]).await.unwrap();
+    written.take();
+    (far, near, written)
+}
+
+fn body(len: usize) -> Vec<u8> {
+    (0..len).map(|at| (at % 251) as u8).collect()
+}
+
+#[tokio::test]
+async fn each_record_is_a_packet_longer_until_it_is_full() {
+    let (mut server, mut client, written) = connected(true, 1 << 20).await;
+    let sent = body(60_000);
+    server.write_all(&sent).await.unwrap();
+    server.flush().await.unwrap();
+    let mut got = vec![0; sent.len()];
+    client.read_exact(&mut got).await.unwrap();
+    assert!(got == sent);
+
+    let (lengths, _) = written.take();
+    let (first, last) = (lengths[0], lengths.len() - 1);
+    assert!((1_300..1_460 - HEAD_BYTES - SEALED_BYTES).contains(&first));
+    for (number, length) in (1..).zip(&lengths[..last]) {
+        assert_eq!(*length, number * first, "record {number}");
+    }
+    for _ in 0..5 {
+        server.write_all(&sent[..2 * FULL_BYTES]).await.unwrap();
+    }
+    let (lengths, _) = written.take();
+    let full = lengths
+        .iter()
+        .rev()
+        .take_while(|length| **length == FULL_BYTES);
+    assert!(full.count() >= 6, "{lengths:?}");
+}
+
+#[tokio::test]
+async fn records_that_are_written_together_leave_together() {
+    let (mut server, _client, written) = connected(true, 1 << 20).await;
+    let taken = server.write(&body(12_000)).await.unwrap();
+    assert_eq!(taken, 12_000);
+    let (lengths, writes) = written.take();
+    assert_eq!((lengths.len(), writes), (4, 1), "{lengths:?}");
+}
+
+#[tokio::test]
+async fn a_head_and_its_body_are_one_record_and_do_not_make_the_next_longer() {
+    let (mut server, _client, written) = connected(true, 1 << 20).await;
+    let (head, body) = (body(300), body(700));
+    for _ in 0..20 {
+        let parts = [IoSlice::new(&head), IoSlice::new(&body)];
+        assert_eq!(server.write_vectored(&parts).await.unwrap(), 1_000);
+        assert_eq!(written.take(), (vec![1_000], 1));
+    }
+    server.write_all(&[0; 9_000]).await.unwrap();
+    let (lengths, _) = written.take();
+    assert!(lengths[0] < 1_460, "{lengths:?}");
+}
+
+#[tokio::test]
+async fn without_them_the_first_record_is_full() {
+    let (mut server, _client, written) = connected(false, 1 << 20).await;
+    server.write_all(&[0; 20_000]).await.unwrap();
+    assert_eq!(written.take().0, [FULL_BYTES, 20_000 - FULL_BYTES]);
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// However much is written at a time, in parts or whole, and however little the socket takes.
+    #[test]
+    fn every_byte_arrives_in_order(
+        lengths in proptest::collection::vec((0..40_000_usize, proptest::bool::ANY), 1..8),
+        pipe in 1_000..100_000_usize,
+    ) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(async {
+            let (mut server, mut client, _) = connected(true, pipe).await;
+            let sent = body(lengths.iter().map(|(length, _)| length).sum());
+            let mut rest = &sent[..];
+            let write = async {
+                for (length, in_parts) in &lengths {
+                    let (mut now, later) = rest.split_at(*length);
+                    rest = later;
+                    while !now.is_empty() {
+                        let (one, other) = now.split_at(now.len() / 3);
+                        let taken = match in_parts {
+                            true => server.write_vectored(&[IoSlice::new(one), IoSlice::new(other)]).await.unwrap(),
+                            false => server.write(now).await.unwrap(),
+                        };
+                        assert!(taken > 0);
+                        now = &now[taken..];
+                    }
+                }
+                server.shutdown().await.unwrap();
+            };
+            let mut got = Vec::new();
+            let read = client.read_to_end(&mut got);
+            let (_, read) = futures_util::future::join(write, read).await;
+            read.unwrap();
+            assert!(got == sent);
+        });
+    }
+}

@@ -1,6 +1,0 @@
-//! Interim responses: 100, 103.
-
-pub(crate) mod continue_on_read;
-pub mod early_hints;
-pub mod expect_continue;
-pub mod interim_responses;
