@@ -28,18 +28,18 @@ fn kinds() -> [(&'static str, Vec<Frame>); 4] {
     let id = |number: u32| StreamId::new(2 * number + 1);
     let data = |len: usize| {
         let payload = Bytes::from(vec![0x5a; len]);
-        frames(|n| {
+        frames(|number| {
             Frame::Data(Data {
-                stream_id: id(n),
+                stream_id: id(number),
                 payload: payload.clone(),
                 fin: false,
             })
         })
     };
     let block = Bytes::from(vec![0x5a; 60]);
-    let syn_stream = |n| {
+    let syn_stream = |number| {
         Frame::SynStream(SynStream {
-            stream_id: id(n),
+            stream_id: id(number),
             associated_to: StreamId::ZERO,
             priority: Priority::HIGHEST,
             fin: true,
@@ -47,10 +47,10 @@ fn kinds() -> [(&'static str, Vec<Frame>); 4] {
             block: block.clone(),
         })
     };
-    let control = |n: u32| match n % 2 {
-        0 => Frame::Ping(Ping { id: n }),
+    let control = |number: u32| match number % 2 {
+        0 => Frame::Ping(Ping { id: number }),
         _ => Frame::WindowUpdate(WindowUpdate {
-            stream_id: id(n),
+            stream_id: id(number),
             delta: 1 << 15,
         }),
     };

@@ -36,8 +36,8 @@ impl BlockWriter {
         let mut last: Option<&HeaderName> = None;
         let mut is_empty = true;
         for (name, value) in headers {
-            let unsayable = value.is_empty() && version == Version::V2;
-            if unsayable || is_not_sent(version, names, name) || hop.contains(name) {
+            let is_unsendable = value.is_empty() && version == Version::V2;
+            if is_unsendable || is_not_sent(version, names, name) || hop.contains(name) {
                 continue;
             }
             if value.is_sensitive() {

@@ -202,12 +202,12 @@ mod tests {
 
     #[test]
     fn one_value_more_than_the_limit_is_refused() {
-        let taken = |components: usize| {
+        let add_components = |components: usize| {
             let value = vec!["v"; components].join("\0");
             add(&mut HeaderMap::new(), "x", value.as_bytes())
         };
-        assert_eq!(taken(MAX_VALUES), Ok(()));
+        assert_eq!(add_components(MAX_VALUES), Ok(()));
         let over = Err(BadHeader::TooMany { limit: MAX_VALUES });
-        assert_eq!(taken(MAX_VALUES + 1), over);
+        assert_eq!(add_components(MAX_VALUES + 1), over);
     }
 }

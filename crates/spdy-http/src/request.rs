@@ -73,10 +73,10 @@ pub enum BadRequest {
     },
     /// The stream is none that a request comes on: the block is empty, the stream is unidirectional, or
     /// it belongs to another, as a push would. It is reset with PROTOCOL_ERROR.
-    #[error("stream cannot carry a request: {why}")]
+    #[error("stream cannot carry a request: {reason}")]
     Stream {
         /// What is wrong with it.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A pair that HTTP cannot carry.
     #[error(transparent)]
@@ -292,10 +292,10 @@ impl FirstLine<'_> {
     /// and who looks at the other would see different requests.
     fn agrees_with(&self, uri: &Uri, names: &Names) -> Result<(), BadRequest> {
         let scheme = uri.scheme_str().unwrap_or_default();
-        if let Some(said) = self.scheme
-            && !said.eq_ignore_ascii_case(scheme.as_bytes())
+        if let Some(sent_scheme) = self.scheme
+            && !sent_scheme.eq_ignore_ascii_case(scheme.as_bytes())
         {
-            return Err(value_error(names.scheme, said));
+            return Err(value_error(names.scheme, sent_scheme));
         }
         match (self.host, uri.authority()) {
             (Some(host), Some(authority)) => check_host(host, scheme, authority.as_str()),

@@ -102,11 +102,11 @@ pub(crate) fn read(
 ) -> Result<Parts, BadResponse> {
     let names = Names::of(version);
     let (mut head, ()) = Response::new(()).into_parts();
-    let mut got_status = false;
+    let mut has_status = false;
     for (name, value) in block.iter() {
         if name == names.status.as_bytes() {
             head.status = status(value)?;
-            got_status = true;
+            has_status = true;
         } else if name == names.version.as_bytes() {
             // What the peer calls itself changes nothing here, so any value will do.
             if value == b"HTTP/1.0" {
@@ -120,7 +120,7 @@ pub(crate) fn read(
             append(&mut head.headers, block, name, value)?;
         }
     }
-    if !got_status {
+    if !has_status {
         return Err(BadResponse::Missing { name: names.status });
     }
     Ok(head)

@@ -69,10 +69,10 @@ pub fn add(
             continue;
         }
         let text = String::from_utf8_lossy(name);
-        let elsewhere = [header::HOST, header::CONTENT_LENGTH]
+        let is_skipped = [header::HOST, header::CONTENT_LENGTH]
             .iter()
-            .any(|known| known.as_str() == text);
-        let of_first_line = head.is_some() && names.contains(&text) && !elsewhere;
+            .any(|skipped| skipped.as_str() == text);
+        let of_first_line = head.is_some() && names.contains(&text) && !is_skipped;
         if name.starts_with(b":") || of_first_line {
             return Err(BadTrailers::Unknown { name: quote(name) });
         }
@@ -81,7 +81,7 @@ pub fn add(
         {
             return Err(BadTrailers::Repeated { name: quote(name) });
         }
-        if !elsewhere {
+        if !is_skipped {
             append(trailers, block, name, value)?;
         }
     }

@@ -87,16 +87,16 @@ pub enum SessionError {
         open_streams: usize,
     },
     /// SYN_STREAM with an id that only we may open.
-    #[error("SYN_STREAM has ID {got}, expected an ID of the peer's parity")]
+    #[error("SYN_STREAM has ID {found}, expected an ID of the peer's parity")]
     Parity {
         /// The id that came.
-        got: StreamId,
+        found: StreamId,
     },
     /// SYN_STREAM with an id at or below one that was already used.
-    #[error("SYN_STREAM has ID {got}, expected more than {last}")]
+    #[error("SYN_STREAM has ID {found}, expected more than {last}")]
     Order {
         /// The id that came.
-        got: StreamId,
+        found: StreamId,
         /// The highest id before it.
         last: StreamId,
     },
@@ -117,10 +117,10 @@ pub enum SessionError {
         window: i64,
     },
     /// SETTINGS with an INITIAL_WINDOW_SIZE above 2^31 - 1.
-    #[error("INITIAL_WINDOW_SIZE is {got}, limit 2147483647")]
+    #[error("INITIAL_WINDOW_SIZE is {found}, limit 2147483647")]
     InitialWindow {
         /// The value that came.
-        got: u32,
+        found: u32,
     },
     /// An abuse limit was passed.
     #[error("more than {limit} {flood}")]

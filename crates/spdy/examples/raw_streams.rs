@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (accept, connection) = server::handshake(far);
     connection.spawn();
-    tokio::spawn(shout(accept));
+    tokio::spawn(echo_uppercase(accept));
 
     let (session, connection) = client::handshake(near);
     connection.spawn();
@@ -34,7 +34,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 }
 
 /// Answers every stream with what came on it, in capitals.
-async fn shout(mut accept: Accept) -> Result<(), Error> {
+async fn echo_uppercase(mut accept: Accept) -> Result<(), Error> {
     while let Some(incoming) = accept.next().await {
         let mut stream = incoming.accept_raw(&HeaderBlock::from_iter([("volume", "loud")]))?;
         tokio::spawn(async move {

@@ -41,10 +41,10 @@ pub enum Error {
         limit: u32,
     },
     /// This may not be pushed.
-    #[error("not pushed: {why}")]
+    #[error("not pushed: {reason}")]
     PushRefused {
         /// The rule it breaks.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The peer's GOAWAY states that it did not process this stream.
     #[error("stream {id} was not processed: the peer's GOAWAY names an earlier stream")]

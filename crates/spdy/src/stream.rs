@@ -265,13 +265,13 @@ impl AsyncWrite for Stream {
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let wanted = bufs
+        let total_len = bufs
             .iter()
             .fold(0, |sum: usize, buf| sum.saturating_add(buf.len()));
-        if wanted == 0 {
+        if total_len == 0 {
             return Poll::Ready(Ok(0));
         }
-        let mut room = ready!(self.stream.poll_capacity(cx))?.min(wanted);
+        let mut room = ready!(self.stream.poll_capacity(cx))?.min(total_len);
         let mut data = BytesMut::with_capacity(room);
         for buf in bufs {
             let piece = &buf[..room.min(buf.len())];

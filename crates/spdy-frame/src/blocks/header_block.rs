@@ -149,9 +149,9 @@ impl HeaderBlock {
     /// The whole value of `name`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&[u8]> {
-        let wanted = name.as_bytes();
+        let name_bytes = name.as_bytes();
         self.iter()
-            .find(|(name, _)| *name == wanted)
+            .find(|(name, _)| *name == name_bytes)
             .map(|(_, value)| value)
     }
 
@@ -294,22 +294,22 @@ impl HeaderBlock {
             if name.len() > longest {
                 return Err(BlockError::NameTooLong {
                     limit: longest,
-                    got: name.len(),
+                    found: name.len(),
                 });
             }
             if value.len() > longest {
-                let (name, got) = (printable(name), value.len());
+                let (name, found) = (printable(name), value.len());
                 return Err(BlockError::ValueTooLong {
                     name,
                     limit: longest,
-                    got,
+                    found,
                 });
             }
         }
         if components > limits.pairs {
             return Err(BlockError::TooManyPairs {
                 limit: limits.pairs,
-                got: components,
+                found: components,
             });
         }
         names.check_differ()

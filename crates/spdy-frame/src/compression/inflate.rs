@@ -151,8 +151,8 @@ impl Inflater {
             }
             if done {
                 let headers = if plain_bytes > self.limits.plain_bytes {
-                    let (limit, got) = (self.limits.plain_bytes, plain_bytes);
-                    Err(BlockError::TooLong { limit, got })
+                    let (limit, found) = (self.limits.plain_bytes, plain_bytes);
+                    Err(BlockError::TooLong { limit, found })
                 } else {
                     HeaderBlock::decode_shared(self.version, plain.freeze(), &self.limits)
                 };
@@ -170,7 +170,7 @@ fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError
     const METHOD_DEFLATE: u8 = 8;
     const FDICT: u8 = 0x20;
     let head = || InflateError::Head {
-        got: block[..block.len().min(2)].to_vec(),
+        found: block[..block.len().min(2)].to_vec(),
     };
     let Some(([cmf, flg, id @ ..], rest)) = block.split_first_chunk::<6>() else {
         return Err(head());
@@ -184,10 +184,10 @@ fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError
     {
         return Err(head());
     }
-    let (want, got) = (dictionary_id(version), u32::from_be_bytes(*id));
-    if got == want {
+    let (expected, found) = (dictionary_id(version), u32::from_be_bytes(*id));
+    if found == expected {
         Ok(rest)
     } else {
-        Err(InflateError::Dictionary { want, got })
+        Err(InflateError::Dictionary { expected, found })
     }
 }

@@ -134,10 +134,10 @@ impl Settings {
         mut payload: Bytes,
         limit: usize,
     ) -> Result<Self, FrameError> {
-        let (count, got) = (payload.get_u32(), head.len);
+        let (count, found) = (payload.get_u32(), head.len);
         // In 64 bits: a count of 2^32 - 1 must not wrap into agreement.
-        if COUNT_LEN as u64 + ENTRY_LEN as u64 * u64::from(count) != got as u64 {
-            return Err(FrameError::SettingsCount { count, got });
+        if COUNT_LEN as u64 + ENTRY_LEN as u64 * u64::from(count) != found as u64 {
+            return Err(FrameError::SettingsCount { count, found });
         }
         let looked_at = (count as usize).min(limit);
         let mut entries: Vec<Setting> = Vec::with_capacity(looked_at);

@@ -236,7 +236,7 @@ impl Session {
         };
         let bytes = bytes.min(stream.unread);
         stream.unread -= bytes;
-        if self.stream_windows && stream.wants_grants() {
+        if self.stream_windows && stream.needs_grants() {
             stream.receive_window.consume(bytes);
             self.outbound.queue_grant(stream);
         }
@@ -264,15 +264,15 @@ impl Session {
         });
         let before = discarded.bytes;
         discarded.bytes += bytes as u64;
-        let (over, met) = (discarded.bytes > limit, before <= limit);
+        let (over, was_within) = (discarded.bytes > limit, before <= limit);
         let sends = stream.state.sends();
-        if !sends && let Some(patience) = self.config.discard_timeout {
-            self.deadlines.look_at_streams(now + patience);
+        if !sends && let Some(timeout) = self.config.discard_timeout {
+            self.deadlines.look_at_streams(now + timeout);
         }
         if !over {
             return self.consume(id, bytes);
         }
-        if met {
+        if was_within {
             self.stats.limits.count(Limit::DiscardedBytes);
         }
         if sends && self.stream_windows {
@@ -371,7 +371,7 @@ impl Session {
     pub fn ping(&mut self, now: Instant) {
         self.advance(now);
         if !self.closing.has_ended() {
-            self.pings.ask(now);
+            self.pings.request(now);
         }
     }
 
@@ -421,19 +421,19 @@ mod tests {
         let mut session = Session::new(config, Instant::ZERO);
         let mut wire = bytes::BytesMut::new();
         // As many in each queue as there are priorities, and the window too small for all.
-        for n in 0..1000 {
+        for number in 0..1000 {
             let id = session
                 .open(&HeaderBlock::new(), StreamOptions::default())
                 .unwrap();
-            if n % 3 > 0 {
+            if number % 3 > 0 {
                 while session.poll_transmit(Instant::ZERO, &mut wire) {}
             }
             session.send_data(id, Bytes::from(vec![0; 70_000]), true);
-            if n % 3 > 1 {
+            if number % 3 > 1 {
                 while session.poll_transmit(Instant::ZERO, &mut wire) {}
             }
             session.reset(id, RstStatus::CANCEL);
-            assert_eq!(session.outbound.queued_streams(), 0, "after {n}");
+            assert_eq!(session.outbound.queued_streams(), 0, "after {number}");
         }
     }
 

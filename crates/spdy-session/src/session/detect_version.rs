@@ -23,8 +23,8 @@ impl Session {
     /// Probes the peer's version, if DATA waits for a window that it may not have.
     pub(crate) fn probe_version(&mut self) {
         let waits = self.outbound.data_bytes > 0 && self.send.credit() == 0;
-        if self.version_detection.known == DetectionState::Unknown && waits {
-            self.version_detection.known = DetectionState::ProbeQueued;
+        if self.version_detection.state == DetectionState::Unknown && waits {
+            self.version_detection.state = DetectionState::ProbeQueued;
             self.pings.request_behind_data(self.now);
         }
     }
@@ -34,29 +34,29 @@ impl Session {
     /// peer that answers no PING.
     pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
-        if self.version_detection.known == DetectionState::ProbeQueued && !self.pings.is_unwritten()
+        if self.version_detection.state == DetectionState::ProbeQueued && !self.pings.is_unwritten()
         {
-            self.version_detection.known = DetectionState::ProbeSent(now);
+            self.version_detection.state = DetectionState::ProbeSent(now);
         }
     }
 
     /// It speaks 3.1: both windows have counted from the first byte on.
     pub(crate) fn set_version_31(&mut self) {
-        self.version_detection.known = DetectionState::Decided;
+        self.version_detection.state = DetectionState::Decided;
         self.session_window = true;
         self.open_session_window();
     }
 
     /// It speaks 3, or did not answer the probe. WINDOW_UPDATE for stream 0 still shows 3.1.
     pub(crate) fn set_version_3(&mut self) {
-        self.version_detection.known = DetectionState::Decided;
+        self.version_detection.state = DetectionState::Decided;
         self.release_delayed(false);
     }
 
     /// An echo came.
     pub(crate) fn handle_probe_echo(&mut self) {
         if matches!(
-            self.version_detection.known,
+            self.version_detection.state,
             DetectionState::ProbeQueued | DetectionState::ProbeSent(_)
         ) {
             self.set_version_3();

@@ -341,7 +341,7 @@ impl Session {
     /// A peer that does not read our answers, or, where no window protects us, an owner that
     /// consumes nothing, stops the reading so.
     #[must_use]
-    pub fn wants_input(&self) -> bool {
+    pub fn accepts_input(&self) -> bool {
         !self.closing.has_ended()
             && self.outbound.resets.len() <= self.config.control_queue_frames
             && self.events.len() <= self.config.event_queue

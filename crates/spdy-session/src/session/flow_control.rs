@@ -40,9 +40,9 @@ impl Session {
             return None;
         }
         // before a greeting that waits for the peer's first frame, this waits as well
-        let may_speak = self.outbound.initial_settings_done
+        let may_write = self.outbound.initial_settings_done
             || self.config.settings_timing == SettingsTiming::Never;
-        if self.grants_session_window() && may_speak && self.receive_window.is_session_update_due()
+        if self.grants_session_window() && may_write && self.receive_window.is_session_update_due()
         {
             let (stream_id, delta) = (StreamId::ZERO, self.receive_window.grant());
             self.version_detection.record_credit();
@@ -55,7 +55,7 @@ impl Session {
                 continue;
             };
             stream.grant_queued = false;
-            if !stream.wants_grants() {
+            if !stream.needs_grants() {
                 continue;
             }
             if stream.discarded.is_none() && stream.receive_window.keeps_up(self.now) {
@@ -78,13 +78,13 @@ impl Session {
             i64::from(self.config.grown_window_bytes).min(MAX_WINDOW),
             i64::from(self.config.window_growth_bytes),
         );
-        let left = (in_all - self.streams.window_growth()).max(0);
+        let remaining = (in_all - self.streams.window_growth()).max(0);
         if let Some(stream) = self.streams.get_mut(id) {
             let of_session = self.receive_window.room_to_grow(MAX_WINDOW);
             let bytes = stream
                 .receive_window
                 .room_to_grow(most)
-                .min(left)
+                .min(remaining)
                 .min(of_session);
             stream.receive_window.grow(bytes);
             self.receive_window.grow(bytes);

@@ -128,7 +128,7 @@ impl Session {
     fn on_initial_window(&mut self, value: u32) -> Result<(), SessionError> {
         let window = i64::from(value);
         if window > MAX_WINDOW {
-            return Err(SessionError::InitialWindow { got: value });
+            return Err(SessionError::InitialWindow { found: value });
         }
         let delta = window - self.peer_initial_window;
         self.peer_initial_window = window;

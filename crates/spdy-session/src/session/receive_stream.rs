@@ -26,7 +26,7 @@ impl Session {
         let id = syn.stream_id;
         // Netty and spdy-transport reset the stream, but its id would be one of ours (choice)
         if self.streams.is_ours(id) {
-            return Err(SessionError::Parity { got: id });
+            return Err(SessionError::Parity { found: id });
         }
         if id <= self.last_peer_id {
             return self.on_used_id(id);
@@ -79,7 +79,7 @@ impl Session {
         }
         // SPDY/2 is silent on ids that fall, SPDY/3 wants the session's end (choice for used ids)
         Err(SessionError::Order {
-            got: id,
+            found: id,
             last: self.last_peer_id,
         })
     }
@@ -102,8 +102,8 @@ impl Session {
                 Version::V3 | Version::V31 => RstStatus::PROTOCOL_ERROR,
             }),
             PushPolicy::Accept | PushPolicy::AcceptUnassociated => {
-                let known = self.streams.is_ours(parent) && self.streams.is_open(parent);
-                (!known).then_some(RstStatus::INVALID_STREAM)
+                let is_open_parent = self.streams.is_ours(parent) && self.streams.is_open(parent);
+                (!is_open_parent).then_some(RstStatus::INVALID_STREAM)
             }
         }
     }
@@ -204,8 +204,8 @@ impl Session {
             }
             if stream.header_bytes > limit {
                 self.stats.limits.count(Limit::HeaderBytesPerStream);
-                let got = stream.header_bytes;
-                let status = self.block_status(&BlockError::TooLong { limit, got });
+                let found = stream.header_bytes;
+                let status = self.block_status(&BlockError::TooLong { limit, found });
                 return self.stream_error(id, status);
             }
         }
@@ -255,7 +255,7 @@ impl Session {
         fin: bool,
     ) -> Result<(), SessionError> {
         let len = payload.len();
-        let misstep = match self.streams.get_mut(id) {
+        let status = match self.streams.get_mut(id) {
             Some(stream) if stream.state != State::Closed => {
                 let room = usize::try_from(stream.receive_window.available()).unwrap_or(0);
                 let room = if self.stream_windows {
@@ -296,15 +296,15 @@ impl Session {
                             Ok(()) // counted already
                         };
                     }
-                    Err(misstep) => {
+                    Err(violation) => {
                         self.receive_window.consume(len);
                         // SPDY/2 has no code for it, and its text no consequence (choice)
-                        if misstep == StreamViolation::AfterFin
+                        if violation == StreamViolation::AfterFin
                             && self.config.version == Version::V2
                         {
                             return Ok(());
                         }
-                        misstep.status(self.config.version)
+                        violation.status(self.config.version)
                     }
                 }
             }
@@ -314,7 +314,7 @@ impl Session {
                 return self.stray_data(id);
             }
         };
-        self.stream_error(id, misstep)
+        self.stream_error(id, status)
     }
 
     /// What the peer may still send to the session, with what is forgiven.
@@ -402,8 +402,8 @@ impl Session {
         };
         match step {
             Ok(()) => Ok(true),
-            Err(misstep) => {
-                self.stream_error(id, misstep.status(self.config.version))?;
+            Err(violation) => {
+                self.stream_error(id, violation.status(self.config.version))?;
                 Ok(false)
             }
         }

@@ -91,11 +91,10 @@ impl Session {
     /// A stream waits for credit of its own: not for ever.
     fn mark_starved(&mut self, id: StreamId) {
         let now = self.now;
-        if let (Some(stream), Some(patience)) =
-            (self.streams.get_mut(id), self.config.write_timeout)
+        if let (Some(stream), Some(timeout)) = (self.streams.get_mut(id), self.config.write_timeout)
         {
             let (since, _) = *stream.starved.get_or_insert((now, 0));
-            self.deadlines.look_at_streams(since + patience);
+            self.deadlines.look_at_streams(since + timeout);
         }
     }
 
@@ -116,12 +115,12 @@ impl Session {
 
     /// Lets the streams go that waited for more credit: it came for the session, or, with
     /// `hurry`, they have waited long enough and send what they may.
-    pub(crate) fn release_delayed(&mut self, hurry: bool) {
+    pub(crate) fn release_delayed(&mut self, force: bool) {
         self.outbound.delay_until = None;
         for id in std::mem::take(&mut self.outbound.held) {
             if let Some(stream) = self.streams.get_mut(id) {
                 stream.queue_state = QueueState::Unqueued;
-                stream.force_small_data |= hurry;
+                stream.force_small_data |= force;
                 self.schedule(id);
             }
         }
@@ -185,8 +184,8 @@ impl Session {
                 self.mark_starved(id); // the window was lowered below zero since
                 continue;
             }
-            let wanted = stream.queued_bytes.min(frame_bytes);
-            if credit < wanted.min(small) && !stream.force_small_data {
+            let len = stream.queued_bytes.min(frame_bytes);
+            if credit < len.min(small) && !stream.force_small_data {
                 stream.queue_state = QueueState::Delayed;
                 self.outbound.held.push(id);
                 let until = self.now + self.config.small_data_delay;
@@ -194,7 +193,7 @@ impl Session {
                 continue;
             }
             stream.force_small_data = false;
-            self.put_data(id, wanted.min(credit), out);
+            self.put_data(id, len.min(credit), out);
             return true;
         }
         false

@@ -66,7 +66,7 @@ impl Pings {
 
     /// Requests a ping at `now`. One in flight answers for both: several in flight only cost the peer (and some count
     /// them as a flood).
-    pub(crate) fn ask(&mut self, now: Instant) {
+    pub(crate) fn request(&mut self, now: Instant) {
         if self.flight.is_none() {
             self.flight = Some(PingInFlight {
                 id: self.next_id,
@@ -87,7 +87,7 @@ impl Pings {
         if self.flight.is_some_and(|flight| flight.sent.is_some()) {
             self.flight = None;
         }
-        self.ask(now);
+        self.request(now);
     }
 
     /// True if one is requested and not written.
@@ -112,7 +112,7 @@ impl Pings {
     }
 
     /// DATA left.
-    pub(crate) fn data_left(&mut self) {
+    pub(crate) fn record_data_sent(&mut self) {
         self.data_since = true;
     }
 

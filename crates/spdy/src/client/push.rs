@@ -42,7 +42,7 @@ impl Pushes {
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Push>> {
         let mut old = None;
         self.shared.watch_run();
-        let taken = self.shared.look(|state| match state.incoming.pop_front() {
+        let opened = self.shared.look(|state| match state.incoming.pop_front() {
             Some(key) => {
                 let entry = &mut state.entries[key];
                 entry.handles = 1;
@@ -54,8 +54,8 @@ impl Pushes {
                 Poll::Pending
             }
         });
-        taken.map(|taken| {
-            let (key, id, opening) = taken?;
+        opened.map(|opened| {
+            let (key, id, opening) = opened?;
             let stream = StreamRef::from_counted(self.shared.clone(), key);
             Push::new(stream, id, *opening)
         })
@@ -133,8 +133,8 @@ impl Push {
     /// True if `response`, its own, is the answer to a request with `headers`.
     pub(crate) fn is_for(&self, headers: &HeaderMap, response: &Response<Body>) -> bool {
         let head = (response.status(), response.headers());
-        let beside = self.parent.as_ref();
-        beside.is_some_and(|page| page.is_same_response(headers, Some(head)))
+        let parent = self.parent.as_ref();
+        parent.is_some_and(|page| page.is_same_response(headers, Some(head)))
     }
 
     /// Waits for its status and headers. The response's extensions hold a [`PushInfo`].

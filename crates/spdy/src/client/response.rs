@@ -99,11 +99,11 @@ impl Future for ResponseFuture {
                     return Poll::Ready(Ok(response));
                 }
                 other => {
-                    let why = other.map_or_else(
+                    let reason = other.map_or_else(
                         |error| error.to_string(),
                         |_| "it matches another request".to_owned(),
                     );
-                    tracing::debug!(why, uri = %claimed.request.uri, "a claimed push was not usable");
+                    tracing::debug!(reason, uri = %claimed.request.uri, "a claimed push was not usable");
                     let sent = match std::mem::replace(&mut self.0, State::Done) {
                         State::Claimed(claimed) => claimed.send_after_all(),
                         _ => unreachable!("the state changed after the match"),

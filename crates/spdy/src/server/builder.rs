@@ -82,8 +82,11 @@ impl Builder {
     /// [`serve`](Self::serve) and similar methods; a server that takes streams one by one gets the error from [`Incoming::into_request`](crate::server::Incoming::into_request).
     /// It must not block.
     #[must_use]
-    pub fn on_bad_request(mut self, told: impl Fn(&BadRequest) + Send + Sync + 'static) -> Self {
-        self.on_bad_request = Some(Arc::new(told));
+    pub fn on_bad_request(
+        mut self,
+        callback: impl Fn(&BadRequest) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_bad_request = Some(Arc::new(callback));
         self
     }
 

@@ -26,17 +26,17 @@ impl Incoming {
     /// [`BadRequest`], when it was none: its [status](BadRequest::status) has been sent, or the stream
     /// was reset with PROTOCOL_ERROR if it is none to answer on.
     pub fn into_request(self) -> Result<(Request<Body>, Responder), BadRequest> {
-        if let Some(why) = self.why_no_request() {
+        if let Some(reason) = self.rejection_reason() {
             self.reject(RstStatus::PROTOCOL_ERROR);
-            return Err(BadRequest::Stream { why });
+            return Err(BadRequest::Stream { reason });
         }
         let (id, priority) = (self.id(), self.priority());
         let stream = self.stream.take();
         let shared = &stream.shared;
         let head = request::decode(shared.version, &self.opening.headers);
         let now = || shared.runtime.now();
-        let asked = head.as_ref().ok().map(|head| (&head.method, &head.uri));
-        let followed = trace::peer_stream(&shared.span, Role::Server, id, now, asked);
+        let method_and_uri = head.as_ref().ok().map(|head| (&head.method, &head.uri));
+        let followed = trace::peer_stream(&shared.span, Role::Server, id, now, method_and_uri);
         let span = followed
             .as_ref()
             .map_or_else(Span::none, |it| it.span.clone());
@@ -89,7 +89,7 @@ impl Incoming {
     }
 
     /// Why this stream cannot carry a request, whatever its headers are (SPDY/3.1 §3.2.1, §3.3.1).
-    fn why_no_request(&self) -> Option<&'static str> {
+    fn rejection_reason(&self) -> Option<&'static str> {
         let opening = &self.opening;
         if opening.unidirectional {
             Some("it is unidirectional")

@@ -253,7 +253,7 @@ impl Responder {
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Self, Error> {
         if !matches!(self.kind, Kind::Reply { .. }) {
             return Err(Error::PushRefused {
-                why: "a push cannot have pushes",
+                reason: "a push cannot have pushes",
             });
         }
         open_push(&self.stream().shared, self.id, request, priority)

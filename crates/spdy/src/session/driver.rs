@@ -158,8 +158,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             Phase::Done => Poll::Ready(self.ended()),
             _ => self.poll_passes(cx, between),
         };
-        buffers::READ.take_back(&mut self.input);
-        buffers::WRITE.take_back(&mut self.out);
+        buffers::READ.release(&mut self.input);
+        buffers::WRITE.release(&mut self.out);
         polled
     }
 
@@ -183,7 +183,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 ReadStop::Yield => true,
                 ReadStop::WouldBlock => false,
                 // What held it back may have been written since.
-                ReadStop::Paused => self.shared.look(|state| state.machine.wants_input()),
+                ReadStop::Paused => self.shared.look(|state| state.machine.accepts_input()),
             };
             // A session that ended wanted no input; what lingers on its connection is read all the same.
             if !reads_on && !timer_fired && self.phase == phase {
@@ -208,11 +208,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             }
             // A session that wants nothing now wakes us when it does.
             if self.phase == Phase::Running
-                && !self.shared.look(|state| state.machine.wants_input())
+                && !self.shared.look(|state| state.machine.accepts_input())
             {
                 return ReadStop::Paused;
             }
-            buffers::READ.lend(&mut self.input);
+            buffers::READ.acquire(&mut self.input);
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
                 self.input.reserve(READ_BYTES);
             }
@@ -237,7 +237,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
     /// Writes the machine's output; returns its next deadline.
     fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
-        buffers::WRITE.lend(&mut self.out);
+        buffers::WRITE.acquire(&mut self.out);
         let next_timeout = loop {
             let now = self.shared.runtime.now();
             let mut old = None;
@@ -378,9 +378,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     .is_some_and(|end| self.shared.runtime.now() >= end) =>
             {
                 let waited = self.write_timeout.unwrap_or_default();
-                let why = format!("the peer accepted no bytes for {waited:?}");
+                let message = format!("the peer accepted no bytes for {waited:?}");
                 self.update(|state, _| state.machine.count(Limit::WriteTimeout));
-                self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, why));
+                self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             Phase::Running => self.update(|state, now| {
                 state.machine.handle_timeout(now);
@@ -453,6 +453,6 @@ impl<T> Drop for Connection<T> {
             self.shared.look(|state| state.end(Err(error), woken));
             self.wake();
         }
-        self.shared.handle_driver_gone();
+        self.shared.handle_driver_dropped();
     }
 }

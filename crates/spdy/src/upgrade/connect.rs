@@ -74,7 +74,7 @@ where
 
 /// The request's head.
 fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeError> {
-    let refuse = |why| Err(UpgradeError::Request { why });
+    let refuse = |reason| Err(UpgradeError::Request { reason });
     let method = request.method();
     if *method == Method::CONNECT || *method == Method::HEAD {
         return refuse("the method of an upgrade must be GET or POST");
@@ -142,7 +142,7 @@ fn decode(head: &[u8], limits: &Limits) -> Result<(StatusCode, HeaderMap), Upgra
 
 /// Looks at a 101; gives the sub-protocol.
 fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>, UpgradeError> {
-    let wrong = |why| Err(UpgradeError::UnexpectedSwitch { why });
+    let wrong = |reason| Err(UpgradeError::UnexpectedSwitch { reason });
     if !has_token(headers, &header::CONNECTION, "upgrade") {
         return wrong("its connection header has no upgrade token");
     }
@@ -171,7 +171,7 @@ async fn refusal<T: AsyncRead + Unpin>(
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let wanted = match length {
+    let max_len = match length {
         Some(length) if !chunked => length.min(limit),
         _ => limit,
     };
@@ -179,7 +179,7 @@ async fn refusal<T: AsyncRead + Unpin>(
         let body = match chunked {
             // not further than the limit: how much more one read brought must not show
             true => unchunk(&buffer[..buffer.len().min(limit)]),
-            false => (buffer.clone().freeze(), buffer.len() >= wanted),
+            false => (buffer.clone().freeze(), buffer.len() >= max_len),
         };
         let enough = body.1 || buffer.len() >= limit;
         let more = !enough
@@ -189,7 +189,7 @@ async fn refusal<T: AsyncRead + Unpin>(
             };
         if !more {
             let mut body = body.0;
-            body.truncate(wanted);
+            body.truncate(max_len);
             return body;
         }
     }

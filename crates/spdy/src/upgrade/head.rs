@@ -48,7 +48,9 @@ pub(super) async fn read_head<T: AsyncRead + Unpin>(
         searched = buffer.len();
         buffer.reserve(READ_BYTES);
         if io.read_buf(buffer).await? == 0 {
-            return Err(UpgradeError::Closed { got: buffer.len() });
+            return Err(UpgradeError::Closed {
+                received_bytes: buffer.len(),
+            });
         }
     }
 }
@@ -122,8 +124,8 @@ pub fn first_token<'a>(
     tokens: &[&'a str],
 ) -> Option<&'a str> {
     members(headers, name).find_map(|member| {
-        let mut known = tokens.iter().copied();
-        known.find(|token| member.eq_ignore_ascii_case(token))
+        let mut candidates = tokens.iter().copied();
+        candidates.find(|token| member.eq_ignore_ascii_case(token))
     })
 }
 
@@ -132,7 +134,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_ends_at_its_blank_line_however_it_was_cut() {
+    fn a_head_ends_at_its_blank_line_with_any_split() {
         let bytes = b"GET / HTTP/1.1\r\na: b\r\n\r\n\x80\x03";
         for searched in 0..=bytes.len() - 3 {
             assert_eq!(
