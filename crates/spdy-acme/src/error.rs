@@ -28,24 +28,24 @@ pub enum AcmeError {
         directory: String,
     },
     /// It requires another kind of proof than the configured one.
-    #[error("{name}: expected the challenge {want}, found {offered}")]
+    #[error("{name}: expected the challenge {expected}, found {offered}")]
     ChallengeNotOffered {
         /// The name.
         name: String,
         /// What is configured.
-        want: &'static str,
+        expected: &'static str,
         /// What there is.
         offered: String,
     },
     /// It looked, and did not see what it wanted.
-    #[error("{name}: the authority rejected the proof ({challenge}): {why}")]
+    #[error("{name}: the authority rejected the proof ({challenge}): {reason}")]
     ChallengeFailed {
         /// The name.
         name: String,
         /// How it was to be proven.
         challenge: &'static str,
         /// Its reason.
-        why: String,
+        reason: String,
     },
     /// It wants to see another name proven than those that were ordered.
     #[error("the authority requires a proof for {0}, which is not in the order")]
@@ -57,10 +57,10 @@ pub enum AcmeError {
     #[error("no certificate issued within {} s", .0.as_secs())]
     Timeout(Duration),
     /// What came is no certificate that could be shown.
-    #[error("unusable certificate: {why}")]
+    #[error("unusable certificate: {reason}")]
     Certificate {
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// The task of the order panicked.
     #[error("internal error, please report it: {0}")]
@@ -88,11 +88,11 @@ pub enum AcmeError {
         source: io::Error,
     },
     /// What stands in a file of the folder is not what was written.
-    #[error("{}: {why}", path.display())]
+    #[error("{}: {reason}", path.display())]
     CorruptFile {
         /// The file.
         path: PathBuf,
         /// What is wrong.
-        why: String,
+        reason: String,
     },
 }
