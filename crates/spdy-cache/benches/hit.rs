@@ -22,7 +22,7 @@ fn now() -> SystemTime {
 }
 
 /// A request as a browser sends it.
-fn asked(more: &[(&str, &str)]) -> request::Parts {
+fn request_parts(more: &[(&str, &str)]) -> request::Parts {
     let fields = [
         ("accept", "image/avif,image/webp,*/*;q=0.8"),
         ("accept-encoding", "gzip, deflate, br, zstd"),
@@ -80,22 +80,22 @@ fn key(at: usize) -> Key {
     Key::new(&parts).expect("no zero bytes")
 }
 
-fn hits(c: &mut Criterion) {
+fn hits(criterion: &mut Criterion) {
     let policy = Policy::site();
     let cases = [
-        ("1 KiB", asked(&[]), answered(&[])),
+        ("1 KiB", request_parts(&[]), answered(&[])),
         (
             "1 KiB, Vary: Accept-Encoding",
-            asked(&[]),
+            request_parts(&[]),
             answered(&[("vary", "accept-encoding")]),
         ),
         (
             "304",
-            asked(&[("if-none-match", "\"5e0be100-400\"")]),
+            request_parts(&[("if-none-match", "\"5e0be100-400\"")]),
             answered(&[]),
         ),
     ];
-    let mut group = c.benchmark_group("cache/hit");
+    let mut group = criterion.benchmark_group("cache/hit");
     group.throughput(Throughput::Elements(1));
     for (name, request, response) in cases {
         let mut store = Store::new(StoreConfig::default());
@@ -135,14 +135,14 @@ fn hits(c: &mut Criterion) {
     group.finish();
 }
 
-fn misses(c: &mut Criterion) {
+fn misses(criterion: &mut Criterion) {
     let (policy, request, response) = (
         Policy::site(),
-        asked(&[]),
+        request_parts(&[]),
         answered(&[("vary", "accept-encoding")]),
     );
     let body = Body::copy_of(&[7; 1024]);
-    let mut group = c.benchmark_group("cache/miss");
+    let mut group = criterion.benchmark_group("cache/miss");
     group.throughput(Throughput::Elements(1));
     group.bench_function("may it be kept", |b| {
         b.iter(|| may_store(&policy, black_box(&request), &response, Times::at(now())));

@@ -79,9 +79,9 @@ impl CacheStatus {
 
     /// Forwarded, and why.
     #[must_use]
-    pub fn forwarded(cache: impl Into<Cow<'static, str>>, why: Forward) -> Self {
+    pub fn forwarded(cache: impl Into<Cow<'static, str>>, forward: Forward) -> Self {
         Self {
-            forward: Some(why),
+            forward: Some(forward),
             ..Self::hit(cache)
         }
     }
@@ -148,9 +148,9 @@ impl CacheStatus {
         write_item(to, &self.cache)?;
         match self.forward {
             None => to.write_str("; hit")?,
-            Some(why) => {
+            Some(forward) => {
                 to.write_str("; fwd=")?;
-                to.write_str(why.token())?;
+                to.write_str(forward.token())?;
             }
         }
         if let (Some(status), Some(_)) = (&self.forward_status, self.forward) {
@@ -163,7 +163,7 @@ impl CacheStatus {
         }
         for (name, _) in [("; stored", self.stored), ("; collapsed", self.collapsed)]
             .into_iter()
-            .filter(|(_, said)| *said && self.forward.is_some())
+            .filter(|(_, is_set)| *is_set && self.forward.is_some())
         {
             to.write_str(name)?;
         }

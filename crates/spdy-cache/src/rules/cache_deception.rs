@@ -36,7 +36,7 @@ fn ends_like_static(path: &str) -> bool {
         name.rsplit_once('.').is_some_and(|(_, extension)| {
             STATIC
                 .iter()
-                .any(|known| extension.eq_ignore_ascii_case(known))
+                .any(|listed| extension.eq_ignore_ascii_case(listed))
         })
     })
 }
@@ -115,7 +115,7 @@ mod tests {
         assert!(
             STATIC
                 .iter()
-                .all(|known| *known == known.to_ascii_lowercase())
+                .all(|extension| *extension == extension.to_ascii_lowercase())
         );
     }
 }

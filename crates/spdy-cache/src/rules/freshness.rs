@@ -169,7 +169,7 @@ pub(crate) fn lifetime(
             LifetimeSource::Expires,
         );
     }
-    let guessed = policy
+    let heuristic_lifetime = policy
         .heuristic
         .filter(|_| is_heuristically_cacheable(status) || control.public)
         .zip(date_of(headers, &LAST_MODIFIED, times.received))
@@ -180,7 +180,7 @@ pub(crate) fn lifetime(
                 / 100;
             Duration::from_secs(part).min(heuristic.at_most)
         });
-    match guessed {
+    match heuristic_lifetime {
         Some(duration) => of(duration, LifetimeSource::Heuristic),
         None => of(Duration::ZERO, LifetimeSource::None),
     }

@@ -23,19 +23,19 @@ pub fn invalidated_by(
     if is_safe(method) || !(status.is_success() || status.is_redirection()) {
         return Vec::new();
     }
-    let mut gone = vec![uri.clone()];
+    let mut invalidated = vec![uri.clone()];
     let Ok(target) = Url::parse(&uri.to_string()) else {
-        return gone;
+        return invalidated;
     };
     for name in [LOCATION, CONTENT_LOCATION] {
         // Another origin's word about this one would be a way to empty it.
         let named = referenced_url(headers, &name, &target)
             .filter(|named| named.origin() == target.origin());
         let named = named.and_then(|named| named.as_str().parse().ok());
-        gone.extend(named.filter(|named| *named != *uri));
+        invalidated.extend(named.filter(|named| *named != *uri));
     }
-    gone.dedup();
-    gone
+    invalidated.dedup();
+    invalidated
 }
 
 fn referenced_url(headers: &HeaderMap, name: &HeaderName, target: &Url) -> Option<Url> {

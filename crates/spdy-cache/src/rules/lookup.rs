@@ -55,7 +55,7 @@ pub enum Lookup {
         /// What makes the request to the origin conditional.
         conditional: Conditional,
         /// Why the stored answer is not used as it is.
-        why: StaleReason,
+        reason: StaleReason,
         /// Until when the stored answer may be served if the origin fails ([`may_serve_on_error`]).
         stale_if_error: Option<SystemTime>,
     },
@@ -108,7 +108,7 @@ impl Lookup {
         match self {
             Self::Fresh { .. } | Self::Stale { .. } | Self::OnlyIfCached => None,
             Self::Revalidate {
-                why: StaleReason::Request,
+                reason: StaleReason::Request,
                 ..
             } => Some(Forward::Request),
             Self::Revalidate { .. } => Some(Forward::Stale),
@@ -140,16 +140,16 @@ pub fn lookup(
     if headers.contains_key(IF_MATCH) || headers.contains_key(IF_UNMODIFIED_SINCE) {
         return Lookup::Bypass(BypassReason::Precondition);
     }
-    let said = RequestControl::parse(headers);
-    let asked = match policy.clients_may_revalidate {
-        true => said,
+    let control = RequestControl::parse(headers);
+    let effective_control = match policy.clients_may_revalidate {
+        true => control,
         false => RequestControl::default(),
     };
-    if asked.no_store {
+    if effective_control.no_store {
         return Lookup::Bypass(BypassReason::NoStore);
     }
     let Some((index, stored)) = select(request, variants) else {
-        return match (said.only_if_cached, headers.contains_key(AUTHORIZATION)) {
+        return match (control.only_if_cached, headers.contains_key(AUTHORIZATION)) {
             (true, _) => Lookup::OnlyIfCached,
             (false, true) => Lookup::Bypass(BypassReason::Authorization),
             (false, false) if variants.is_empty() => Lookup::Miss(MissReason::Uri),
@@ -159,7 +159,7 @@ pub fn lookup(
     // The RFC forbids sharing an answer to a request with credentials (§3.5). Sharing an answer to a request without them with one that
     // has some is allowed, and yet not what that client requested.
     if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
-        return match said.only_if_cached {
+        return match control.only_if_cached {
             true => Lookup::OnlyIfCached,
             false => Lookup::Bypass(BypassReason::Authorization),
         };
@@ -167,22 +167,22 @@ pub fn lookup(
 
     let age = stored.age(now);
     let staleness = stored.staleness(now);
-    let why = if stored.control.no_cache.is_all() {
+    let reason = if stored.control.no_cache.is_all() {
         Some(StaleReason::NoCache)
-    } else if requires_fresher(&asked, stored, age, now) {
+    } else if requires_fresher(&effective_control, stored, age, now) {
         Some(StaleReason::Request)
     } else {
         staleness.map(|_| StaleReason::Stale)
     };
-    let Some(why) = why else {
+    let Some(reason) = reason else {
         return Lookup::Fresh {
             index,
             age,
             stale: false,
         };
     };
-    if let (StaleReason::Stale, Some(staleness)) = (why, staleness) {
-        if let Some(allowed) = asked.max_stale.value()
+    if let (StaleReason::Stale, Some(staleness)) = (reason, staleness) {
+        if let Some(allowed) = effective_control.max_stale.value()
             && staleness <= allowed
             && !stored.requires_revalidation()
         {
@@ -202,14 +202,14 @@ pub fn lookup(
             };
         }
     }
-    if said.only_if_cached {
+    if control.only_if_cached {
         return Lookup::OnlyIfCached;
     }
     Lookup::Revalidate {
         index,
         conditional: Conditional::of(stored),
-        why,
-        stale_if_error: stale_until(policy, stored, &said, now),
+        reason,
+        stale_if_error: stale_until(policy, stored, &control, now),
     }
 }
 
@@ -228,22 +228,25 @@ fn select<'a, S: AsRef<Stored>>(
 /// An `immutable` answer is not fetched for a mere reload, which sends `max-age=0`; `no-cache` means that something is wrong (RFC 8246
 /// §2).
 fn requires_fresher(
-    asked: &RequestControl,
+    control: &RequestControl,
     stored: &Stored,
     age: Duration,
     now: SystemTime,
 ) -> bool {
-    let too_old = asked
+    let too_old = control
         .max_age
         .lifetime()
         .is_some_and(|limit| age > limit || limit.is_zero());
-    let left = match stored.staleness(now) {
+    let remaining = match stored.staleness(now) {
         None => stored.lifetime.duration.saturating_sub(age),
         Some(_) => Duration::ZERO,
     };
-    let too_soon = asked.min_fresh.value().is_some_and(|wanted| left < wanted);
+    let too_soon = control
+        .min_fresh
+        .value()
+        .is_some_and(|min_fresh| remaining < min_fresh);
     let immutable = stored.control.immutable && stored.staleness(now).is_none();
-    asked.no_cache || too_soon || too_old && !immutable
+    control.no_cache || too_soon || too_old && !immutable
 }
 
 /// How the origin failed.
@@ -275,18 +278,19 @@ pub fn may_serve_on_error(
     failure: Failure,
     now: SystemTime,
 ) -> bool {
-    let said = RequestControl::parse(&request.headers);
-    failure.is_error() && stale_until(policy, stored, &said, now).is_some_and(|until| now <= until)
+    let control = RequestControl::parse(&request.headers);
+    failure.is_error()
+        && stale_until(policy, stored, &control, now).is_some_and(|until| now <= until)
 }
 
 /// Until when `stored` may be served if the origin fails.
 fn stale_until(
     policy: &Policy,
     stored: &Stored,
-    said: &RequestControl,
+    control: &RequestControl,
     now: SystemTime,
 ) -> Option<SystemTime> {
-    let by_request = said
+    let by_request = control
         .stale_if_error
         .value()
         .filter(|_| policy.clients_may_revalidate && !stored.requires_revalidation());
@@ -314,7 +318,7 @@ pub fn may_share_with(
         Lookup::Fresh { .. } => true,
         Lookup::Stale { .. }
         | Lookup::Revalidate {
-            why: StaleReason::Stale,
+            reason: StaleReason::Stale,
             ..
         } => stored.was_fresh(requested_at),
         _ => false,

@@ -143,13 +143,13 @@ fn has_content_length(headers: &HeaderMap, body_len: u64) -> bool {
     let (Some(digits), None) = (lines.next(), lines.next()) else {
         return false;
     };
-    let mut left = body_len;
-    let are_its = digits.iter().rev().all(|digit| {
-        let is_it = *digit == b'0' + (left % 10) as u8;
-        left /= 10;
-        is_it
+    let mut remaining = body_len;
+    let digits_match = digits.iter().rev().all(|digit| {
+        let is_equal = *digit == b'0' + (remaining % 10) as u8;
+        remaining /= 10;
+        is_equal
     });
-    are_its && left == 0 && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
+    digits_match && remaining == 0 && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
 }
 
 /// True if the client's conditions show that it has the current answer (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn content_length_is_one_canonical_line() {
-        for (lines, says) in [
+        for (lines, expected) in [
             (&["0"][..], Some(0)),
             (&["1234567890"], Some(1_234_567_890)),
             (&["18446744073709551615"], Some(u64::MAX)),
@@ -353,7 +353,7 @@ mod tests {
             for length in [0, 1, 10, 1_234_567_890, u64::MAX] {
                 assert_eq!(
                     has_content_length(&headers, length),
-                    says == Some(length),
+                    expected == Some(length),
                     "{lines:?}, {length}"
                 );
             }

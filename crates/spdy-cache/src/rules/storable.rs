@@ -278,7 +278,7 @@ fn stored_headers(
         return Err(Uncacheable::Private);
     }
     let mut bytes = 0;
-    let mut kept = HeaderMap::with_capacity(headers.keys_len() + 1);
+    let mut stored = HeaderMap::with_capacity(headers.keys_len() + 1);
     for (name, value) in headers {
         if withheld(name) {
             continue;
@@ -291,18 +291,18 @@ fn stored_headers(
             }
         }
         bytes += name.as_str().len() + value.len() + 32;
-        kept.append(name.clone(), value.clone());
+        stored.append(name.clone(), value.clone());
     }
     if bytes > policy.max_head_bytes {
         return Err(Uncacheable::HeadTooLarge);
     }
-    if purge_tags::count(&kept) > policy.max_tags {
+    if purge_tags::count(&stored) > policy.max_tags {
         return Err(Uncacheable::Tags);
     }
-    if freshness::date_of(&kept, &DATE, times.received).is_none() {
-        kept.insert(DATE, date::to_value(times.received));
+    if freshness::date_of(&stored, &DATE, times.received).is_none() {
+        stored.insert(DATE, date::to_value(times.received));
     }
-    Ok(kept)
+    Ok(stored)
 }
 
 /// A request for a part, which a stored whole can serve but whose answer is not stored.

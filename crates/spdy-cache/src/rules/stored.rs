@@ -138,8 +138,8 @@ impl Stored {
 
     /// The result of `judge` for the client headers and the body, computed on the first call: neither changes. Reserved for one check of
     /// the caller; this crate has none.
-    pub fn memoized_check(&self, judge: impl FnOnce() -> bool) -> bool {
-        *self.memoized_check.get_or_init(judge)
+    pub fn memoized_check(&self, check: impl FnOnce() -> bool) -> bool {
+        *self.memoized_check.get_or_init(check)
     }
 
     /// Its directives for this cache.
@@ -236,11 +236,11 @@ impl Stored {
     pub fn variant_of(&self, request: &HeaderMap) -> Vec<u8> {
         let mut variant = Vec::new();
         for field in &self.facts.selecting {
-            let asked = SelectingField::of_request(field.name.clone(), request);
+            let request_field = SelectingField::of_request(field.name.clone(), request);
             variant.extend(field.name.as_str().as_bytes());
             // No name, and no value of a field, has such a byte; a missing field differs from an empty one.
-            variant.push(if asked.is_named() { b'\n' } else { 0 });
-            variant.extend(asked.normal_form());
+            variant.push(if request_field.is_named() { b'\n' } else { 0 });
+            variant.extend(request_field.normal_form());
             variant.push(0);
         }
         variant
@@ -277,25 +277,25 @@ impl Stored {
     /// How long past its freshness it may be served while it is fetched again; `None` if never (RFC 5861 §3).
     #[must_use]
     pub fn stale_while_revalidate(&self, policy: &Policy) -> Option<Duration> {
-        let said = self.control.stale_while_revalidate.value();
-        self.stale_window(said, policy.stale_while_revalidate)
+        let directive = self.control.stale_while_revalidate.value();
+        self.stale_window(directive, policy.stale_while_revalidate)
     }
 
     /// How long past its freshness it may be served if the origin fails; `None` if never (RFC 5861 §4).
     #[must_use]
     pub fn stale_if_error(&self, policy: &Policy) -> Option<Duration> {
-        let said = self.control.stale_if_error.value();
-        self.stale_window(said, policy.stale_if_error)
+        let directive = self.control.stale_if_error.value();
+        self.stale_window(directive, policy.stale_if_error)
     }
 
     /// An origin that sends `s-maxage` forbids stale answers (RFC 9111 §4.2.4) unless it requests them in the same field: frameworks
     /// write `s-maxage=60, stale-while-revalidate=600`, and that is taken literally.
-    fn stale_window(&self, said: Option<Duration>, default: Duration) -> Option<Duration> {
+    fn stale_window(&self, directive: Option<Duration>, default: Duration) -> Option<Duration> {
         if self.must_validate_when_stale() {
             return None;
         }
         let default = Some(default).filter(|_| !self.requires_revalidation());
-        said.or(default).filter(|window| !window.is_zero())
+        directive.or(default).filter(|window| !window.is_zero())
     }
 
     /// Whether the origin forbade stale answers outright (RFC 9111 §5.2.2.2, §5.2.2.4, §5.2.2.8).

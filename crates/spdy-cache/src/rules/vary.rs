@@ -133,7 +133,7 @@ fn joined(members: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
 fn preference(member: &[u8]) -> Vec<u8> {
     let lower = member.to_ascii_lowercase();
     let parts = lower.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-    let kept = parts
+    let significant = parts
         .filter(|part| ![&b"q=1"[..], b"q=1.", b"q=1.0", b"q=1.00", b"q=1.000"].contains(part));
-    kept.collect::<Vec<_>>().join(&b';')
+    significant.collect::<Vec<_>>().join(&b';')
 }

@@ -47,27 +47,27 @@ pub const MAX_HEAD_BYTES: usize = 1 << 20;
 #[non_exhaustive]
 pub enum FileError {
     /// Too few bytes for what they begin.
-    #[error("found {got} bytes, expected {want}")]
+    #[error("found {found} bytes, expected {expected}")]
     Short {
         /// Bytes that it takes.
-        want: u64,
+        expected: u64,
         /// Bytes that there are.
-        got: u64,
+        found: u64,
     },
     /// Another kind of file, or of another version.
     #[error("not an object file of version 2")]
     Magic,
     /// A length that no file has.
-    #[error("head has {got} bytes, expected at most {MAX_HEAD_BYTES}")]
+    #[error("head has {found} bytes, expected at most {MAX_HEAD_BYTES}")]
     HeadLength {
         /// The length in the file.
-        got: u32,
+        found: u32,
     },
     /// A body longer than can be.
-    #[error("invalid body length {got}")]
+    #[error("invalid body length {found}")]
     BodyLength {
         /// The length in the file.
-        got: u64,
+        found: u64,
     },
     /// The seal is not that of the bytes before it.
     #[error("the checksum of the head does not match")]
@@ -103,10 +103,10 @@ impl Layout {
         }
         let (head_len, body_len) = (rest.get_u32(), rest.get_u64());
         if head_len as usize > MAX_HEAD_BYTES {
-            return Err(FileError::HeadLength { got: head_len });
+            return Err(FileError::HeadLength { found: head_len });
         }
         if body_len > u64::MAX / 4 {
-            return Err(FileError::BodyLength { got: body_len });
+            return Err(FileError::BodyLength { found: body_len });
         }
         Ok(Self {
             head_len: head_len.into(),
@@ -304,10 +304,10 @@ fn chunk_digest(seal: &[u8; DIGEST_BYTES], index: u64, chunk: &[u8]) -> [u8; DIG
 }
 
 /// The first `want` bytes.
-fn at_least(bytes: &[u8], want: u64) -> Result<&[u8], FileError> {
-    let got = bytes.len() as u64;
-    let short = FileError::Short { want, got };
-    let len = usize::try_from(want).map_err(|_| short)?;
+fn at_least(bytes: &[u8], expected: u64) -> Result<&[u8], FileError> {
+    let found = bytes.len() as u64;
+    let short = FileError::Short { expected, found };
+    let len = usize::try_from(expected).map_err(|_| short)?;
     bytes.get(..len).ok_or(short)
 }
 
@@ -396,9 +396,9 @@ struct HeadReader<'a>(&'a [u8]);
 
 impl<'a> HeadReader<'a> {
     fn fixed(&mut self, len: usize) -> Result<&'a [u8], &'static str> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or("short")?;
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or("short")?;
         self.0 = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     /// Of things that take a byte at least.

@@ -75,7 +75,7 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     fn lookup<'a>(
         &'a self,
         key: &'a Key,
-        asked: &'a HeaderMap,
+        request_headers: &'a HeaderMap,
         policy: &'a Policy,
     ) -> TierFuture<'a, Option<(Stored, Body)>>;
 
@@ -89,7 +89,7 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     fn remove(&self, url: &[u8]);
 
     /// Purges, here and for all others: gone, or `soft`ly stale. Nothing it means is found from now on, by this cache.
-    fn purge(&self, meant: PurgeTarget, soft: bool);
+    fn purge(&self, target: PurgeTarget, soft: bool);
 
     /// Waits until others can read all purges so far; `false` if that takes too long. They are delivered later then.
     fn flush_purges(&self) -> TierFuture<'_, bool>;
