@@ -44,8 +44,8 @@ fn is_idempotent(method: &Method) -> bool {
 /// How long a connection may be idle and be used again, by what its server says of when it closes it (RFC 2068 §19.7.1.1): a second
 /// less, or half where that is less, since a request is under way for a while.
 fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
-    let told = headers.get("keep-alive")?.to_str().ok()?;
-    let mut parameters = told.split(',').filter_map(|one| one.split_once('='));
+    let value = headers.get("keep-alive")?.to_str().ok()?;
+    let mut parameters = value.split(',').filter_map(|one| one.split_once('='));
     let (_, timeout) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
     let timeout = Duration::from_secs(timeout.trim().trim_matches('"').parse().ok()?);
     Some(timeout - KEEP_ALIVE_MARGIN.min(timeout / 2))
@@ -82,10 +82,10 @@ impl Inner {
             let lease = self.place(&origin, &mut queued).await?;
             let (sent, spare) = BodyReplay::of(body);
             let request = Request::from_parts(head.clone(), sent);
-            let (id, is_guest) = (lease.id, *lease.opened_for != origin);
+            let (id, is_joined) = (lease.id, *lease.opened_for != origin);
             let is_used = lease.phases.connect.is_none();
             let answer = self.attempt(&origin, request, priority, lease).await;
-            if is_guest && is_origin_rejected(&answer) {
+            if is_joined && is_origin_rejected(&answer) {
                 let mut state = self.lock();
                 // A lost connection rejected no origin.
                 let stands = |live: &LiveConnection| !live.connection.is_closing();
@@ -96,7 +96,7 @@ impl Inner {
             }
             let error = match answer {
                 // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
-                Ok(response) if is_guest && is_misdirected(&response) => match spare.take() {
+                Ok(response) if is_joined && is_misdirected(&response) => match spare.take() {
                     Some(spare) => {
                         tracing::debug!(uri = %head.uri, "retrying on a dedicated connection");
                         body = spare;
@@ -144,22 +144,22 @@ impl Inner {
 
     /// A place on a connection, once there is one.
     async fn place(&self, origin: &Origin, queued: &mut QueuedRequest) -> Result<Lease, Error> {
-        let given = |lease: Result<_, _>| lease.unwrap_or(Err(Error::Closed));
+        let unwrap_lease = |lease: Result<_, _>| lease.unwrap_or(Err(Error::Closed));
         let Some(after) = self.config.queue_timeout else {
-            return given((&mut queued.lease).await);
+            return unwrap_lease((&mut queued.lease).await);
         };
         if let Some(lease) = (&mut queued.lease).now_or_never() {
-            return given(lease);
+            return unwrap_lease(lease);
         }
         let mut after = after;
         loop {
-            let patience = self.runtime.sleep_until(self.runtime.now() + after);
-            match select(&mut queued.lease, patience).await {
-                Either::Left((lease, _)) => return given(lease),
+            let timer = self.runtime.sleep_until(self.runtime.now() + after);
+            match select(&mut queued.lease, timer).await {
+                Either::Left((lease, _)) => return unwrap_lease(lease),
                 Either::Right(_) if self.lock().pool.is_connected(origin) => {
                     return Err(Error::Full {
                         origin: origin.clone(),
-                        why: "all connections stayed busy",
+                        reason: "all connections stayed busy",
                     });
                 }
                 // None stands, and how long opening one may take is said elsewhere.
@@ -270,10 +270,10 @@ impl Inner {
         if http_body::Body::is_end_stream(&body) {
             return Ok(Response::from_parts(head, body));
         }
-        let patience = self.config.body_timeout;
-        let patience =
-            patience.map(|after| BodyTimeout::new(self.runtime.clone(), after, origin.clone()));
-        let body = Body::wrap(LeasedBody::new(body, lease, patience));
+        let body_timeout = self.config.body_timeout;
+        let body_timeout =
+            body_timeout.map(|after| BodyTimeout::new(self.runtime.clone(), after, origin.clone()));
+        let body = Body::wrap(LeasedBody::new(body, lease, body_timeout));
         Ok(Response::from_parts(head, body))
     }
 }

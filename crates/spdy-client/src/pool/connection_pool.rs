@@ -109,7 +109,7 @@ pub(super) enum State {
 pub(super) struct Connection {
     pub(super) origin: Origin,
     /// Origins that joined, in their order.
-    pub(super) guests: Vec<Origin>,
+    pub(super) joined_origins: Vec<Origin>,
     pub(super) state: State,
 }
 
@@ -189,12 +189,12 @@ impl Pool {
         priority: Priority,
     ) {
         self.sweep(now);
-        let speaks = self.expected(origin);
+        let multiplexing = self.expected(origin);
         let host = self
             .hosts
             .entry(origin.clone())
             .or_insert_with(|| OriginState {
-                multiplexing: speaks,
+                multiplexing,
                 queue: BTreeSet::new(),
                 connections: BTreeSet::new(),
                 is_sharing_rejected: false,
@@ -247,13 +247,13 @@ impl Pool {
         let Some(host) = self.hosts.get_mut(&origin) else {
             return Vec::new();
         };
-        let hope = host.connections.iter().any(|id| {
+        let has_alternative = host.connections.iter().any(|id| {
             matches!(
                 self.connections[id].state,
                 State::Up { .. } | State::Connecting
             )
         });
-        if hope {
+        if has_alternative {
             // Those connections take them in turn; another attempt now would most likely fail too.
             self.assign(now, &origin);
             return Vec::new();
@@ -391,21 +391,23 @@ impl Pool {
         ) && host.connections.insert(other)
         {
             host.multiplexing = Multiplexing::Multiplexed;
-            connection.guests.push(origin.clone());
+            connection.joined_origins.push(origin.clone());
         }
         self.dispatch(now, &origin);
         true
     }
 
     /// `guest` was turned away from a connection of another origin: from now on it has its own.
-    pub fn part(&mut self, now: Instant, id: ConnectionId, guest: &Origin) {
+    pub fn part(&mut self, now: Instant, id: ConnectionId, joined_origin: &Origin) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.guests.retain(|origin| origin != guest);
+            connection
+                .joined_origins
+                .retain(|origin| origin != joined_origin);
         }
-        if let Some(host) = self.hosts.get_mut(guest) {
+        if let Some(host) = self.hosts.get_mut(joined_origin) {
             host.is_sharing_rejected = true;
             host.connections.remove(&id);
-            self.dispatch(now, guest);
+            self.dispatch(now, joined_origin);
         }
     }
 
@@ -423,10 +425,10 @@ impl Pool {
 
     /// A connection is gone.
     pub fn closed(&mut self, now: Instant, id: ConnectionId) {
-        if let Some(gone) = self.forget(id) {
-            self.dispatch(now, &gone.origin);
-            for guest in &gone.guests {
-                self.dispatch(now, guest);
+        if let Some(removed) = self.forget(id) {
+            self.dispatch(now, &removed.origin);
+            for joined_origin in &removed.joined_origins {
+                self.dispatch(now, joined_origin);
             }
         }
     }
@@ -474,7 +476,7 @@ impl Pool {
 
     pub(super) fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let connection = self.connections.remove(&id)?;
-        for origin in connection.guests.iter().chain([&connection.origin]) {
+        for origin in connection.joined_origins.iter().chain([&connection.origin]) {
             if let Some(host) = self.hosts.get_mut(origin) {
                 host.connections.remove(&id);
             }
@@ -485,10 +487,11 @@ impl Pool {
     /// [`dispatch`](Self::dispatch) for the origin of a connection, then for its guests.
     fn dispatch_all(&mut self, now: Instant, id: ConnectionId) {
         let connection = &self.connections[&id];
-        let (origin, guests) = (connection.origin.clone(), connection.guests.clone());
+        let (origin, joined_origins) =
+            (connection.origin.clone(), connection.joined_origins.clone());
         self.dispatch(now, &origin);
-        for guest in &guests {
-            self.dispatch(now, guest);
+        for joined_origin in &joined_origins {
+            self.dispatch(now, joined_origin);
         }
     }
 
@@ -518,7 +521,7 @@ impl Pool {
             host.connections.insert(connection);
             let new = Connection {
                 origin: origin.clone(),
-                guests: Vec::new(),
+                joined_origins: Vec::new(),
                 state: State::Connecting,
             };
             self.connections.insert(connection, new);
