@@ -49,10 +49,10 @@ pub enum StreamError {
     #[error(transparent)]
     Spdy(#[from] spdy::Error),
     /// It ran over a plain WebSocket, and that was lost.
-    #[error("the WebSocket was lost: {why}")]
+    #[error("the WebSocket was lost: {reason}")]
     WebSocket {
         /// What happened to it.
-        why: Arc<str>,
+        reason: Arc<str>,
     },
     /// Its end was sent before.
     #[error("the channel can no longer send")]
@@ -63,7 +63,7 @@ impl StreamError {
     /// The peer is gone: writing is not possible any more.
     pub(crate) fn peer_gone() -> Self {
         Self::WebSocket {
-            why: "it has ended".into(),
+            reason: "it has ended".into(),
         }
     }
 }
@@ -98,10 +98,10 @@ pub enum ClientError {
     #[error("no transport is configured")]
     NoTransport,
     /// The server answered with 101, and the rest of its WebSocket handshake is wrong.
-    #[error("invalid WebSocket handshake from the server: {why}")]
+    #[error("invalid WebSocket handshake from the server: {reason}")]
     Handshake {
         /// What is.
-        why: String,
+        reason: String,
     },
     /// A stream, the session or the WebSocket failed.
     #[error("the session failed: {0}")]
@@ -121,10 +121,10 @@ pub enum ClientError {
         message: String,
     },
     /// What came on the error stream is no status.
-    #[error("the error stream has no valid status: {why}")]
+    #[error("the error stream has no valid status: {reason}")]
     Status {
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// Reading or writing failed.
     #[error(transparent)]

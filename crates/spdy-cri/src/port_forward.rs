@@ -153,8 +153,8 @@ async fn reject_half(id: &Bytes, half: HalfPair, config: &Config) {
     let id = String::from_utf8_lossy(id);
     tracing::debug!(%id, "a forwarded connection has only one stream");
     if let Some(mut error) = half.error {
-        let patience = config.stream_creation_timeout;
-        let text = format!("no data stream for request {id} within {patience:?}");
+        let timeout = config.stream_creation_timeout;
+        let text = format!("no data stream for request {id} within {timeout:?}");
         let _ = error.send(text.into()).await; // a client that has left need not get it
     }
 }
@@ -178,15 +178,15 @@ async fn forward<H: Handler>(
         drop(data); // its answer goes out before its end
         Some(format!("expected one of the ports {ports:?}"))
     };
-    if let Some(why) = failed {
-        let text = error_text(&sandbox, port, &why);
+    if let Some(reason) = failed {
+        let text = error_text(&sandbox, port, &reason);
         let _ = error.send(text.into()).await; // a client that has left need not get it
     }
 }
 
 /// The text of the error stream, as the kubelet writes it.
-pub(crate) fn error_text(sandbox: &str, port: u16, why: &str) -> String {
-    format!("error forwarding port {port} to pod {sandbox}: {why}")
+pub(crate) fn error_text(sandbox: &str, port: u16, reason: &str) -> String {
+    format!("error forwarding port {port} to pod {sandbox}: {reason}")
 }
 
 #[cfg(test)]

@@ -98,7 +98,9 @@ impl ChannelProtocol {
     /// The sub-protocol of that name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == name)
     }
 
     /// What its error channel carries. Sizes of a terminal have a channel in every version.

@@ -36,7 +36,7 @@ pub struct ExecRequest {
     /// Program and arguments; no shell.
     pub command: Vec<String>,
     /// Its streams.
-    pub wanted: StreamOptions,
+    pub stream_options: StreamOptions,
 }
 
 /// Join the process that a container runs.
@@ -45,7 +45,7 @@ pub struct AttachRequest {
     /// The container's id.
     pub container: String,
     /// Its streams.
-    pub wanted: StreamOptions,
+    pub stream_options: StreamOptions,
 }
 
 /// Reach ports of a pod.

@@ -145,7 +145,7 @@ pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, C
             }),
         };
     }
-    let malformed = |why: String| Err(ClientError::Status { why });
+    let malformed = |reason: String| Err(ClientError::Status { reason });
     let status: Status = match serde_json::from_slice(bytes) {
         Ok(status) => status,
         Err(error) => return malformed(error.to_string()),
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_none_is_an_error_and_no_success() {
+    fn an_invalid_status_is_an_error_and_no_success() {
         let cases: [&[u8]; 6] = [
             b"",
             b"{}",
@@ -229,8 +229,11 @@ mod tests {
             br#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"256"}]}}"#,
         ];
         for case in cases {
-            let got = decode(RemoteCommand::V4, case);
-            assert!(matches!(got, Err(ClientError::Status { .. })), "{got:?}");
+            let decoded = decode(RemoteCommand::V4, case);
+            assert!(
+                matches!(decoded, Err(ClientError::Status { .. })),
+                "{decoded:?}"
+            );
         }
     }
 }

@@ -8,10 +8,10 @@ use spdy::SharedRuntime;
 /// What `work` gives, if it takes no longer than `patience`.
 pub(crate) async fn with_timeout<R>(
     runtime: &SharedRuntime,
-    patience: Duration,
+    timeout: Duration,
     work: impl Future<Output = R>,
 ) -> Option<R> {
-    let deadline = runtime.sleep_until(runtime.now() + patience);
+    let deadline = runtime.sleep_until(runtime.now() + timeout);
     match select(std::pin::pin!(work), deadline).await {
         Either::Left((done, _)) => Some(done),
         Either::Right(((), _)) => None,

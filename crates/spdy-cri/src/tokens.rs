@@ -53,7 +53,7 @@ impl<R> Tokens<R> {
         random: [u8; RANDOM_BYTES],
         request: R,
     ) -> Result<String, Full> {
-        self.forget_expired(now);
+        self.remove_expired(now);
         if self.waiting.len() >= self.limit {
             return Err(Full);
         }
@@ -75,12 +75,12 @@ impl<R> Tokens<R> {
 
     /// What `token` was made for, once.
     pub(crate) fn take(&mut self, now: Instant, token: &str) -> Option<R> {
-        self.forget_expired(now);
+        self.remove_expired(now);
         let number = self.numbers.remove(token)?;
         Some(self.waiting.remove(&number)?.request)
     }
 
-    fn forget_expired(&mut self, now: Instant) {
+    fn remove_expired(&mut self, now: Instant) {
         while let Some(first) = self.waiting.first_entry()
             && first.get().until <= now
         {
@@ -101,7 +101,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_taken_once() {
+    fn a_token_can_be_used_once() {
         let mut tokens = tokens(2);
         let token = tokens.insert(Instant::ZERO, [1; 16], "a").expect("room");
         assert_eq!(tokens.take(Instant::ZERO, "other"), None);
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_token_lives_for_its_time_and_no_longer() {
+    fn a_token_expires_at_the_end_of_its_lifetime() {
         let mut tokens = tokens(2);
         let moment = Duration::from_nanos(1);
         let (first, second) = ([1; 16], [2; 16]);

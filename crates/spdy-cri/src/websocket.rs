@@ -51,8 +51,8 @@ const PROTOCOL: &str = "websocket";
 /// client lists its favourite first (RFC 9110 §7.8). client-go lists one, and sends a new request for the
 /// other.
 pub(crate) fn is_preferred<B>(request: &Request<B>) -> bool {
-    let known = [PROTOCOL, upgrade::PROTOCOL];
-    first_token(request.headers(), &UPGRADE, &known) == Some(PROTOCOL)
+    let protocols = [PROTOCOL, upgrade::PROTOCOL];
+    first_token(request.headers(), &UPGRADE, &protocols) == Some(PROTOCOL)
 }
 
 /// The sub-protocols that `request` offers, the client's favourite first.
@@ -110,7 +110,7 @@ pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     limits: Limits,
     runtime: &SharedRuntime,
 ) -> Result<(WebSocketStream<T>, String), ClientError> {
-    let request = ask(request, protocols)?;
+    let request = build_request(request, protocols)?;
     let config = Some(config(message_bytes));
     let connecting = tokio_tungstenite::client_async_with_config(request, io, config);
     let after = limits.timeout;
@@ -134,14 +134,14 @@ pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
         }
         Err(Error::Io(error)) => Err(ClientError::Io(error)),
         Err(error) => Err(ClientError::Handshake {
-            why: error.to_string(),
+            reason: error.to_string(),
         }),
     }
 }
 
 /// The request of the handshake.
-fn ask(request: &Request<()>, protocols: &[String]) -> Result<Request<()>, UpgradeError> {
-    let refuse = |why| UpgradeError::Request { why };
+fn build_request(request: &Request<()>, protocols: &[String]) -> Result<Request<()>, UpgradeError> {
+    let refuse = |reason| UpgradeError::Request { reason };
     let host = match (request.headers().get(HOST), request.uri().authority()) {
         (Some(host), _) => host.clone(),
         (None, Some(authority)) => {

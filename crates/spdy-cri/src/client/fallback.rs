@@ -18,9 +18,9 @@ use crate::request::StreamOptions;
 fn is_refused(error: &ClientError) -> bool {
     match error {
         ClientError::Handshake { .. } => true,
-        ClientError::Upgrade(why) => {
+        ClientError::Upgrade(upgrade_error) => {
             matches!(
-                why,
+                upgrade_error,
                 UpgradeError::Refused { .. } | UpgradeError::UnexpectedSwitch { .. }
             )
         }
@@ -61,7 +61,7 @@ where
 pub async fn exec_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -73,8 +73,10 @@ where
     try_each(&transports, dial, async |transport, io| {
         let (options, runtime) = (options.clone(), runtime.clone());
         match transport {
-            Transport::WebSocket => exec_in_websocket(io, request, wanted, options, runtime).await,
-            Transport::Spdy => exec(io, request, wanted, options, runtime).await,
+            Transport::WebSocket => {
+                exec_in_websocket(io, request, stream_options, options, runtime).await
+            }
+            Transport::Spdy => exec(io, request, stream_options, options, runtime).await,
         }
     })
     .await
@@ -88,7 +90,7 @@ where
 pub async fn attach_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -96,7 +98,7 @@ where
     D: AsyncFnMut() -> io::Result<T>,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    exec_with_fallback(dial, request, wanted, options, runtime).await
+    exec_with_fallback(dial, request, stream_options, options, runtime).await
 }
 
 /// Opens a way to the ports of a pod by the first of [`Options::transports`] that the server takes: as

@@ -92,11 +92,13 @@ impl PortForward {
                 error: Input::of_spdy(error),
             }),
             // The kubelet may find a port dead before it has answered the stream to it.
-            Err(ClientError::Session(StreamError::Spdy(why))) if why.reset_status().is_some() => {
+            Err(ClientError::Session(StreamError::Spdy(reset)))
+                if reset.reset_status().is_some() =>
+            {
                 let mut error = Input::of_spdy(error);
                 match self.streamer.within(read_status(&mut error)).await {
                     Some(Ok(text)) if !text.is_empty() => Err(remote_error(&text)),
-                    _ => Err(why.into()),
+                    _ => Err(reset.into()),
                 }
             }
             Err(error) => Err(error),
@@ -169,14 +171,14 @@ where
     let offers = [protocol.name().to_owned()];
     let (socket, _) =
         websocket::connect(io, request, &offers, message_bytes, limits, &runtime).await?;
-    let lanes: Vec<_> = directions(ports)
+    let directions: Vec<_> = directions(ports)
         .into_iter()
         .map(ChannelDirection::reversed)
         .collect();
     let (channels, ends, held) = Channels::new(
         socket,
         protocol,
-        &lanes,
+        &directions,
         true,
         message_bytes,
         runtime.clone(),

@@ -89,14 +89,14 @@ impl Process {
 pub async fn exec<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    wanted.check()?;
+    stream_options.check()?;
     let offers: Vec<_> = options
         .remote_command
         .iter()
@@ -113,19 +113,19 @@ where
     let streamer = Streamer::start(upgraded.into_io(), &options, runtime);
     // In the order of client-go; servers take any.
     let error = Input::of_spdy(streamer.open(ERROR, &[]).await?);
-    let stdin = match wanted.stdin {
+    let stdin = match stream_options.stdin {
         true => Some(Output::of_spdy(streamer.open(STDIN, &[]).await?)),
         false => None,
     };
-    let stdout = match wanted.stdout {
+    let stdout = match stream_options.stdout {
         true => Some(Input::of_spdy(streamer.open(STDOUT, &[]).await?)),
         false => None,
     };
-    let stderr = match wanted.stderr {
+    let stderr = match stream_options.stderr {
         true => Some(Input::of_spdy(streamer.open(STDERR, &[]).await?)),
         false => None,
     };
-    let resize = match wanted.tty && version.has_resize() {
+    let resize = match stream_options.tty && version.has_resize() {
         true => {
             let sizes = streamer.open(RESIZE, &[]).await?;
             Some(Resizer::new(Output::of_spdy(sizes)))
@@ -151,14 +151,14 @@ where
 pub async fn attach<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    exec(io, request, wanted, options, runtime).await
+    exec(io, request, stream_options, options, runtime).await
 }
 
 /// As [`exec`], over a plain WebSocket: the method is GET, whatever `request` has. From version 5 on, stdin that is shut down or dropped
@@ -170,15 +170,18 @@ where
 pub async fn exec_in_websocket<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    wanted.check()?;
-    let offers = options.channels.iter().map(|known| known.name().to_owned());
+    stream_options.check()?;
+    let offers = options
+        .channels
+        .iter()
+        .map(|channel_protocol| channel_protocol.name().to_owned());
     let offers: Vec<_> = offers.collect();
     let (message_bytes, heartbeat) = (options.message_bytes, options.heartbeat());
     let connecting = websocket::connect(
@@ -196,11 +199,11 @@ where
             ChannelProtocol::from_name(name).ok_or(ClientError::Protocol { protocol: chosen })?
         }
     };
-    let lanes = directions(wanted).map(ChannelDirection::reversed);
+    let directions = directions(stream_options).map(ChannelDirection::reversed);
     let (channels, ends, held) = Channels::new(
         socket,
         protocol,
-        &lanes,
+        &directions,
         true,
         message_bytes,
         runtime.clone(),
@@ -232,12 +235,12 @@ where
 pub async fn attach_in_websocket<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    exec_in_websocket(io, request, wanted, options, runtime).await
+    exec_in_websocket(io, request, stream_options, options, runtime).await
 }
