@@ -38,7 +38,7 @@ pub enum EventKind {
         /// Protocols that the client offered by ALPN.
         offered: Vec<String>,
         /// Why.
-        why: String,
+        reason: String,
     },
     /// Exec, attach or port-forward of Kubernetes by a plain WebSocket: streams without SPDY. There are no further
     /// events about it.

@@ -60,7 +60,7 @@ pub enum Finding {
         /// Why; SPDY/2 does not say.
         status: Option<GoAwayStatus>,
         /// Streams that its sender will not answer.
-        left_behind: u64,
+        unprocessed_streams: u64,
         /// When.
         at: Instant,
     },
@@ -85,7 +85,7 @@ pub enum Finding {
         /// Way of the frame.
         direction: Direction,
         /// Why.
-        why: String,
+        reason: String,
     },
     /// Bytes that are no frame; the direction is not read on.
     Fault {
@@ -96,7 +96,7 @@ pub enum Finding {
         /// Where, in the session's bytes of this direction.
         offset: u64,
         /// Why.
-        why: String,
+        reason: String,
     },
     /// Bytes that are not in the capture.
     Gap {
@@ -186,13 +186,13 @@ impl fmt::Display for Finding {
                 direction,
                 last_good,
                 status,
-                left_behind,
+                unprocessed_streams,
                 at,
             } => {
                 let status = status.map_or_else(String::new, |status| format!(" with {status}"));
                 write!(
                     f,
-                    "the {} sent GOAWAY{status} at {}: last good stream {last_good}, {left_behind} later streams not processed",
+                    "the {} sent GOAWAY{status} at {}: last good stream {last_good}, {unprocessed_streams} later streams not processed",
                     direction.sender(),
                     ms(at)
                 )
@@ -213,20 +213,20 @@ impl fmt::Display for Finding {
             Self::Headers {
                 stream,
                 direction,
-                why,
+                reason,
             } => write!(
                 f,
-                "stream {stream}: invalid headers from the {}: {why}",
+                "stream {stream}: invalid headers from the {}: {reason}",
                 direction.sender()
             ),
             Self::Fault {
                 direction,
                 offset,
-                why,
+                reason,
                 ..
             } => write!(
                 f,
-                "invalid frame from the {} at byte {offset} of the session: {why}; the rest is not decoded",
+                "invalid frame from the {} at byte {offset} of the session: {reason}; the rest is not decoded",
                 direction.sender()
             ),
             Self::Gap {

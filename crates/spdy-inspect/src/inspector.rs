@@ -44,7 +44,7 @@ pub struct Counts {
     /// TCP connections.
     pub connections: u64,
     /// TCP connections that were given up for others, by [`Limits::connections`].
-    pub given_up: u64,
+    pub evicted: u64,
 }
 
 /// Client and server, as far as is known: the first sent the SYN, or has the higher port.
@@ -189,9 +189,9 @@ impl Inspector {
             (segment.to, segment.from)
         };
         let (syn, ack) = (segment.flags & SYN != 0, segment.flags & ACK != 0);
-        if syn && let Some(known) = self.connections.get(&key) {
+        if syn && let Some(previous) = self.connections.get(&key) {
             // The ports are used again: what was there before is over.
-            let half = &known.halves[known.direction(segment.from).index()];
+            let half = &previous.halves[previous.direction(segment.from).index()];
             if half.has_begun() && !half.is_at_start(segment.seq.wrapping_add(1)) {
                 let old = self.connections.remove(&key);
                 if let Some(mut old) = old {
@@ -336,7 +336,7 @@ impl Inspector {
             if let Some(mut connection) = self.connections.remove(&key) {
                 // What is over, or not ours, is no loss.
                 let lost = !connection.conversation.is_not_ours();
-                self.counts.given_up += u64::from(lost);
+                self.counts.evicted += u64::from(lost);
                 self.end(&mut connection, false);
             }
         }

@@ -96,10 +96,10 @@ impl Reassembly {
             self.segments.retransmitted += 1;
             return;
         }
-        let known = usize::try_from(-distance).unwrap_or(0);
+        let received_len = usize::try_from(-distance).unwrap_or(0);
         let offset = self.next + u64::try_from(distance).unwrap_or(0);
-        let fresh = Bytes::copy_from_slice(&payload[known..]);
-        if known > 0 {
+        let fresh = Bytes::copy_from_slice(&payload[received_len..]);
+        if received_len > 0 {
             self.segments.overlapping += 1;
         }
         if offset > self.next {
@@ -114,7 +114,7 @@ impl Reassembly {
     /// Puts away what lies behind a hole, without what is there already.
     fn hold(&mut self, at: Instant, mut offset: u64, mut bytes: Bytes) {
         let len_before = bytes.len();
-        let mut kept = 0;
+        let mut held_len = 0;
         while !bytes.is_empty() {
             let before = self.held.range(..=offset).next_back();
             let covered = before.map_or(0, |(start, (_, held))| {
@@ -138,13 +138,13 @@ impl Reassembly {
             }
             let piece = bytes.split_to(room);
             self.held_bytes += piece.len();
-            kept += piece.len();
+            held_len += piece.len();
             self.held.insert(offset, (at, piece));
             offset += room as u64;
         }
-        match kept {
+        match held_len {
             0 => self.segments.retransmitted += 1,
-            kept if kept < len_before => self.segments.overlapping += 1,
+            held_len if held_len < len_before => self.segments.overlapping += 1,
             _ => {}
         }
     }
@@ -165,9 +165,9 @@ impl Reassembly {
             }
             let (offset, (at, mut bytes)) = entry.remove_entry();
             self.held_bytes -= bytes.len();
-            let known = usize::try_from(self.next - offset).unwrap_or(usize::MAX);
-            if known < bytes.len() {
-                let _ = bytes.split_to(known);
+            let received_len = usize::try_from(self.next - offset).unwrap_or(usize::MAX);
+            if received_len < bytes.len() {
+                let _ = bytes.split_to(received_len);
                 self.emit(at, bytes, out);
             }
         }

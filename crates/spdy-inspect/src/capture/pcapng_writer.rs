@@ -73,12 +73,12 @@ impl<W: Write> PcapngWriter<W> {
         interface.extend(RAW_IP.to_le_bytes());
         interface.extend([0; 6]); // reserved; packets are whole, however long
         let unit = [9]; // 10^-9 s
-        let told = [
+        let option_list = [
             (OPTION_NAME, name.as_bytes()),
             (OPTION_DESCRIPTION, description.as_bytes()),
             (OPTION_UNIT, &unit),
         ];
-        options(&mut interface, &told);
+        options(&mut interface, &option_list);
         self.block(INTERFACE, interface)?;
         self.interfaces += 1;
         Ok(InterfaceId(self.interfaces - 1))
@@ -129,11 +129,11 @@ impl<W: Write> PcapngWriter<W> {
         };
         let flags = flags.to_le_bytes();
         let comment = comment.map(|comment| (OPTION_COMMENT, comment.as_bytes()));
-        let told: Vec<_> = comment
+        let option_list: Vec<_> = comment
             .into_iter()
             .chain([(OPTION_FLAGS, &flags[..])])
             .collect();
-        options(&mut body, &told);
+        options(&mut body, &option_list);
         self.block(PACKET, body)
     }
 

@@ -55,9 +55,9 @@ impl KeyLog {
                 break;
             }
             let line = std::str::from_utf8(line).unwrap_or_default();
-            let mut words = line.split_ascii_whitespace();
+            let mut fields = line.split_ascii_whitespace();
             let (Some(label), Some(random), Some(secret)) =
-                (words.next(), words.next(), words.next())
+                (fields.next(), fields.next(), fields.next())
             else {
                 continue;
             };
