@@ -104,11 +104,11 @@ fn main() {
     let rounds = numbers.first().copied().unwrap_or(5).max(1);
     let bytes = numbers.get(1).copied().unwrap_or(1000) * 1_000_000;
     let mut out = io::stdout().lock();
-    let mut say = |text: String| writeln!(out, "{text}").expect("stdout takes it");
-    say(format!(
+    let mut print = |text: String| writeln!(out, "{text}").expect("stdout takes it");
+    print(format!(
         "{bytes} bytes over one stream, {rounds} rounds: medians; MB/s, CPU s/GB of both ends"
     ));
-    say(format!(
+    print(format!(
         "{:<32} {:>16} {:>16} {:>22} {:>10}",
         "", "spdy/3.1", "h2", "speed (min-max)", "CPU"
     ));
@@ -119,8 +119,8 @@ fn main() {
             spdy.push(transfer(Side::Spdy, setting, bytes));
             h2.push(transfer(Side::H2, setting, bytes));
         }
-        let rate = |took: &TransferTime| bytes as f64 / 1e6 / took.wall.as_secs_f64();
-        let cpu = |took: &TransferTime| took.cpu.as_secs_f64() * 1e9 / bytes as f64;
+        let rate = |time: &TransferTime| bytes as f64 / 1e6 / time.wall.as_secs_f64();
+        let cpu = |time: &TransferTime| time.cpu.as_secs_f64() * 1e9 / bytes as f64;
         let shown = |all: &[TransferTime]| {
             format!(
                 "{:.0}, {:.3}",
@@ -137,7 +137,7 @@ fn main() {
         let (speed, cost) = (ratios(&rate), ratios(&cpu));
         let min = speed.iter().copied().fold(f64::INFINITY, f64::min);
         let max = speed.iter().copied().fold(0.0, f64::max);
-        say(format!(
+        print(format!(
             "{name:<32} {:>16} {:>16} {:>22} {:>10.2}",
             shown(&spdy),
             shown(&h2),
@@ -208,21 +208,23 @@ async fn connect(transport: Transport) -> (BoxIo, BoxIo) {
 
 /// So many bytes, in pieces that share one memory.
 struct Pieces {
-    left: u64,
+    remaining: u64,
     piece: Bytes,
 }
 
 impl Pieces {
     fn new(bytes: u64) -> Self {
         Self {
-            left: bytes,
+            remaining: bytes,
             piece: Bytes::from(vec![b'x'; PIECE]),
         }
     }
 
     fn take(&mut self) -> Option<Bytes> {
-        let len = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE);
-        self.left -= len as u64;
+        let len = usize::try_from(self.remaining)
+            .unwrap_or(usize::MAX)
+            .min(PIECE);
+        self.remaining -= len as u64;
         (len > 0).then(|| self.piece.slice(..len))
     }
 }
@@ -239,7 +241,7 @@ impl http_body::Body for Pieces {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 }
 

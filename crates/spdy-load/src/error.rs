@@ -24,12 +24,12 @@ pub enum TargetError {
         second: String,
     },
     /// A method or header that a protocol cannot carry.
-    #[error("request for {url}: {why}")]
+    #[error("request for {url}: {reason}")]
     Request {
         /// What was asked for.
         url: String,
         /// What is wrong.
-        why: String,
+        reason: String,
     },
 }
 
@@ -46,12 +46,12 @@ pub enum RunError {
         source: io::Error,
     },
     /// Not one session could be set up; the first failure says why.
-    #[error("cannot connect to {to}: {why}")]
+    #[error("cannot connect to {to}: {reason}")]
     Connect {
         /// Host and port.
         to: String,
         /// The first failure.
-        why: String,
+        reason: String,
     },
     /// A thread or its runtime could not be made.
     #[error("cannot start a load thread")]

@@ -118,7 +118,7 @@ mod tests {
     use super::FineTimer;
 
     #[tokio::test]
-    async fn it_rings_when_it_is_due_and_not_before_however_it_is_set() {
+    async fn the_timer_fires_at_its_deadline_however_it_is_set() {
         let mut timer = FineTimer::new().unwrap();
         let begun = Instant::now();
         // Set far away, then near, then let an early ring of an old setting pass by.

@@ -31,13 +31,14 @@ impl Expect {
     #[must_use]
     pub fn is_status(&self, status: u16) -> bool {
         self.status
-            .map_or((200..400).contains(&status), |want| status == want)
+            .map_or((200..400).contains(&status), |expected| status == expected)
     }
 
     /// Whether its body is as long as it should be.
     #[must_use]
     pub fn is_length(&self, body_bytes: u64) -> bool {
-        self.body_bytes.is_none_or(|want| body_bytes == want)
+        self.body_bytes
+            .is_none_or(|expected| body_bytes == expected)
     }
 }
 

@@ -82,7 +82,7 @@ impl Target {
     }
 
     /// Whether answers come without bodies, whatever their headers say.
-    pub(crate) fn asks_for_heads(&self) -> bool {
+    pub(crate) fn is_head_request(&self) -> bool {
         self.requests[0].method() == Method::HEAD
     }
 
@@ -131,9 +131,9 @@ impl Target {
     /// A head that does not fit into a block.
     pub(crate) fn blocks(&self, version: SpdyVersion) -> Result<Vec<HeaderBlock>, TargetError> {
         let block = |request: &Request<()>| {
-            let failed = |why: String| TargetError::Request {
+            let failed = |reason: String| TargetError::Request {
                 url: request.uri().to_string(),
-                why,
+                reason,
             };
             let (head, ()) = request.clone().into_parts();
             let block = spdy_http::request::encode(version, &head)
@@ -173,8 +173,8 @@ fn request(url: &Uri, method: &Method, headers: &HeaderMap, body: &Bytes) -> Req
     *request.uri_mut() = url.clone();
     *request.version_mut() = Version::HTTP_2;
     *request.headers_mut() = headers.clone();
-    let wants_length = !body.is_empty() || matches!(*method, Method::POST | Method::PUT);
-    if wants_length && !headers.contains_key(header::CONTENT_LENGTH) {
+    let needs_length = !body.is_empty() || matches!(*method, Method::POST | Method::PUT);
+    if needs_length && !headers.contains_key(header::CONTENT_LENGTH) {
         request
             .headers_mut()
             .insert(header::CONTENT_LENGTH, body.len().into());

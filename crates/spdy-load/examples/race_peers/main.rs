@@ -86,13 +86,13 @@ pub(crate) struct Args {
 
 impl Args {
     /// Whether the peer `name` takes part in `lane`.
-    fn wants(&self, name: &str, lane: course::TransportKind) -> bool {
+    fn includes(&self, name: &str, transport: course::TransportKind) -> bool {
         let usual = ["netty", "nginx", "nghttpd"];
-        let asked = match self.only.is_empty() {
+        let is_selected = match self.only.is_empty() {
             true => self.all || usual.contains(&name),
             false => self.only.iter().any(|only| name.starts_with(only)),
         };
-        asked && self.lanes.contains(&lane)
+        is_selected && self.lanes.contains(&transport)
     }
 
     fn round(&self) -> heat::Round {
@@ -124,8 +124,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            table::print_note(&why);
+        Err(message) => {
+            table::print_note(&message);
             ExitCode::FAILURE
         }
     }

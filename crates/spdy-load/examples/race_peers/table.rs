@@ -11,11 +11,11 @@ use crate::heat::{CellResult, Row, Series};
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            transport: lane,
+            transport,
             load,
             file,
         } = self;
-        write!(f, "{lane}, {load}, {} B", file.bytes)
+        write!(f, "{transport}, {load}, {} B", file.bytes)
     }
 }
 
