@@ -14,40 +14,40 @@ pub enum ProfileError {
         names: Vec<&'static str>,
     },
     /// No network has that name.
-    #[error("unknown network {got:?}{}: expected one of {}", hint(.nearest), .names.join(", "))]
+    #[error("unknown network {found:?}{}: expected one of {}", hint(.nearest), .names.join(", "))]
     UnknownName {
         /// What was written.
-        got: String,
+        found: String,
         /// The name that looks most like it.
         nearest: Option<String>,
         /// All names.
         names: Vec<&'static str>,
     },
     /// No setting has that name.
-    #[error("unknown network setting {got:?}{}: expected one of {}", hint(.nearest), .keys.join(", "))]
+    #[error("unknown network setting {found:?}{}: expected one of {}", hint(.nearest), .keys.join(", "))]
     UnknownKey {
         /// What was written.
-        got: String,
+        found: String,
         /// The name that looks most like it.
         nearest: Option<String>,
         /// All settings.
         keys: &'static [&'static str],
     },
     /// A setting's value is not one.
-    #[error("invalid network setting {key}={got}: expected {want}")]
+    #[error("invalid network setting {key}={found}: expected {expected}")]
     BadValue {
         /// The setting.
         key: &'static str,
         /// What was written.
-        got: String,
+        found: String,
         /// What would be right.
-        want: &'static str,
+        expected: &'static str,
     },
     /// A part is neither the first's name nor a setting.
-    #[error("invalid network setting {got:?}: expected key=value")]
+    #[error("invalid network setting {found:?}: expected key=value")]
     NotASetting {
         /// What was written.
-        got: String,
+        found: String,
     },
     /// A setting came twice.
     #[error("network setting {key} is given twice")]
@@ -78,11 +78,11 @@ fn hint(nearest: &Option<String>) -> String {
 }
 
 /// The one of `all` that takes the fewest edits from `got`, if they are no more than a third of it.
-pub(super) fn nearest(got: &str, all: &[&'static str]) -> Option<String> {
-    let most = (got.chars().count() / 3).max(1);
-    let distance = |name: &&&str| edits(got, name);
+pub(super) fn nearest(found: &str, all: &[&'static str]) -> Option<String> {
+    let most = (found.chars().count() / 3).max(1);
+    let distance = |name: &&&str| edits(found, name);
     let best = all.iter().min_by_key(distance)?;
-    (edits(got, best) <= most).then(|| (*best).to_owned())
+    (edits(found, best) <= most).then(|| (*best).to_owned())
 }
 
 /// Insertions, deletions and replacements between two words.

@@ -258,7 +258,7 @@ impl Tcp {
             push: false,
             fin: false,
         };
-        if std::mem::take(&mut self.sender.wants_window_probe) {
+        if std::mem::take(&mut self.sender.is_window_probe_due) {
             // One before what is acknowledged: never acceptable, so always answered.
             return Some(self.build_segment(now, nothing(self.sender.una - 1)));
         }

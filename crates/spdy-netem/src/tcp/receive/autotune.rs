@@ -56,7 +56,7 @@ impl Autotune {
         let us = u64::try_from(trip.as_micros()).unwrap_or(u64::MAX).max(1);
         self.rtt_x8_us = match self.rtt_x8_us {
             0 => us << 3,
-            known => known - (known >> 3) + us,
+            previous => previous - (previous >> 3) + us,
         };
     }
 
@@ -80,10 +80,13 @@ impl Autotune {
         }
         let read = self.read_bytes - self.round_start_bytes;
         if read > self.last_round_bytes {
-            let mut want = 2 * read + 16 * MSS_BYTES as u64;
+            let mut target_bytes = 2 * read + 16 * MSS_BYTES as u64;
             // What grew may grow as much again before we measure next.
-            want += 2 * (want * (read - self.last_round_bytes) / self.last_round_bytes.max(1));
-            self.buffer_bytes = self.buffer_bytes.max(want.min(self.max_buffer_bytes));
+            target_bytes +=
+                2 * (target_bytes * (read - self.last_round_bytes) / self.last_round_bytes.max(1));
+            self.buffer_bytes = self
+                .buffer_bytes
+                .max(target_bytes.min(self.max_buffer_bytes));
             self.last_round_bytes = read;
         }
         self.round_start = now;

@@ -123,7 +123,7 @@ impl DelayedAck {
     }
 
     /// Something was wrong with a segment: the peer must hear of it, and of the next ones.
-    pub(crate) fn on_trouble(&mut self, window_bytes: u64) {
+    pub(crate) fn on_unexpected_segment(&mut self, window_bytes: u64) {
         self.interactive = false;
         self.delay = self.least;
         self.be_quick(window_bytes);
@@ -194,9 +194,9 @@ impl DelayedAck {
 
     /// The application read `read_bytes` and left `left_bytes`: `true` if that is the time to
     /// acknowledge.
-    pub(crate) fn on_read(&mut self, unacked_bytes: u64, left_bytes: usize) {
+    pub(crate) fn on_read(&mut self, unacked_bytes: u64, unread_bytes: usize) {
         let ended = self.pushed == 2 || (self.pushed == 1 && !self.interactive);
-        if self.is_due && (unacked_bytes > self.full_bytes || (ended && left_bytes == 0)) {
+        if self.is_due && (unacked_bytes > self.full_bytes || (ended && unread_bytes == 0)) {
             self.is_urgent = true;
         }
     }

@@ -98,7 +98,7 @@ impl Receiver {
         if len > 0 {
             self.take_payload(now, segment, rto);
         } else if segment.flags.fin && segment.seq < self.next {
-            self.delayed.on_trouble(self.window_left()); // a FIN that came before
+            self.delayed.on_unexpected_segment(self.remaining_window()); // a FIN that came before
         }
         if self.fin_at == Some(self.next) && !self.fin_reached {
             self.fin_reached = true;
@@ -114,15 +114,15 @@ impl Receiver {
     fn take_payload(&mut self, now: Instant, segment: Segment, rto: Duration) {
         let (seq, len) = (segment.seq, segment.payload.len() as u64);
         let end = seq + len;
-        let full_window = self.window_left();
+        let full_window = self.remaining_window();
         if end <= self.next {
             self.reassembly.note_duplicate(seq, end);
-            self.delayed.on_trouble(full_window);
+            self.delayed.on_unexpected_segment(full_window);
             return;
         }
         if end > self.edge {
             // Beyond the window: the peer hears where it ends.
-            self.delayed.on_trouble(full_window);
+            self.delayed.on_unexpected_segment(full_window);
             return;
         }
         self.time_round_trip(now, &segment);
@@ -138,7 +138,7 @@ impl Receiver {
         }
         if seq < self.next {
             self.reassembly.note_duplicate(seq, self.next);
-            self.delayed.on_trouble(full_window);
+            self.delayed.on_unexpected_segment(full_window);
             bytes.advance((self.next - seq) as usize); // below its length
         }
         let had_holes = self.reassembly.has_holes();
@@ -177,8 +177,8 @@ impl Receiver {
         self.delayed
             .on_read(self.next - self.acked, self.reassembly.ready_bytes());
         // The window opened to twice what is left of it: the peer may be waiting for that.
-        let (left, offered) = (self.window_left(), self.offered_edge() - self.next);
-        if offered > 0 && offered >= 2 * left {
+        let (remaining, offered) = (self.remaining_window(), self.offered_edge() - self.next);
+        if offered > 0 && offered >= 2 * remaining {
             self.delayed.is_due = true;
             self.delayed.is_urgent = true;
         }
@@ -186,7 +186,7 @@ impl Receiver {
     }
 
     /// What is left of the announced window.
-    fn window_left(&self) -> u64 {
+    fn remaining_window(&self) -> u64 {
         self.edge.saturating_sub(self.next)
     }
 
@@ -243,7 +243,7 @@ impl Receiver {
             let end = segment.seq + segment.payload.len() as u64;
             self.reassembly
                 .note_duplicate(segment.seq, end.min(self.next));
-            self.delayed.on_trouble(self.window_left());
+            self.delayed.on_unexpected_segment(self.remaining_window());
         }
         self.delayed.is_due = true;
         self.delayed.is_urgent = true;

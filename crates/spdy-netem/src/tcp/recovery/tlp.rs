@@ -46,7 +46,7 @@ impl Sender {
         let rto = if fresh {
             self.rtt.rto()
         } else {
-            self.rto_left(now)
+            self.remaining_rto(now)
         };
         if !rto.is_zero() {
             timeout = timeout.min(rto);
@@ -58,14 +58,14 @@ impl Sender {
     /// The probe's timer: asks for one probe, if none is out.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant) {
         if self.probe.is_none() && !self.board.is_empty() {
-            self.wants_probe = true;
+            self.is_probe_due = true;
             self.stats.loss_probes += 1;
         }
         self.rearm_rto(now);
     }
 
     /// Judges the probe by an acknowledgement up to `ack`.
-    pub(crate) fn judge_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
+    pub(crate) fn evaluate_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
         let Some(PendingProbe { end, was_repeat }) = self.probe else {
             return;
         };

@@ -31,7 +31,7 @@ impl OutgoingSegment {
 impl Sender {
     /// The next segment with data or FIN; `None` when there is nothing that may go.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<OutgoingSegment> {
-        if std::mem::take(&mut self.wants_probe)
+        if std::mem::take(&mut self.is_probe_due)
             && let Some(probe) = self.send_probe(now)
         {
             return Some(probe);
