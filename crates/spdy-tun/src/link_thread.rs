@@ -128,14 +128,14 @@ impl LinkThread {
             .flatten()
             .min();
         let timeout = due.map(|due| {
-            let left = due - now;
+            let remaining = due - now;
             // Twice, because about `EARLY` is left after the extra wake-up, which must not cause another one.
-            let early = if left > 2 * EARLY {
+            let early = if remaining > 2 * EARLY {
                 EARLY
             } else {
                 Duration::ZERO
             };
-            TimeSpec::from(left - early)
+            TimeSpec::from(remaining - early)
         });
         let poll_in = PollFlags::POLLIN;
         let mut watched = [

@@ -73,8 +73,8 @@ pub struct InnerProcess {
 ///
 /// Threads run already, or the system gives no namespaces.
 pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
-    let called = env::args().next().unwrap_or_default();
-    let Some(part) = called.strip_prefix(ROLE_ARGUMENT) else {
+    let program_name = env::args().next().unwrap_or_default();
+    let Some(part) = program_name.strip_prefix(ROLE_ARGUMENT) else {
         return outside(typed).map(ProcessRole::Outer);
     };
     let numbers: Vec<u32> = part
@@ -217,10 +217,10 @@ impl InnerProcess {
         let (file, path) = mkstemp(&template).map_err(|error| kernel(error.into()))?;
         let written = fs::File::from(file).write_all(format!("nameserver {resolver}\n").as_bytes());
         let nothing: Option<&Path> = None;
-        let laid = mount(Some(&path), RESOLVERS, nothing, MsFlags::MS_BIND, nothing);
+        let mounted = mount(Some(&path), RESOLVERS, nothing, MsFlags::MS_BIND, nothing);
         // What is mounted needs no name.
         fs::remove_file(&path).and(written).map_err(kernel)?;
-        laid.map_err(|error| kernel(error.into()))
+        mounted.map_err(|error| kernel(error.into()))
     }
 
     /// A process that will be the command of this `number`. Start it on the thread of its host.
@@ -239,8 +239,8 @@ impl InnerProcess {
 }
 
 /// Becomes `words`, a program and its arguments, and comes back only if that cannot be.
-pub fn become_command(words: &[OsString]) -> io::Error {
-    let Some((program, arguments)) = words.split_first() else {
+pub fn become_command(command_line: &[OsString]) -> io::Error {
+    let Some((program, arguments)) = command_line.split_first() else {
         return io::ErrorKind::InvalidInput.into();
     };
     if let Err(error) = terminal_signals().thread_unblock() {
