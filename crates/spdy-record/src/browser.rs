@@ -171,11 +171,11 @@ impl Browser {
             .profile
             .as_ref()
             .map(|profile| stderr_of(profile.path()));
-        let said = path
+        let stderr = path
             .and_then(|path| std::fs::read(path).ok())
             .unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let stderr = String::from_utf8_lossy(&stderr);
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
         last.unwrap_or("no output on stderr").to_owned()
     }
 
@@ -183,12 +183,12 @@ impl Browser {
     pub(crate) async fn finish(&mut self, pipe: &mut Pipe) {
         pipe.send(None, "Browser.close", &serde_json::json!({}))
             .await;
-        let heard_out = async {
+        let exit = async {
             // It may not end before its output is read.
             while let Ok(Some(_)) = pipe.next().await {}
             self.child.wait().await
         };
-        if timeout(EXIT_TIMEOUT, heard_out).await.is_err() {
+        if timeout(EXIT_TIMEOUT, exit).await.is_err() {
             tracing::warn!("the browser did not exit in time and is killed: its log is incomplete");
         }
     }

@@ -21,12 +21,12 @@ pub enum RecordError {
         cause: std::io::Error,
     },
     /// The browser ended, or stopped listening, in the middle of something.
-    #[error("the browser exited during {during}: {last_words}")]
+    #[error("the browser exited during {during}: {last_stderr_line}")]
     BrowserExited {
         /// What it was to do.
         during: &'static str,
         /// The last line that it wrote to its stderr.
-        last_words: String,
+        last_stderr_line: String,
     },
     /// The browser did not do in time what takes no time.
     #[error("the browser did not respond within {seconds} s during {during}")]
@@ -37,12 +37,12 @@ pub enum RecordError {
         seconds: u64,
     },
     /// The browser refused a command.
-    #[error("the browser rejected {method}: {why}")]
+    #[error("the browser rejected {method}: {reason}")]
     Refused {
         /// The command.
         method: String,
         /// The browser's words.
-        why: String,
+        reason: String,
     },
     /// A message of the browser was longer than it may be.
     #[error("a message of the browser exceeds the limit of {limit} bytes")]
@@ -51,12 +51,12 @@ pub enum RecordError {
         limit: usize,
     },
     /// The page itself did not come.
-    #[error("cannot load {url}: {why}")]
+    #[error("cannot load {url}: {reason}")]
     Navigation {
         /// The page.
         url: String,
         /// The browser's words: `net::ERR_NAME_NOT_RESOLVED`.
-        why: String,
+        reason: String,
     },
     /// The browser's log cannot be read from disk.
     #[error("cannot read the browser's log: {0}")]
