@@ -93,12 +93,12 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
             ),
         );
     }
-    let guessed = guessed(replica);
-    if guessed > 0 {
+    let guesses = count_guesses(replica);
+    if guesses > 0 {
         of_all(
             Severity::Note,
             format!(
-                "{guessed} exchanges have no text, initiator or Referer that names them; their position is a guess"
+                "{guesses} exchanges have no text, initiator or Referer that names them; their position is a guess"
             ),
         );
     }
@@ -140,16 +140,16 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
 }
 
 /// Exchanges that nothing recorded leads to: the graph reaches them by guessing alone.
-fn guessed(replica: &Replica) -> usize {
-    let mut led_to = vec![false; replica.exchanges.len()];
+fn count_guesses(replica: &Replica) -> usize {
+    let mut is_referenced = vec![false; replica.exchanges.len()];
     references_of(&replica.exchanges, replica.start)
         .into_iter()
-        .for_each(|index| led_to[index] = true);
+        .for_each(|index| is_referenced[index] = true);
     let urls: HashSet<&str> = replica.exchanges.iter().map(Exchange::key).collect();
     let is_guess = |(index, exchange): (usize, &Exchange)| {
         let referer = Head::parse(&exchange.request_head).and_then(|head| head.value("referer"));
         let referred = referer.is_some_and(|referer| urls.contains(without_fragment(referer)));
-        !led_to[index] && exchange.initiator == Initiator::Unknown && !referred
+        !is_referenced[index] && exchange.initiator == Initiator::Unknown && !referred
     };
     replica
         .exchanges
@@ -168,11 +168,11 @@ fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
     let mut parts: BTreeMap<&str, (usize, Option<Parts>)> = BTreeMap::new();
     for (index, exchange) in of_status(206) {
         let part = Parts::of(exchange);
-        let (_, known) = parts
+        let (_, merged) = parts
             .entry(exchange.key())
             .or_insert_with(|| (index, part.clone()));
-        if let (Some(known), Some(part)) = (known, &part) {
-            known.add(part);
+        if let (Some(merged), Some(part)) = (merged, &part) {
+            merged.add(part);
         }
     }
     for (url, (index, parts)) in parts {

@@ -72,16 +72,16 @@ pub enum OpenError {
         what: String,
     },
     /// A recording without anything that could be loaded as a page.
-    #[error("no page load in the recording: {why}")]
+    #[error("no page load in the recording: {reason}")]
     NoPageLoad {
         /// What is missing.
-        why: String,
+        reason: String,
     },
     /// A page was asked for that the recording does not have.
-    #[error("no page {wanted} in the recording, expected 1 to {pages}")]
+    #[error("no page {page} in the recording, expected 1 to {pages}")]
     NoSuchPage {
         /// The page asked for, from 1.
-        wanted: usize,
+        page: usize,
         /// Pages in the recording.
         pages: usize,
     },

@@ -31,7 +31,7 @@ impl Message {
             is_cut: false,
         };
         let len = match length {
-            Length::Known(announced) => match usize::try_from(announced) {
+            Length::Exact(announced) => match usize::try_from(announced) {
                 Ok(announced) if announced <= rest.len() => announced,
                 _ => {
                     message.is_cut = true;
@@ -58,7 +58,7 @@ impl Message {
 /// What tells where a body ends (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug)]
 enum Length {
-    Known(u64),
+    Exact(u64),
     Chunks,
     ToTheEnd,
 }
@@ -127,7 +127,7 @@ pub(super) fn requests(sent: &Bytes, most: usize) -> Vec<Message> {
         };
         let length = match parsed.is_chunked() {
             true => Length::Chunks,
-            false => Length::Known(parsed.content_length().unwrap_or(0)),
+            false => Length::Exact(parsed.content_length().unwrap_or(0)),
         };
         let (message, body_len) = Message::of(head.clone(), length, &sent.slice(at + len..));
         at += len + body_len;
@@ -156,11 +156,11 @@ pub(super) fn answers(received: &Bytes, methods: &[http::Method]) -> Vec<Message
         let length = match Head::parse(&head) {
             // What follows a switch of protocols is none of ours.
             _ if status == 101 => return messages,
-            _ if !head::has_body(method, status) => Length::Known(0),
+            _ if !head::has_body(method, status) => Length::Exact(0),
             Some(parsed) if parsed.is_chunked() => Length::Chunks,
             Some(parsed) => parsed
                 .content_length()
-                .map_or(Length::ToTheEnd, Length::Known),
+                .map_or(Length::ToTheEnd, Length::Exact),
             None => return messages,
         };
         let (message, body_len) = Message::of(head, length, &received.slice(at..));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_come_apart_by_chunks_by_length_by_status_and_by_the_end() {
+    fn responses_are_split_by_chunks_length_status_and_end() {
         let chunks = "5;a=\"b\"\r\nhello\r\n0\r\nX-Trailer: end\r\n\r\n";
         let heads = [
             "HTTP/1.1 100 Continue\r\n\r\n",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_apart_and_keep_their_bodies() {
+    fn requests_are_split_and_keep_their_bodies() {
         let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let post = "POST /x HTTP/1.1\r\ncontent-length: 3\r\n\r\n";
         let wire = Bytes::from([get, post, "x=1", get].concat());

@@ -28,7 +28,7 @@ pub(super) struct Log {
     /// Milliseconds from 1970 to the zero of the log's clock.
     pub(super) epoch_ms: f64,
     /// Whether the constants came, without which no event can be read.
-    pub(super) is_known: bool,
+    pub(super) has_event_kinds: bool,
     pub(super) requests: BTreeMap<Id, Request>,
     jobs: BTreeMap<Id, Job>,
     pub(super) sockets: BTreeMap<Id, Socket>,
@@ -196,7 +196,7 @@ impl Log {
                 self.kinds.insert(number, what);
             }
         }
-        self.is_known = !self.kinds.is_empty();
+        self.has_event_kinds = !self.kinds.is_empty();
         self.epoch_ms = constants.time_tick_offset;
         for (name, number) in constants.net_error {
             self.errors.insert(number, name);
@@ -263,9 +263,9 @@ impl Log {
             }
             EventKind::StreamSent => {
                 let job = params.source_dependency.source();
-                let asker = job.and_then(|job| self.jobs.get(&job)?.place);
+                let place = job.and_then(|job| self.jobs.get(&job)?.place);
                 if let Some(stream) = self.stream(id, params) {
-                    stream.request = asker;
+                    stream.request = place;
                 }
             }
             EventKind::StreamReceived => {
