@@ -34,9 +34,9 @@ impl ClosedPort {
     /// Takes one until the program ends.
     #[must_use]
     pub fn leak() -> SocketAddr {
-        let taken = Self::take();
-        let address = taken.address;
-        std::mem::forget(taken);
+        let port = Self::take();
+        let address = port.address;
+        std::mem::forget(port);
         address
     }
 

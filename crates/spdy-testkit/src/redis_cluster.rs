@@ -208,7 +208,7 @@ impl RedisCluster {
     ///
     /// If it does not answer.
     #[must_use]
-    pub fn ask(&self, node: usize, command: &str) -> String {
+    pub fn query(&self, node: usize, command: &str) -> String {
         let stream = TcpStream::connect(self.nodes[node].plain).expect("the node runs");
         let mut stream = with_read_timeout(stream);
         write!(stream, "{command}\r\nQUIT\r\n").expect("the node runs");
@@ -224,7 +224,7 @@ impl RedisCluster {
     /// If the first does not know.
     #[must_use]
     pub fn node_of(&self, name: &str) -> usize {
-        let slot = self.ask(0, &format!("CLUSTER KEYSLOT {name}"));
+        let slot = self.query(0, &format!("CLUSTER KEYSLOT {name}"));
         let slot = slot.lines().next().and_then(|line| line.strip_prefix(':'));
         let slot: u16 = slot.and_then(|slot| slot.parse().ok()).expect("a slot");
         let place = SLOTS.iter().position(|(_, last)| slot <= *last);
@@ -232,7 +232,7 @@ impl RedisCluster {
     }
 
     fn run_command(&self, node: usize, command: &str) {
-        let answer = self.ask(node, command);
+        let answer = self.query(node, command);
         assert!(answer.starts_with("+OK"), "{command}: {answer}");
     }
 
@@ -291,26 +291,27 @@ fn own_address() -> (Ipv4Addr, TcpListener) {
 
 /// The lines of its output, read to the end: a full pipe would stop the server.
 fn lines(log: ChildStdout) -> mpsc::Receiver<String> {
-    let (said, lines) = mpsc::channel();
+    let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(log).lines().map_while(Result::ok) {
             // The receiver may be gone.
-            let _ = said.send(line);
+            let _ = sender.send(line);
         }
     });
     lines
 }
 
 /// Reads until a line has `words`.
-fn wait_for(log: &mpsc::Receiver<String>, words: &str) {
-    let mut said = Vec::new();
-    while !said
+fn wait_for(log: &mpsc::Receiver<String>, expected: &str) {
+    let mut lines = Vec::new();
+    while !lines
         .last()
-        .is_some_and(|line: &String| line.contains(words))
+        .is_some_and(|line: &String| line.contains(expected))
     {
         let line = log.recv_timeout(WAIT_LIMIT);
-        let line =
-            line.unwrap_or_else(|why| panic!("expected {words:?} in the log, {why}: {said:#?}"));
-        said.push(line);
+        let line = line.unwrap_or_else(|error| {
+            panic!("expected {expected:?} in the log, {error}: {lines:#?}")
+        });
+        lines.push(line);
     }
 }

@@ -60,7 +60,7 @@ pub struct ReferenceFrame {
     /// Of WINDOW_UPDATE.
     pub delta: u32,
     /// It could not read the block.
-    pub tshark_says: Option<String>,
+    pub tshark_error: Option<String>,
     version: u16,
     dir: String,
     t: f64,

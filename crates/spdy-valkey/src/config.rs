@@ -28,8 +28,8 @@ pub struct Config {
 impl Config {
     /// What makes the names of keys.
     pub(crate) fn names(&self) -> Result<KeyNames, ConfigError> {
-        let got = || self.prefix.clone();
-        KeyNames::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { got: got() })
+        let found = || self.prefix.clone();
+        KeyNames::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { found: found() })
     }
 }
 
@@ -68,10 +68,10 @@ impl Default for Config {
 #[non_exhaustive]
 pub enum ConfigError {
     /// Keys would not come to the slots that they are meant for.
-    #[error("prefix is {got:?}, expected at most {MAX_PREFIX_BYTES} bytes without braces")]
+    #[error("prefix is {found:?}, expected at most {MAX_PREFIX_BYTES} bytes without braces")]
     Prefix {
         /// The prefix.
-        got: String,
+        found: String,
     },
     /// The client wants other addresses, or other certificates.
     #[error("invalid cluster configuration: {0}")]

@@ -104,16 +104,16 @@ mod tests {
     #[test]
     fn keys_of_a_url_share_a_slot_and_urls_spread() {
         let names = KeyNames::new("spdy:").expect("a valid prefix");
-        let mut met = [false; PARTS];
+        let mut used = [false; PARTS];
         for number in 0..200 {
             let place = names.place(format!("site\0https\0host\0443\0/{number}\0").as_bytes());
             for name in [&place.index, &place.object("9a41")] {
                 assert_eq!(Slot::new(slot(name)), Some(Slot::for_key(name)), "{name}");
                 assert_eq!(part_of(name), place.part, "{name}");
             }
-            met[place.part] = true;
+            used[place.part] = true;
         }
-        assert!(met.iter().all(|met| *met), "{met:?}");
+        assert!(used.iter().all(|used| *used), "{used:?}");
     }
 
     #[test]

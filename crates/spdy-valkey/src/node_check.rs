@@ -53,10 +53,10 @@ mod tests {
         tokio::spawn(async move {
             while let Ok((mut io, _)) = listener.accept().await {
                 tokio::spawn(async move {
-                    let mut asked = [0; 4096];
-                    while let Ok(len @ 1..) = io.read(&mut asked).await {
+                    let mut request = [0; 4096];
+                    while let Ok(len @ 1..) = io.read(&mut request).await {
                         // Each command begins with the number of its words.
-                        let commands = asked[..len].iter().filter(|byte| **byte == b'*').count();
+                        let commands = request[..len].iter().filter(|byte| **byte == b'*').count();
                         let _ = io.write_all(answer.repeat(commands).as_bytes()).await;
                     }
                 });
@@ -81,17 +81,18 @@ mod tests {
             ..Config::default()
         };
         let faults = node_errors(config).await;
-        let (nodes, whys): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
+        let (nodes, reasons): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
         let of_web = format!("redis://{web}");
-        assert_eq!(nodes.len(), 4, "{whys:?}");
+        assert_eq!(nodes.len(), 4, "{reasons:?}");
         assert!(nodes[0].ends_with(&wrong) && !nodes[0].contains("secret"));
         assert_eq!(nodes[2], of_web);
-        for (why, word) in
-            whys.iter()
+        for (reason, word) in
+            reasons
+                .iter()
                 .zip(["Password authentication failed", "NOAUTH", "", "refused"])
         {
-            assert!(!why.is_empty() && why.contains(word), "{why}");
-            assert!(!why.contains("secret"), "{why}");
+            assert!(!reason.is_empty() && reason.contains(word), "{reason}");
+            assert!(!reason.contains("secret"), "{reason}");
         }
     }
 }

@@ -67,16 +67,16 @@ impl PendingDeletes {
     }
 
     /// The cluster has let go of it, as it was forgotten then.
-    pub(crate) fn remove(&mut self, place: &IndexKey, turn: DeleteSeq) {
-        if self.seq(place) == Some(turn) {
+    pub(crate) fn remove(&mut self, place: &IndexKey, seq: DeleteSeq) {
+        if self.seq(place) == Some(seq) {
             self.parts[place.part].remove(place);
         }
     }
 
     /// It is in its queue, as it was forgotten then, or no longer.
-    pub(crate) fn set_queued(&mut self, place: &IndexKey, turn: DeleteSeq, is_queued: bool) {
+    pub(crate) fn set_queued(&mut self, place: &IndexKey, seq: DeleteSeq, is_queued: bool) {
         if let Some(waiting) = self.parts[place.part].get_mut(place)
-            && waiting.seq == turn
+            && waiting.seq == seq
         {
             waiting.is_queued = is_queued;
         }
@@ -85,8 +85,8 @@ impl PendingDeletes {
     /// Those of a part that are in no queue.
     pub(crate) fn unqueued(&self, part: usize) -> Vec<(IndexKey, DeleteSeq)> {
         let waiting = self.parts[part].iter();
-        let left_out = waiting.filter(|(_, waiting)| !waiting.is_queued);
-        left_out
+        let unqueued = waiting.filter(|(_, waiting)| !waiting.is_queued);
+        unqueued
             .map(|(place, waiting)| (place.clone(), waiting.seq))
             .collect()
     }
@@ -105,47 +105,47 @@ mod tests {
 
     #[test]
     fn a_delete_requested_during_a_delete_stays_pending() {
-        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 0));
-        assert!(forgotten.add(&place));
-        let turn = forgotten.seq(&place).expect("the object is stored");
-        assert!(forgotten.add(&place));
-        forgotten.remove(&place, turn);
-        assert!(forgotten.has(&place));
-        let turn = forgotten.seq(&place).expect("the object is stored");
-        forgotten.remove(&place, turn);
-        assert!(!forgotten.has(&place));
+        let (mut deletes, place) = (PendingDeletes::default(), place(0, 0));
+        assert!(deletes.add(&place));
+        let seq = deletes.seq(&place).expect("the object is stored");
+        assert!(deletes.add(&place));
+        deletes.remove(&place, seq);
+        assert!(deletes.has(&place));
+        let seq = deletes.seq(&place).expect("the object is stored");
+        deletes.remove(&place, seq);
+        assert!(!deletes.has(&place));
     }
 
     #[test]
     fn overflow_of_a_part_is_reported_and_clears_only_that_part() {
-        let mut forgotten = PendingDeletes::default();
-        let elsewhere = place(0, 8);
-        assert!(forgotten.add(&elsewhere));
+        let mut deletes = PendingDeletes::default();
+        let other_part = place(0, 8);
+        assert!(deletes.add(&other_part));
         for number in 0..MAX_PENDING_DELETES {
-            assert!(forgotten.add(&place(number, 7)));
+            assert!(deletes.add(&place(number, 7)));
         }
-        assert!(forgotten.add(&place(0, 7)), "it is in");
+        assert!(deletes.add(&place(0, 7)), "it is in");
         let more = place(MAX_PENDING_DELETES, 7);
-        assert!(!forgotten.add(&more));
-        assert!(forgotten.has(&elsewhere));
-        let turn = forgotten.last();
-        assert_eq!(forgotten.unqueued(7), [(more, turn)]);
+        assert!(!deletes.add(&more));
+        assert!(deletes.has(&other_part));
+        let seq = deletes.last();
+        assert_eq!(deletes.unqueued(7), [(more, seq)]);
     }
 
     #[test]
     fn a_queued_delete_is_requeued_only_after_failure() {
-        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 3));
-        forgotten.add(&place);
-        let first = forgotten.last();
-        forgotten.set_queued(&place, first, true);
-        assert_eq!(forgotten.unqueued(3), []);
-        forgotten.add(&place);
-        let second = forgotten.last();
-        assert_eq!(forgotten.unqueued(3), [(place.clone(), second)]);
-        forgotten.set_queued(&place, second, true);
-        forgotten.set_queued(&place, first, false);
-        assert_eq!(forgotten.unqueued(3), [], "that was the first");
-        forgotten.set_queued(&place, second, false);
-        assert_eq!(forgotten.unqueued(3).len(), 1);
+        let (mut deletes, place) = (PendingDeletes::default(), place(0, 3));
+        deletes.add(&place);
+        let first = deletes.last();
+        deletes.set_queued(&place, first, true);
+        assert_eq!(deletes.unqueued(3), []);
+        deletes.add(&place);
+        let second = deletes.last();
+        assert_eq!(deletes.unqueued(3), [(place.clone(), second)]);
+        deletes.set_queued(&place, second, true);
+        deletes.set_queued(&place, first, false);
+        assert_eq!(deletes.unqueued(3), [], "that was the first");
+        deletes.set_queued(&place, second, false);
+        assert_eq!(deletes.unqueued(3).len(), 1);
     }
 }

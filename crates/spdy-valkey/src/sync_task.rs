@@ -40,10 +40,10 @@ pub(crate) async fn run(inner: Arc<TierState>) {
             // Entries that were read or written by then need not be again.
             let bound = inner.store.background_timeout() * MAX_SYNC_TIMEOUTS;
             let late = |_| Err(Failure::Timeout(bound));
-            let before = inner.mark();
+            let before = inner.purge_version();
             match tokio::time::timeout(bound, inner.sync_log()).await {
                 // There were many entries: the rest in another round.
-                Err(_) if inner.mark() != before => inner.wake.notify_one(),
+                Err(_) if inner.purge_version() != before => inner.wake.notify_one(),
                 outcome => inner.record_request(part, &outcome.unwrap_or_else(late)),
             }
         }
