@@ -88,11 +88,11 @@ impl Printer {
     /// The filter is invalid.
     pub(crate) fn start_log(&self, filter: Option<&str>) -> anyhow::Result<()> {
         let from_environment = std::env::var("SPDY_LOG").ok();
-        let asked = filter
+        let directives = filter
             .or(from_environment.as_deref())
             .unwrap_or(if self.quiet { "error" } else { "warn" });
-        let filter =
-            EnvFilter::try_new(asked).with_context(|| format!("invalid log filter {asked:?}"))?;
+        let filter = EnvFilter::try_new(directives)
+            .with_context(|| format!("invalid log filter {directives:?}"))?;
         tracing_subscriber::fmt()
             .with_env_filter(filter)
             // A session or stream is a line when it ends, with all that is known of it.
@@ -109,12 +109,12 @@ impl Printer {
     ///
     /// [`StdoutClosed`], or another error of stdout.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        let said = self.bars.suspend(|| {
+        let result = self.bars.suspend(|| {
             let mut out = io::stdout().lock();
             out.write_all(bytes)?;
             out.flush()
         });
-        said.map_err(|error| match error.kind() {
+        result.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => StdoutClosed.into(),
             _ => anyhow::Error::new(error).context("cannot write to stdout"),
         })
@@ -151,7 +151,7 @@ impl Printer {
     /// # Errors
     ///
     /// `result` cannot be converted to JSON.
-    pub(crate) fn json_beside(&self, result: &impl Serialize) -> anyhow::Result<()> {
+    pub(crate) fn json_to_stderr(&self, result: &impl Serialize) -> anyhow::Result<()> {
         self.to_stderr(&serde_json::to_string(result)?);
         Ok(())
     }

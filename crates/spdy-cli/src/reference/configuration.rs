@@ -317,7 +317,7 @@ impl<'a> Schema<'a> {
         let mut rows = Vec::new();
         for (key, of) in properties(schema) {
             let below = self.table(of);
-            let elsewhere = below.and_then(|(below, _)| {
+            let existing_table = below.and_then(|(below, _)| {
                 let mut tables = tables.iter();
                 tables.find(|table| std::ptr::eq(table.schema, below))
             });
@@ -329,7 +329,7 @@ impl<'a> Schema<'a> {
             let (description, stated) = split_sentence(&text(of).unwrap_or_default(), "Default ");
             let (description, range) = split_sentence(&description, "Range: ");
             if below.is_some() {
-                if let Some(table) = elsewhere.filter(|table| table.path != full) {
+                if let Some(table) = existing_table.filter(|table| table.path != full) {
                     let link = format!("as [`[{}]`](#{})", table.path, anchor(&table.path));
                     rows.push([format!("`{key}`"), link, String::new(), cell(&description)]);
                 }

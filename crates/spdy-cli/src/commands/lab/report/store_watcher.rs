@@ -40,7 +40,7 @@ type Query = (QueryKind, oneshot::Sender<Answer>);
 
 /// Questions to the thread.
 pub(crate) struct StoreWatcher {
-    questions: mpsc::SyncSender<Query>,
+    queries: mpsc::SyncSender<Query>,
 }
 
 impl StoreWatcher {
@@ -50,7 +50,7 @@ impl StoreWatcher {
         waterfalls: WaterfallArgs,
         printer: &Printer,
     ) -> anyhow::Result<Self> {
-        let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
+        let (queries, receiver) = mpsc::sync_channel(MAX_QUERIES);
         let mut watched = WatchState {
             store,
             waterfalls,
@@ -61,12 +61,12 @@ impl StoreWatcher {
         };
         let thread = thread::Builder::new().name("watch".to_owned());
         thread.spawn(move || {
-            answer_each(&asked, |asked| match asked {
+            answer_each(&receiver, |kind| match kind {
                 QueryKind::State => watched.state_reply(Instant::now()),
                 QueryKind::Report => watched.report(),
             });
         })?;
-        Ok(Self { questions })
+        Ok(Self { queries })
     }
 
     /// The thread's answer.
@@ -74,14 +74,14 @@ impl StoreWatcher {
     /// # Errors
     ///
     /// [`MAX_QUERIES`] wait already; what keeps the store from being read.
-    pub(crate) async fn ask(&self, asked: QueryKind) -> Answer {
-        let answer = self.submit(asked)?;
+    pub(crate) async fn query(&self, kind: QueryKind) -> Answer {
+        let answer = self.submit(kind)?;
         answer.await.context("the store watcher has stopped")?
     }
 
-    fn submit(&self, asked: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
+    fn submit(&self, kind: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
         let (reply, answer) = oneshot::channel();
-        match self.questions.try_send((asked, reply)) {
+        match self.queries.try_send((kind, reply)) {
             Ok(()) => Ok(answer),
             Err(mpsc::TrySendError::Full(_)) => {
                 anyhow::bail!("{MAX_QUERIES} queries are already waiting: try again later")
@@ -94,10 +94,10 @@ impl StoreWatcher {
 }
 
 /// Answers queries until every sender is dropped. A report may take long, so a cancelled query is skipped.
-fn answer_each(questions: &mpsc::Receiver<Query>, mut answer: impl FnMut(QueryKind) -> Answer) {
-    for (asked, reply) in questions {
+fn answer_each(queries: &mpsc::Receiver<Query>, mut answer: impl FnMut(QueryKind) -> Answer) {
+    for (kind, reply) in queries {
         if !reply.is_closed() {
-            let _ = reply.send(answer(asked)); // the query may be cancelled by now
+            let _ = reply.send(answer(kind)); // the query may be cancelled by now
         }
     }
 }
@@ -183,13 +183,13 @@ struct State {
 impl WatchState {
     /// The state as JSON. A store that does not exist yet is no error, but a `problem` in the reply.
     fn state_reply(&mut self, now: Instant) -> Answer {
-        let told = match self.state(now) {
+        let reply = match self.state(now) {
             Ok(state) => StateReply::State(state),
             Err(error) => StateReply::Problem {
                 problem: format!("{error:#}"),
             },
         };
-        Ok(serde_json::to_string(&told)?)
+        Ok(serde_json::to_string(&reply)?)
     }
 
     fn state(&mut self, now: Instant) -> anyhow::Result<State> {
@@ -210,7 +210,8 @@ impl WatchState {
             done: edition.cells,
             cells: contents.cells,
             runs: contents.runs,
-            left_s: left(&self.seen, contents.cells).map(|left| left.as_secs().max(1)),
+            left_s: remaining_time(&self.seen, contents.cells)
+                .map(|remaining| remaining.as_secs().max(1)),
             edition: edition.name(),
         };
         self.last = Some(edition);
@@ -240,13 +241,13 @@ impl WatchState {
 }
 
 /// How long the rest of `cells` takes at the pace of those that were `seen` to come.
-fn left(seen: &VecDeque<(Instant, usize)>, cells: u64) -> Option<Duration> {
+fn remaining_time(seen: &VecDeque<(Instant, usize)>, cells: u64) -> Option<Duration> {
     let (from, first) = seen.front()?;
     let (to, last) = seen.back()?;
     let missing = cells.saturating_sub(*last as u64);
-    let came = last.saturating_sub(*first);
-    (missing > 0 && came > 0).then(|| {
-        let each = to.duration_since(*from).as_secs_f64() / came as f64;
+    let added = last.saturating_sub(*first);
+    (missing > 0 && added > 0).then(|| {
+        let each = to.duration_since(*from).as_secs_f64() / added as f64;
         Duration::from_secs_f64(each * missing as f64)
     })
 }
@@ -259,23 +260,29 @@ mod tests {
     fn the_time_left_follows_the_pace_of_the_last_cells() {
         let start = Instant::now();
         let at = |seconds, cells| (start + Duration::from_secs(seconds), cells);
-        let left = |seen: &[(Instant, usize)], cells| left(&seen.iter().copied().collect(), cells);
-        assert_eq!(left(&[], 10), None);
-        assert_eq!(left(&[at(0, 4), at(3, 4)], 10), None, "no cell was added");
+        let remaining = |seen: &[(Instant, usize)], cells| {
+            remaining_time(&seen.iter().copied().collect(), cells)
+        };
+        assert_eq!(remaining(&[], 10), None);
         assert_eq!(
-            left(&[at(0, 0), at(2, 4)], 10),
+            remaining(&[at(0, 4), at(3, 4)], 10),
+            None,
+            "no cell was added"
+        );
+        assert_eq!(
+            remaining(&[at(0, 0), at(2, 4)], 10),
             Some(Duration::from_secs(3))
         );
         assert_eq!(
-            left(&[at(0, 8), at(2, 10)], 10),
+            remaining(&[at(0, 8), at(2, 10)], 10),
             None,
             "all cells are complete"
         );
     }
     #[test]
     fn the_query_queue_is_bounded_and_drops_cancelled_queries() {
-        let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
-        let watch = StoreWatcher { questions };
+        let (queries, receiver) = mpsc::sync_channel(MAX_QUERIES);
+        let watch = StoreWatcher { queries };
         let mut waiting: Vec<_> = (0..MAX_QUERIES)
             .map(|_| watch.submit(QueryKind::State).expect("the queue has space"))
             .collect();
@@ -287,7 +294,7 @@ mod tests {
         drop(watch);
         waiting.truncate(1);
         let mut answers = 0;
-        answer_each(&asked, |_| {
+        answer_each(&receiver, |_| {
             answers += 1;
             Ok("far".to_owned())
         });

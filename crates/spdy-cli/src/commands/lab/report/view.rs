@@ -99,8 +99,8 @@ fn locate_store(args: &Args) -> anyhow::Result<Location> {
     let named = Location::new(args.what.as_ref());
     if named.file().is_none_or(is_store) {
         if let Some(other) = &args.store {
-            let why = format!("{named} is a store: remove --store {other}");
-            return Err(Usage(why).into());
+            let message = format!("{named} is a store: remove --store {other}");
+            return Err(Usage(message).into());
         }
         if args.waterfalls.cell.is_some()
             && let Some(plan) = plan_in(&named)
@@ -194,13 +194,13 @@ async fn answer(
     request: Request<Body>,
 ) -> Response<Body> {
     if !is_own_host(request.headers(), address) {
-        let why = format!("expected http://{address}/\n");
-        return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", why);
+        let message = format!("expected http://{address}/\n");
+        return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", message);
     }
     let path = request.uri().path();
     if path != "/" && comes_from_another_site(request.headers()) {
-        let why = format!("expected a request from http://{address}/\n");
-        return response(StatusCode::FORBIDDEN, "text/plain", why);
+        let message = format!("expected a request from http://{address}/\n");
+        return response(StatusCode::FORBIDDEN, "text/plain", message);
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "");
@@ -208,18 +208,18 @@ async fn answer(
         refused.headers_mut().insert(header::ALLOW, allow); // required (RFC 9110 §15.5.6)
         return refused;
     }
-    let (kind, asked) = match path {
+    let (kind, query) = match path {
         "/" => return response(StatusCode::OK, "text/html", SHELL),
         "/view.js" => return response(StatusCode::OK, "text/javascript", SCRIPT),
         "/state" => ("application/json", QueryKind::State),
         "/report" => ("text/html", QueryKind::Report),
         _ => return response(StatusCode::NOT_FOUND, "text/plain", "expected /\n"),
     };
-    match watch.ask(asked).await {
+    match watch.query(query).await {
         Ok(text) => response(StatusCode::OK, kind, text),
-        Err(why) => {
-            let why = format!("{why:#}\n");
-            response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", why)
+        Err(error) => {
+            let message = format!("{error:#}\n");
+            response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", message)
         }
     }
 }
