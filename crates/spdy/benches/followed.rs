@@ -10,7 +10,7 @@ use tracing_subscriber::layer::SubscriberExt;
 
 const REQUESTS: usize = 100;
 
-/// A session whose server answers with a few bytes.
+/// A session with a server that responds with a few bytes.
 fn session(metrics: Option<&Metrics>) -> Session {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (mut client_builder, mut server_builder) =
@@ -31,17 +31,26 @@ fn session(metrics: Option<&Metrics>) -> Session {
 async fn send_requests(session: &Session) {
     let responses = (0..REQUESTS).map(|_| {
         let request = Request::get("http://example.org/path").body(Body::empty());
-        session.request(request.expect("a valid URL"), Priority::HIGHEST)
+        session.request(request.expect("the request is valid"), Priority::HIGHEST)
     });
     for response in responses.collect::<Vec<_>>() {
-        let body = response.await.expect("a response").into_body();
-        assert_eq!(body.collect_up_to(100).await.expect("a body").len(), 5);
+        let body = response.await.expect("the server responds").into_body();
+        assert_eq!(
+            body.collect_up_to(100)
+                .await
+                .expect("the body is complete")
+                .len(),
+            5
+        );
     }
 }
 
 fn followed(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let runtime = { runtime }
+        .enable_all()
+        .build()
+        .expect("the runtime can be created");
     let _within = runtime.enter();
     let mut group = criterion.benchmark_group("spdy/followed");
     group.throughput(Throughput::Elements(REQUESTS as u64));

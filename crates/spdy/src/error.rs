@@ -40,10 +40,10 @@ pub enum Error {
         /// The peer's MAX_CONCURRENT_STREAMS.
         limit: u32,
     },
-    /// This may not be pushed.
+    /// The push is not allowed.
     #[error("not pushed: {reason}")]
     PushRefused {
-        /// The rule it breaks.
+        /// The rule that it breaks.
         reason: &'static str,
     },
     /// The peer's GOAWAY states that it did not process this stream.

@@ -57,9 +57,9 @@ pub(crate) struct SessionSample {
 
 #[derive(Default)]
 struct Registry {
-    /// Sessions with a live driver.
+    /// Sessions whose driver runs.
     active: Slab<Weak<dyn SessionSource>>,
-    /// Sessions that ever were, by role and version.
+    /// Sessions so far, by role and version.
     total: [[u64; 3]; 2],
     /// What those did that are gone.
     ended: [(Stats, Exchanges); 2],
@@ -193,11 +193,11 @@ impl Metrics {
         Self::default()
     }
 
-    /// What all sessions did so far.
+    /// The counts of all sessions so far.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        // Sessions are looked at when this lock is free again: they take it while they hold their own. One
-        // that ends in between is still in the list and not yet in the sums, so it is counted once.
+        // Sessions are sampled after this lock is released: they take it while they hold their own. A session that
+        // ends in between is still in the list and not yet in the sums, so it is counted once.
         let (active, total, ended) = {
             let registry = self.registry();
             let active = registry.active.iter();
@@ -236,7 +236,7 @@ impl Metrics {
             side.stats.add(&sample.stats);
             side.exchanges.add(&sample.exchanges);
         }
-        // Clients take nothing but pushes, and servers open nothing else.
+        // Clients accept only pushes, and servers open only pushes.
         snapshot.client.pushes = snapshot.client.stats.streams_accepted;
         snapshot.server.pushes = snapshot.server.stats.streams_opened;
         snapshot
@@ -246,7 +246,7 @@ impl Metrics {
         self.0.registry.lock()
     }
 
-    /// A session begins.
+    /// Registers a session.
     pub(crate) fn register(
         &self,
         session: Weak<dyn SessionSource>,
@@ -274,7 +274,7 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// The session's driver is gone: what it did is added to the sums.
+    /// The session's driver has ended: its counts are added to the sums.
     pub(crate) fn unregister(&mut self, stats: &Stats, exchanges: &Exchanges) {
         if let Some(key) = self.key.take() {
             let mut registry = self.metrics.registry();

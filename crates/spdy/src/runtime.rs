@@ -28,8 +28,8 @@ pub trait Runtime: Send + Sync + 'static {
     /// Runs `task` beside the caller.
     fn spawn(&self, task: BoxFuture<()>);
 
-    /// Runs `task` here as far as it gets without waiting, and beside the caller what is left of it: for what is mostly done at once, where
-    /// handing it to another thread costs more than doing it. A panic of the task is not the caller's.
+    /// Polls `task` here until it waits, and spawns the rest of it. For tasks that are mostly done at once, where a
+    /// hand-over to another thread costs more than the task. A panic of the task does not reach the caller.
     fn begin(&self, mut task: BoxFuture<()>) {
         // The task is polled again as soon as it is spawned, and registers its waker then.
         let mut cx = Context::from_waker(Waker::noop());
@@ -121,7 +121,7 @@ mod tests {
 
     use super::*;
 
-    /// Runs nothing, and keeps what it was given.
+    /// Runs nothing, and stores spawned tasks.
     #[derive(Default)]
     struct QueueRuntime(Mutex<Vec<BoxFuture<()>>>);
 
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// One step, a wait for `go`, and one more step.
+    /// One step, a wait for `sender`, and one more step.
     fn counting(done: &Arc<AtomicUsize>, go: oneshot::Receiver<()>) -> BoxFuture<()> {
         let done = done.clone();
         Box::pin(async move {
@@ -169,7 +169,7 @@ mod tests {
         let (waker, woken) = counting_waker();
         let mut cx = Context::from_waker(&waker);
         assert!(task.as_mut().poll(&mut cx).is_pending());
-        sender.send(()).expect("the receiver waits");
+        sender.send(()).expect("the receiver was not dropped");
         assert_eq!(
             woken.load(Ordering::Relaxed),
             1,

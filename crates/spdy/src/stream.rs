@@ -259,7 +259,7 @@ impl AsyncWrite for Stream {
         self.poll_write_out(cx, Bytes::copy_from_slice(&buf[..length]))
     }
 
-    /// All that there is room for goes out as one: small pieces do not become small frames.
+    /// All pieces that fit are sent as one: small pieces do not become small frames.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,

@@ -146,7 +146,7 @@ pub(crate) struct StreamEnd<'a> {
     pub(crate) error: Option<&'a Error>,
 }
 
-/// The last owner of a stream is gone. Not to be called under the lock: subscribers do as they please.
+/// The last owner of a stream was dropped. Do not call it while holding the lock: subscribers may take it.
 pub(crate) fn stream_ended(span: StreamSpan, end: &StreamEnd<'_>, now: impl FnOnce() -> Instant) {
     let StreamSpan {
         span,

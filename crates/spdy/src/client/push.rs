@@ -38,7 +38,7 @@ impl Pushes {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// As [`next`](Self::next), for hand-written futures.
+    /// Like [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Push>> {
         let mut old = None;
         self.shared.watch_run();
@@ -68,7 +68,7 @@ impl Drop for Pushes {
     }
 }
 
-/// One pushed response. Dropped untaken it is cancelled.
+/// One pushed response. If it is dropped before it is used, it is cancelled.
 #[derive(Debug)]
 pub struct Push {
     /// There until the response was taken.
@@ -130,7 +130,7 @@ impl Push {
         self.priority
     }
 
-    /// True if `response`, its own, is the answer to a request with `headers`.
+    /// True if `response`, the response of this push, matches a request with `headers`.
     pub(crate) fn is_for(&self, headers: &HeaderMap, response: &Response<Body>) -> bool {
         let head = (response.status(), response.headers());
         let parent = self.parent.as_ref();

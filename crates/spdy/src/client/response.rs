@@ -93,7 +93,7 @@ impl Future for ResponseFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::Claimed(claimed) = &mut self.0 {
             match ready!(claimed.push.poll_response(cx)) {
-                // Its head may have come after it was claimed.
+                // Its head may have arrived after it was claimed.
                 Ok(response) if claimed.push.is_for(&claimed.request.headers, &response) => {
                     self.0 = State::Done;
                     return Poll::Ready(Ok(response));
@@ -125,7 +125,7 @@ impl Future for ResponseFuture {
         Poll::Ready(match (result, waiting) {
             (Ok((head, block)), State::Waiting(waiting)) => waiting.into_response(head, block),
             (Err(error), State::Waiting(waiting)) => {
-                // What the peer sent is no answer: it should not go on with it.
+                // The peer's data is not a response: it should stop sending.
                 waiting.stream.reset(RstStatus::PROTOCOL_ERROR);
                 Err(error)
             }

@@ -113,7 +113,7 @@ impl Session {
         self.shared.look(stats).unwrap_or_default()
     }
 
-    /// As [`request`](Self::request), without a look at the pushes.
+    /// Like [`request`](Self::request), without looking for a push.
     pub(super) fn send<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -128,7 +128,7 @@ impl Session {
             head.headers
                 .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         }
-        // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such end with DATA.
+        // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such requests end with DATA.
         let fin =
             body.is_end_stream() && !expects_body(&head.method) && head.method != Method::CONNECT;
         let version = self.shared.version;
@@ -243,7 +243,7 @@ impl Session {
     }
 }
 
-/// Methods that come with a body, be it empty.
+/// Methods whose requests have a body, which may be empty.
 fn expects_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT)
 }

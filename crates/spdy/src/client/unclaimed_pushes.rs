@@ -60,13 +60,13 @@ pub(crate) fn may_claim<B>(request: &Request<B>) -> bool {
 }
 
 impl State {
-    /// A push that was judged and may wait; `false` if it may not.
+    /// True if a valid push for `uri` may wait for a request.
     pub(crate) fn may_wait(&mut self, uri: &Uri) -> bool {
         let Some(claims) = &self.claims else {
             return true;
         };
         let url = url_key(uri);
-        // The requested answer is on its way: a second copy of it is useless.
+        // The requested response is on its way: a second copy of it is useless.
         let is_requested = |entry: &Entry| {
             let request = entry.push_parent.as_ref();
             !entry.is_done() && request.is_some_and(|request| url_key(&request.uri) == url)

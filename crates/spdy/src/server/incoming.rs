@@ -16,15 +16,15 @@ use crate::session::incoming::Incoming;
 use crate::trace;
 
 impl Incoming {
-    /// Reads it as an HTTP request.
+    /// Reads the stream as an HTTP request.
     ///
     /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold
     /// a [`Pusher`], which knows the stream's number and priority as well.
     ///
     /// # Errors
     ///
-    /// [`BadRequest`], when it was none: its [status](BadRequest::status) has been sent, or the stream
-    /// was reset with PROTOCOL_ERROR if it is none to answer on.
+    /// [`BadRequest`] if it is not a valid request: its [status](BadRequest::status) was sent, or the stream was
+    /// reset with PROTOCOL_ERROR if it cannot be answered.
     pub fn into_request(self) -> Result<(Request<Body>, Responder), BadRequest> {
         if let Some(reason) = self.rejection_reason() {
             self.reject(RstStatus::PROTOCOL_ERROR);
@@ -96,7 +96,7 @@ impl Incoming {
         } else if !opening.associated_to.is_zero() {
             Some("it is associated with another stream, which only a push is")
         } else if opening.headers.is_empty() {
-            // More than a missing method: a frame that lost its block, or a raw protocol's.
+            // More than a missing method: the frame lost its block, or is of a raw protocol.
             Some("its header block is empty")
         } else {
             None

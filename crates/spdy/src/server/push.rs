@@ -77,7 +77,7 @@ impl Pusher {
     }
 }
 
-/// Opens the stream of a push, or, in one block, only a place for it.
+/// Opens the stream of a push, or, with one block, only reserves it.
 pub(super) fn open_push(
     shared: &Arc<Shared>,
     parent: StreamId,
@@ -105,7 +105,8 @@ pub(super) fn open_push(
         PushForm::OneBlock => {
             let key = shared.look(|state| {
                 state.check_origin(parent, request.uri())?;
-                // A client that accepts no pushes is already known here. For other clients the limit is checked with the response.
+                // A client that accepts no pushes is already known here. For other clients the limit is checked with
+                // the response.
                 if let limit @ 0 = state.machine.max_open_streams() {
                     return Err(Error::TooManyStreams { limit });
                 }
@@ -120,7 +121,7 @@ pub(super) fn open_push(
 }
 
 impl State {
-    /// The request `parent`, if pushes may still stand before the end of its answer.
+    /// The request `parent`, if its response has not ended.
     fn check_parent(&self, parent: StreamId) -> Result<&Entry, Error> {
         let entry = self.by_id.get(&parent).map(|key| &self.entries[*key]);
         entry
@@ -130,7 +131,7 @@ impl State {
             })
     }
 
-    /// Whether `uri` may be pushed beside the answer to `parent`.
+    /// Checks that `uri` may be pushed with the response to `parent`.
     fn check_origin(&self, parent: StreamId, uri: &Uri) -> Result<(), Error> {
         match &self.check_parent(parent)?.uri {
             Some(parent_uri) if push::is_same_origin(parent_uri, uri) => Ok(()),

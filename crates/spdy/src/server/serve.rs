@@ -124,7 +124,7 @@ impl Builder {
         self.serve_fallible(io, runtime, service, stop).await
     }
 
-    /// As [`serve_until`](Self::serve_until), for a service that may fail: its stream is then reset with
+    /// Like [`serve_until`](Self::serve_until), for a service that may fail: its stream is then reset with
     /// INTERNAL_ERROR.
     pub(crate) async fn serve_fallible<T, S, F, B, E>(
         self,
@@ -162,7 +162,7 @@ impl Builder {
     }
 }
 
-/// Calls the service for every stream that came.
+/// Calls the service for every stream that has arrived.
 fn serve_all<S, F, B, E>(
     accept: &mut Accept,
     runtime: &SharedRuntime,

@@ -34,7 +34,7 @@ pub(crate) const WRITE: Buffers = {
 };
 
 impl Buffers {
-    /// Gives `buffer` memory, if it has none.
+    /// Gives `buffer` a spare buffer's memory, if it has none.
     pub(crate) fn acquire(&self, buffer: &mut BytesMut) {
         if buffer.capacity() == 0
             && let Ok(Some(spare)) = self.0.try_with(|spare| spare.borrow_mut().pop())
@@ -43,7 +43,7 @@ impl Buffers {
         }
     }
 
-    /// Takes back the memory of `buffer`, if nothing is in it.
+    /// Stores the memory of `buffer` as a spare, if it is empty.
     pub(crate) fn release(&self, buffer: &mut BytesMut) {
         if !buffer.is_empty() || buffer.capacity() == 0 {
             return;

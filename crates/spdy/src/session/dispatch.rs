@@ -357,8 +357,8 @@ impl State {
         self.remove_unaccepted(key);
     }
 
-    /// Removes the entry of an ended stream if no task has taken it, so that a peer that opens and resets thousands of streams
-    /// leaves no memory in use.
+    /// Removes the entry of an ended stream that was not accepted, so that a peer that opens and resets thousands of
+    /// streams leaves no memory in use.
     ///
     /// Only a stream of the peer can have an entry without handles: the entry of any other stream is removed with its last handle.
     fn remove_unaccepted(&mut self, key: usize) {

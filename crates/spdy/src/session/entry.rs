@@ -153,10 +153,10 @@ impl Entry {
     }
 }
 
-/// Remembers `waker`, without cloning it again for a task that polls again.
+/// Stores `waker`, without cloning it again for a task that polls again.
 ///
-/// What it replaces goes to `old`, to be dropped once the lock is free: where a waker is all that holds
-/// a task, dropping it drops the task, and with it a share in a stream, which wants the lock.
+/// The waker that it replaces is moved to `old`, to be dropped after the lock is released: if it is the last
+/// reference to a task, dropping it drops the task, and with it a stream handle, which takes the lock.
 pub(crate) fn register(slot: &mut Option<Waker>, waker: &Waker, old: &mut Option<Waker>) {
     if !slot
         .as_ref()
@@ -180,7 +180,7 @@ mod tests {
         entry.inbound.drain(..).map(data).collect()
     }
 
-    /// A read buffer of 32 KiB stayed for each byte that came alone.
+    /// A read buffer of 32 KiB once stayed in memory for each byte that arrived alone.
     #[test]
     fn small_data_is_copied_and_joined() {
         let buffers: Vec<Bytes> = (0..40_000_u32)

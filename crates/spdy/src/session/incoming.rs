@@ -18,16 +18,16 @@ use crate::session::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::trace;
 
-/// What is known of a stream when it is taken.
+/// A stream of the peer, removed from the queue for its owner.
 struct OpenedStream {
     key: usize,
     id: StreamId,
     opening: Box<Opening>,
-    /// Its FIN came, and no DATA.
+    /// FIN has arrived, and no DATA.
     ended: bool,
 }
 
-/// Takes the first stream that waits, for one owner.
+/// Removes the first queued stream, for one owner.
 fn take(state: &mut State) -> Option<OpenedStream> {
     while let Some(key) = state.incoming.pop_front() {
         let entry = &mut state.entries[key];
@@ -59,14 +59,14 @@ pub(crate) fn poll_next(shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Opti
     opened.map(|opened| opened.map(|opened| Incoming::new(shared, opened)))
 }
 
-/// The next stream, if one waits.
+/// The next stream, if one is queued.
 pub(crate) fn try_next(shared: &Arc<Shared>) -> Option<Incoming> {
     shared
         .look(take)
         .map(|opened| Incoming::new(shared, opened))
 }
 
-/// Refuses the streams that wait, and those that come.
+/// Refuses the queued streams, and all later ones.
 pub(crate) fn refuse_all(state: &mut State) {
     state.accepts_streams = false;
     while let Some(opened) = take(state) {
@@ -83,7 +83,7 @@ pub struct Incoming {
     pub(crate) stream: UnansweredStream,
     id: StreamId,
     pub(crate) opening: Box<Opening>,
-    /// Its FIN came, and no DATA.
+    /// FIN has arrived, and no DATA.
     pub(crate) ended: bool,
 }
 

@@ -187,7 +187,7 @@ impl Shared {
         }));
     }
 
-    /// The driver is gone, and nothing more is sent or received.
+    /// The driver was dropped: nothing more is sent or received.
     pub(crate) fn handle_driver_dropped(&self) {
         let (stats, error) = self.look(|state| {
             let stats = state.machine.stats();
@@ -266,10 +266,10 @@ impl Future for SessionEnd<'_> {
 impl Drop for SessionEnd<'_> {
     fn drop(&mut self) {
         let waker = self.key.map(|key| {
-            // With the end they are all gone.
+            // When the session ends, all wakers are removed.
             self.shared.look(|state| state.ended_wakers.try_remove(key))
         });
-        drop(waker); // a waker, and with the lock free
+        drop(waker); // after the lock is released
     }
 }
 

@@ -285,12 +285,12 @@ impl State {
         }
     }
 
-    /// True if more than `limit` streams of the peer are forgotten by the machine, and still have an owner. Our own
-    /// streams do not count: a client that leaves answers unread stores only what it requested.
+    /// True if more than `limit` streams of the peer have ended in the machine, and still have an owner. Our own
+    /// streams do not count: a client that leaves responses unread stores only what it requested.
     pub(crate) fn exceeds_ended_work(&self, role: Role, limit: usize) -> bool {
         let open_count = self.by_id.len() + self.waiting.len();
         if self.entries.len() <= open_count + limit {
-            return false; // not even with ours
+            return false; // even if our own streams counted
         }
         let peer_parity = match role {
             Role::Server => 1,

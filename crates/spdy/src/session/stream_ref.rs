@@ -34,7 +34,7 @@ impl Clone for StreamRef {
 
 impl Drop for StreamRef {
     fn drop(&mut self) {
-        // The entry holds wakers: it goes when the lock is free.
+        // The entry holds wakers: it is dropped after the lock is released.
         let mut released_entry = None;
         self.shared
             .command(|state| released_entry = state.release(self.key));

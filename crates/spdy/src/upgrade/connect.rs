@@ -72,7 +72,7 @@ where
     })
 }
 
-/// The request's head.
+/// Encodes the head of the request.
 fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeError> {
     let refuse = |reason| Err(UpgradeError::Request { reason });
     let method = request.method();
@@ -140,7 +140,7 @@ fn decode(head: &[u8], limits: &Limits) -> Result<(StatusCode, HeaderMap), Upgra
     Ok((status, header_map(parsed.headers)?))
 }
 
-/// Looks at a 101; gives the sub-protocol.
+/// Checks a 101; returns the sub-protocol.
 fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>, UpgradeError> {
     let wrong = |reason| Err(UpgradeError::UnexpectedSwitch { reason });
     if !has_token(headers, &header::CONNECTION, "upgrade") {
@@ -158,8 +158,8 @@ fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>,
     }
 }
 
-/// The body of a refusal, up to `limit` bytes of it, and what came by the end of `late`. A body cut short is as
-/// good as none of it missing: it is for people.
+/// Reads the body of a refusal, at most `limit` bytes, until `late` is ready. A body that is cut short is fine: it is
+/// for people.
 async fn refusal<T: AsyncRead + Unpin>(
     io: &mut T,
     mut buffer: BytesMut,
@@ -177,7 +177,7 @@ async fn refusal<T: AsyncRead + Unpin>(
     };
     loop {
         let body = match chunked {
-            // not further than the limit: how much more one read brought must not show
+            // not past the limit: how much one read returned must not matter
             true => unchunk(&buffer[..buffer.len().min(limit)]),
             false => (buffer.clone().freeze(), buffer.len() >= max_len),
         };

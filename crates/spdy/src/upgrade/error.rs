@@ -23,7 +23,7 @@ pub enum UpgradeError {
         /// Its body, as far as [`Limits::refusal_bytes`](crate::upgrade::Limits::refusal_bytes) goes.
         body: Bytes,
     },
-    /// The server switched to something else.
+    /// The server switched to another protocol.
     #[error("the server switched, but not to SPDY/3.1: {reason}")]
     UnexpectedSwitch {
         /// What is wrong with its 101.
@@ -32,10 +32,10 @@ pub enum UpgradeError {
     /// The client's request is none that can be accepted; it was answered so.
     #[error("the request was refused with {}: {}", .0.status(), .0.message())]
     Offer(Refusal),
-    /// The request given here cannot be written as HTTP/1.1; nothing was sent.
+    /// The request cannot be written as HTTP/1.1; nothing was sent.
     #[error("the request cannot be sent: {reason}")]
     Request {
-        /// The rule it breaks.
+        /// The rule that it breaks.
         reason: &'static str,
     },
     /// The peer's head is not HTTP/1.1.
@@ -56,7 +56,7 @@ pub enum UpgradeError {
     /// The connection ended within the peer's head.
     #[error("the connection ended after {received_bytes} bytes of the peer's head")]
     Closed {
-        /// Bytes of the head that came.
+        /// Bytes of the head that arrived.
         received_bytes: usize,
     },
     /// The transport failed.

@@ -27,8 +27,7 @@ pub(super) async fn within<R>(
     }
 }
 
-/// Takes one head, blank line included, out of `buffer`, reading more as needed. What came behind it
-/// stays in `buffer`.
+/// Removes one head, blank line included, from `buffer`, reading more as needed. Bytes after it stay in `buffer`.
 pub(super) async fn read_head<T: AsyncRead + Unpin>(
     io: &mut T,
     buffer: &mut BytesMut,
@@ -115,8 +114,8 @@ pub fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// The first member of the header `name`, a list over all its lines, that is one of `tokens`, in whatever case: of
-/// an `Upgrade` what the client would have most (RFC 9110 §7.8 lists the favourite first).
+/// The first member of the header `name`, a list over all its lines, that is one of `tokens`, in any case: in an
+/// `Upgrade` header the client's preferred protocol (RFC 9110 §7.8 lists it first).
 #[must_use]
 pub fn first_token<'a>(
     headers: &HeaderMap,
