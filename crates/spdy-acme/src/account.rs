@@ -28,11 +28,12 @@ impl Accounts {
         Self { folder, file_lock }
     }
 
-    /// The account, created if there is none, which sends its requests over `transport`; and its stored form.
+    /// Opens the account, or creates it if there is none. Requests go over `transport`. Also returns its stored form.
     ///
     /// # Errors
     ///
-    /// The authority gives none, or the folder neither has nor accepts one: an account that cannot be stored is not used.
+    /// The authority gives no account, or the folder cannot read or store it: an account that cannot be stored is not
+    /// used.
     pub(crate) async fn open(
         &self,
         settings: &AcmeSettings,
@@ -74,12 +75,12 @@ impl Accounts {
         let created = builder.create(&account, directory, external.as_ref()).await;
         let (account, credentials) =
             created.map_err(|error| authority_error(settings, "a new account", error))?;
-        let json = serde_json::to_vec(&credentials).expect("an account can be written as JSON");
+        let json = serde_json::to_vec(&credentials).expect("credentials can be converted to JSON");
         self.folder.save_account(&json)?;
         Ok((account, AccountFile(json)))
     }
 
-    /// Sets `kept` aside, unless there is another by now, or none.
+    /// Archives `account_file`, unless another account or none is stored by now.
     pub(crate) async fn archive(&self, account_file: &AccountFile) {
         let _guard = self.file_lock.lock().await;
         let result = match self.folder.load_account() {

@@ -220,7 +220,8 @@ impl Inner {
         let to_error = |error| self.authority_error("a new order", error);
         if let Some(replaced) = held.and_then(|held| CertificateIdentifier::try_from(held).ok()) {
             match account.new_order(&build_order().replaces(replaced)).await {
-                // Some do not know of replacing, or not of this one. One that was rate limited would be so again.
+                // Some authorities do not support replacing, or not of this certificate. A rate limit would apply to
+                // the second order too.
                 Err(error) if !is_problem(&error, "rateLimited") => {
                     tracing::debug!(%error, "cannot mark the order as a replacement");
                 }
@@ -230,7 +231,7 @@ impl Inner {
         account.new_order(&build_order()).await.map_err(to_error)
     }
 
-    /// Shows what proves each of `names` that wants it.
+    /// Publishes the proof for each of `names` that needs one.
     async fn show_challenges(
         &self,
         order: &mut Order,
@@ -243,7 +244,7 @@ impl Inner {
             let mut authorization =
                 authorization.map_err(|error| self.authority_error("an authorization", error))?;
             let name = authorization.identifier().to_string();
-            // Else an authority could have texts at any name of our zones.
+            // Otherwise an authority could publish TXT records at any name of our zones.
             if !names
                 .iter()
                 .any(|ordered| without_wildcard(ordered) == without_wildcard(&name))
@@ -252,7 +253,7 @@ impl Inner {
             }
             match authorization.status {
                 AuthorizationStatus::Pending => {}
-                AuthorizationStatus::Valid => continue, // it was proven lately
+                AuthorizationStatus::Valid => continue, // it was proven recently
                 other => return Err(AcmeError::Order(format!("{other:?} for {name}"))),
             }
             let offered = authorization
@@ -301,7 +302,7 @@ impl Inner {
         }
     }
 
-    /// Why an order is invalid, as far as the authority states it.
+    /// The reason why an order is invalid, if the authority gives one.
     async fn failure_reason(&self, order: &mut Order) -> AcmeError {
         let challenge = self.settings.way.challenge();
         let mut authorizations = order.authorizations();

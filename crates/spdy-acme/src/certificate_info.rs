@@ -31,7 +31,7 @@ impl CertificateInfo {
     ///
     /// # Errors
     ///
-    /// It is none, or its end is before its beginning.
+    /// It is not a certificate, or it ends before it begins.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, AcmeError> {
         let wrong = |reason: String| AcmeError::Certificate { reason };
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate)
@@ -60,11 +60,11 @@ impl CertificateInfo {
         })
     }
 
-    /// Reads the leaf of `identity`.
+    /// Reads the leaf certificate of `identity`.
     ///
     /// # Errors
     ///
-    /// There is none, or as [`of`](Self::of).
+    /// The chain is empty, or as [`of`](Self::of).
     pub fn parse_leaf(identity: &Identity) -> Result<Self, AcmeError> {
         let leaf = identity.chain.first();
         let leaf = leaf.ok_or_else(|| AcmeError::Certificate {
@@ -73,12 +73,12 @@ impl CertificateInfo {
         Self::of(leaf)
     }
 
-    /// Whether it does for `names` from `now` on.
+    /// Checks that the certificate can be served for `names` from `now` on.
     ///
     /// # Errors
     ///
-    /// It is for other names; it has not begun by `now`, [`CLOCK_SKEW`] aside, or has less than [`MIN_REMAINING`] before its end; or
-    /// it is valid for more than [`MAX_LIFETIME`].
+    /// It has other names. It is not valid at `now`, with a tolerance of [`CLOCK_SKEW`], or for [`MIN_REMAINING`]
+    /// after it. It is valid for more than [`MAX_LIFETIME`].
     pub fn check(&self, names: &[String], now: SystemTime) -> Result<(), AcmeError> {
         let Range { start, end } = self.validity;
         let reason = if !names.iter().all(|name| self.covers(name)) {
@@ -102,7 +102,7 @@ impl CertificateInfo {
         Err(AcmeError::Certificate { reason })
     }
 
-    /// Whether it is good for `name`, which may be a wildcard itself.
+    /// True if it covers `name`, which may be a wildcard.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
         let parent = name.split_once('.').map(|(_, parent)| parent);

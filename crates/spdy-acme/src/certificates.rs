@@ -139,12 +139,13 @@ impl Certificates {
         facts.any(|facts| facts.covers(name))
     }
 
-    /// Removes all managed certificates. External ones stay.
+    /// Removes all managed certificates. External certificates stay.
     pub fn clear(&self) {
         self.set_managed(&[]);
     }
 
-    /// Sets the names of the managed certificates. One with the same first name is kept, and all others are no longer served.
+    /// Sets the names of the managed certificates. A certificate with the same first name stays; the others are no
+    /// longer served.
     pub(crate) fn set_managed(&self, certificates: &[Vec<String>]) {
         let mut state = self.lock();
         let entries = certificates.iter().filter_map(|names| {
@@ -258,7 +259,7 @@ mod tests {
         near.unwrap().2[0].clone().into_owned()
     }
 
-    /// A reconfiguration that read the state before the certificate was set once restored the old certificate after it.
+    /// A reconfiguration that read the state before `set` once restored the old certificate after it.
     #[tokio::test]
     async fn certificate_issued_during_reconfiguration_is_shown() {
         let options = TlsOptions {

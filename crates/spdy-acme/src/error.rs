@@ -27,24 +27,24 @@ pub enum AcmeError {
         /// Its directory.
         directory: String,
     },
-    /// It requires another kind of proof than the configured one.
+    /// The authority requires another challenge than the configured one.
     #[error("{name}: expected the challenge {expected}, found {offered}")]
     ChallengeNotOffered {
         /// The name.
         name: String,
-        /// What is configured.
+        /// The configured challenge.
         expected: &'static str,
-        /// What there is.
+        /// The challenges that it offers.
         offered: String,
     },
-    /// It looked, and did not see what it wanted.
+    /// The authority checked the proof and rejected it.
     #[error("{name}: the authority rejected the proof ({challenge}): {reason}")]
     ChallengeFailed {
         /// The name.
         name: String,
-        /// How it was to be proven.
+        /// The challenge that was used.
         challenge: &'static str,
-        /// Its reason.
+        /// The reason that the authority gives.
         reason: String,
     },
     /// It wants to see another name proven than those that were ordered.
@@ -56,7 +56,7 @@ pub enum AcmeError {
     /// It took too long.
     #[error("no certificate issued within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// What came is no certificate that could be shown.
+    /// The certificate that was received cannot be served.
     #[error("unusable certificate: {reason}")]
     Certificate {
         /// What is wrong with it.
@@ -87,12 +87,12 @@ pub enum AcmeError {
         /// The system's error.
         source: io::Error,
     },
-    /// What stands in a file of the folder is not what was written.
+    /// A file of the folder is corrupt.
     #[error("{}: {reason}", path.display())]
     CorruptFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// What is wrong with it.
         reason: String,
     },
 }

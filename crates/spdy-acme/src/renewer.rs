@@ -92,11 +92,11 @@ pub type EventHandler = Arc<dyn Fn(&RenewalEvent<'_>) + Send + Sync>;
 pub struct RenewalConfig {
     /// The names of each certificate.
     pub certificates: Vec<Vec<String>>,
-    /// Names that hold up no others: if no certificate comes that has them, one is ordered without.
+    /// Names that must not delay the others: if no certificate has them, one is ordered without them.
     pub optional_names: BTreeSet<String>,
-    /// A certificate is renewed when so much of its validity is left, in percent.
+    /// A certificate is renewed when this percentage of its validity remains.
     pub renew_at_percent_left: u8,
-    /// Chance begins here.
+    /// Seed of the random delays.
     pub seed: u64,
 }
 
@@ -134,12 +134,12 @@ struct RenewalTask {
 }
 
 impl Renewer {
-    /// Serves the `wanted` certificates that `folder` has, and orders the rest from `authority`. It cannot fail: unusable files are
-    /// reported, and their certificates ordered.
+    /// Serves the configured certificates that `folder` has, and orders the others from `authority`. Unusable files
+    /// are reported, and their certificates are ordered.
     ///
     /// # Panics
     ///
-    /// If the `calendar` does not know the hour.
+    /// If `wall_clock` has no wall-clock time.
     #[must_use]
     pub fn start(
         config: &RenewalConfig,
@@ -174,7 +174,7 @@ impl Renewer {
             task.load();
             let stop = stop.clone();
             runtime.spawn(Box::pin(async move {
-                // The stop first: what came at the same moment is not shown any more.
+                // The stop is polled first: a certificate that arrives at the same time is not served.
                 select(stop.wait(), Box::pin(task.run())).await;
             }));
         }
@@ -196,7 +196,7 @@ impl RenewalTask {
         (self.common.on_event)(event);
     }
 
-    /// Takes up what was there before.
+    /// Loads the certificate that is stored in the folder.
     fn load(&mut self) {
         let now = self.now();
         let RenewalContext {
@@ -220,7 +220,7 @@ impl RenewalTask {
                 });
             }
         };
-        // Other names than it was made for, or another time: it is shown for what it is good for, until another comes.
+        // The names or the validity differ from the configuration: it is served until the new one arrives.
         if let Err(error) = facts.check(&self.names, now) {
             tracing::debug!(%error, "the stored certificate is unusable");
             return;

@@ -52,7 +52,7 @@ pub(crate) fn authority_error(
     }
 }
 
-/// Whether it is a problem of this kind (RFC 8555 §6.7).
+/// True if `error` is a problem of this kind (RFC 8555 §6.7).
 pub(crate) fn is_problem(error: &Error, kind: &str) -> bool {
     let Error::Api(problem) = error else {
         return false;

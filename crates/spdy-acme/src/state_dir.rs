@@ -67,7 +67,7 @@ impl StateDir {
         self.0.join(ACCOUNT)
     }
 
-    /// Puts the account aside, beside its place.
+    /// Renames the account file to `.json.old`, so that the next start creates an account.
     ///
     /// # Errors
     ///

@@ -157,10 +157,13 @@ mod tests {
             ("soon", None),
         ] {
             let mut headers = HeaderMap::new();
-            headers.insert(header::RETRY_AFTER, value.parse().expect("a value"));
+            headers.insert(
+                header::RETRY_AFTER,
+                value.parse().expect("the value is a valid header value"),
+            );
             limit_retry_after(&mut headers, UNIX_EPOCH);
             let actual = headers.get(header::RETRY_AFTER);
-            let actual = actual.map(|actual| actual.to_str().expect("text"));
+            let actual = actual.map(|actual| actual.to_str().expect("the value is ASCII"));
             assert_eq!(actual, expected, "{value}");
         }
     }
