@@ -21,7 +21,7 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_262_400)
 }
 
-/// A request as a browser sends it.
+/// A request with the header of a browser.
 fn request_parts(more: &[(&str, &str)]) -> request::Parts {
     let fields = [
         ("accept", "image/avif,image/webp,*/*;q=0.8"),
@@ -42,7 +42,7 @@ fn request_parts(more: &[(&str, &str)]) -> request::Parts {
     request
         .uri("https://site.test/image.png")
         .body(())
-        .expect("a request")
+        .expect("the request is valid")
         .into_parts()
         .0
 }
@@ -64,7 +64,11 @@ fn answered(more: &[(&str, &str)]) -> response::Parts {
         .fold(Response::builder(), |response, (name, value)| {
             response.header(*name, *value)
         });
-    response.body(()).expect("a response").into_parts().0
+    response
+        .body(())
+        .expect("the response is valid")
+        .into_parts()
+        .0
 }
 
 fn key(at: usize) -> Key {
@@ -77,7 +81,7 @@ fn key(at: usize) -> Key {
         target: &target,
         rules: "8f3a",
     };
-    Key::new(&parts).expect("no zero bytes")
+    Key::new(&parts).expect("the parts of the key have no zero bytes")
 }
 
 fn hits(criterion: &mut Criterion) {
@@ -106,12 +110,12 @@ fn hits(criterion: &mut Criterion) {
         for key in &keys {
             store
                 .insert(key, stored.clone(), body.clone())
-                .expect("room");
+                .expect("the object fits into the store");
         }
         let mut next = 0;
         group.bench_function(name, |b| {
             b.iter(|| {
-                // Far apart, as requests are.
+                // Requests are seldom in a row for the same key.
                 next = (next + 7919) % KEYS;
                 let variants = store
                     .get(black_box(&keys[next]))
@@ -144,7 +148,7 @@ fn misses(criterion: &mut Criterion) {
     let body = Body::copy_of(&[7; 1024]);
     let mut group = criterion.benchmark_group("cache/miss");
     group.throughput(Throughput::Elements(1));
-    group.bench_function("may it be kept", |b| {
+    group.bench_function("may_store", |b| {
         b.iter(|| may_store(&policy, black_box(&request), &response, Times::at(now())));
     });
     let mut store = Store::new(StoreConfig {
@@ -155,12 +159,12 @@ fn misses(criterion: &mut Criterion) {
         .expect("the response is storable");
     let keys: Vec<Key> = (0..KEYS).map(key).collect();
     let mut next = 0;
-    group.bench_function("kept, and another goes", |b| {
+    group.bench_function("insert and evict", |b| {
         b.iter(|| {
             next = (next + 1) % KEYS;
             store
                 .insert(&keys[next], stored.clone(), body.clone())
-                .expect("room")
+                .expect("the object fits into the store")
         });
     });
     group.finish();

@@ -77,7 +77,7 @@ impl CacheStatus {
         }
     }
 
-    /// Forwarded, and why.
+    /// Status of a request that was forwarded, with the reason.
     #[must_use]
     pub fn forwarded(cache: impl Into<Cow<'static, str>>, forward: Forward) -> Self {
         Self {
@@ -143,7 +143,7 @@ impl fmt::Display for CacheStatus {
 }
 
 impl CacheStatus {
-    /// Every hit writes one: formatting costs more than its content.
+    /// Each hit writes one, and `format!` costs more than the content.
     fn write(&self, to: &mut impl fmt::Write) -> fmt::Result {
         write_item(to, &self.cache)?;
         match self.forward {

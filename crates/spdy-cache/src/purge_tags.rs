@@ -62,7 +62,7 @@ impl PurgeTag {
     }
 }
 
-/// The tags of an answer that is stored under `key`, each once.
+/// The tags of a response that is stored under `key`, each once.
 #[must_use]
 pub fn response_tags(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     let site = key.site();

@@ -54,7 +54,7 @@ pub enum Lookup {
         index: usize,
         /// What makes the request to the origin conditional.
         conditional: Conditional,
-        /// Why the stored answer is not used as it is.
+        /// Why the stored response is not used as it is.
         reason: StaleReason,
         /// Until when the stored answer may be served if the origin fails ([`may_serve_on_error`]).
         stale_if_error: Option<SystemTime>,
@@ -102,7 +102,7 @@ pub enum BypassReason {
 }
 
 impl Lookup {
-    /// How `Cache-Status` calls what comes of it: `None` is a hit (RFC 9211 §2.2).
+    /// How `Cache-Status` reports the lookup: `None` is a hit (RFC 9211 §2.2).
     #[must_use]
     pub fn forward(&self) -> Option<Forward> {
         match self {
@@ -123,7 +123,7 @@ impl Lookup {
     }
 }
 
-/// What to do with `request`, for whose key `variants` are stored.
+/// Decides how to serve `request`, for whose key `variants` are stored.
 ///
 /// A hit without `Vary` allocates nothing.
 #[must_use]
@@ -156,8 +156,8 @@ pub fn lookup(
             (false, false) => Lookup::Miss(MissReason::Vary),
         };
     };
-    // The RFC forbids sharing an answer to a request with credentials (§3.5). Sharing an answer to a request without them with one that
-    // has some is allowed, and yet not what that client requested.
+    // The RFC forbids sharing a response to a request with credentials (§3.5). It allows using a response to a
+    // request without credentials for a request with them, but that is not what this client requested.
     if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
         return match control.only_if_cached {
             true => Lookup::OnlyIfCached,
@@ -223,10 +223,10 @@ fn select<'a, S: AsRef<Stored>>(
         .max_by_key(|(_, stored)| (stored.date, stored.facts.times.received))
 }
 
-/// Whether the request refuses what is fresh (RFC 9111 §5.2.1).
+/// True if the request rejects a fresh response (RFC 9111 §5.2.1).
 ///
-/// An `immutable` answer is not fetched for a mere reload, which sends `max-age=0`; `no-cache` means that something is wrong (RFC 8246
-/// §2).
+/// An `immutable` response is not fetched again for a mere reload, which sends `max-age=0`. `no-cache` means that
+/// something is wrong (RFC 8246 §2).
 fn requires_fresher(
     control: &RequestControl,
     stored: &Stored,
@@ -269,7 +269,7 @@ impl Failure {
     }
 }
 
-/// Whether `stored` may be served in place of a failure of the origin, though it is stale (RFC 5861 §4).
+/// True if `stored` may be served instead of a failure of the origin, though it is stale (RFC 5861 §4).
 #[must_use]
 pub fn may_serve_on_error(
     policy: &Policy,
@@ -299,13 +299,13 @@ fn stale_until(
     Some(after(now, window.checked_sub(staleness)?))
 }
 
-/// Whether a request that was made at `requested_at`, and that waited for the response to another request, may use that response.
-/// It may if the response was stored as `stored`, and would answer a request that comes now (RFC 9111 §4: a cache may collapse requests,
-/// and use a storable response for all of them).
+/// True if a request that was made at `requested_at`, and that waited for the response to another request, may use
+/// that response. It may if the response was stored as `stored`, and would answer a request that arrives now (RFC
+/// 9111 §4: a cache may collapse requests, and use a storable response for all of them).
 ///
-/// An answer that became stale on its way is shared as well, with requests that were made while it was still fresh
-/// ([`Stored::was_fresh`]): each of them would have got the same from the origin. So `no-cache` and `max-age=0` are never shared, since no
-/// request is made while they are fresh.
+/// A response that became stale in transit is also shared, with requests that were made while it was fresh
+/// ([`Stored::was_fresh`]): the origin would have sent the same response to each of them. So responses with
+/// `no-cache` or `max-age=0` are never shared, since no request is made while they are fresh.
 #[must_use]
 pub fn may_share_with(
     policy: &Policy,

@@ -62,7 +62,7 @@ impl Restrictions {
 }
 
 impl RedirectLimits {
-    /// Follows one more, the answer `redirect` to a request with the fields of `request`.
+    /// Adds one hop: `redirect` is the response to a request with the fields of `request`.
     pub fn add(
         &mut self,
         policy: &Policy,
@@ -88,9 +88,10 @@ impl RedirectLimits {
         self.refused
     }
 
-    /// Merges the directives of all hops into the head of the final answer: those for this cache, and those for caches of clients.
+    /// Merges the directives of all hops into the head of the final response: those for this cache, and those for
+    /// caches of clients.
     ///
-    /// Nothing is done to what no redirect led to.
+    /// A response without redirects is not changed.
     pub fn apply(
         &self,
         policy: &Policy,
@@ -127,7 +128,8 @@ impl RedirectLimits {
     }
 }
 
-/// The directives of `control` and of all before it, except lifetimes. Permission to serve stale counts for the last alone.
+/// The directives of `control` and of all earlier hops, except lifetimes. Permission to serve stale is that of the
+/// last hop only.
 fn restrictions(
     combined: Restrictions,
     control: &ResponseControl,
@@ -209,10 +211,14 @@ mod tests {
         for (name, value) in lines {
             response = response.header(*name, *value);
         }
-        response.body(()).expect("a response").into_parts().0
+        response
+            .body(())
+            .expect("the response is valid")
+            .into_parts()
+            .0
     }
 
-    /// The result for `last`, to which `hops` led: its Cache-Control and Vary, and why it is not stored.
+    /// The result for `last`, reached by `hops`: its Cache-Control and Vary, and why it is not stored.
     fn apply_redirects(
         hops: &[Fields<'_>],
         last: Fields<'_>,
@@ -222,7 +228,11 @@ mod tests {
             Times::at(SystemTime::UNIX_EPOCH + NOW),
         );
         let request = Request::get("https://cdn.test/lib@latest.js");
-        let request = request.body(()).expect("a request").into_parts().0;
+        let request = request
+            .body(())
+            .expect("the request is valid")
+            .into_parts()
+            .0;
         let mut redirects = RedirectLimits::default();
         for hop in hops {
             redirects.add(&policy, &request, &head(302, hop), times);

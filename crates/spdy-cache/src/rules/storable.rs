@@ -266,13 +266,14 @@ fn stored_headers(
     times: Times,
 ) -> Result<HeaderMap, Uncacheable> {
     let of_connection = listed_by_connection(headers);
-    // Fields that an answer lists in `private` or `no-cache` are left out, and the rest may be stored (§5.2.2.4, §5.2.2.7).
+    // Fields that a response lists in `private` or `no-cache` are left out; the rest may be stored (§5.2.2.4,
+    // §5.2.2.7).
     let withheld = |name: &HeaderName| {
         is_hop_by_hop(name)
             || of_connection.contains(name)
             || control.private_fields().any(|listed| listed == name)
     };
-    // Without them the bytes would be misread, or sent to the wrong client.
+    // Without these fields the bytes would be misread, or sent to the wrong client.
     let is_needed = |name: &HeaderName| *name == VARY || name.as_str().starts_with("content-");
     if control.private_fields().any(is_needed) {
         return Err(Uncacheable::Private);

@@ -172,7 +172,7 @@ pub fn head_update(
     )))
 }
 
-/// A 304 without validators matches the request: our condition named one answer, and no other can be meant.
+/// A 304 without validators matches the request: its condition named one response only.
 fn same_validators(
     stored: &Stored,
     fresh: &HeaderMap,
@@ -215,7 +215,7 @@ fn refreshed(
     times: Times,
 ) -> MergeResult {
     let mut headers = stored.headers().clone();
-    // The age and the date of what came then are not those of what came now.
+    // Age and Date of the stored response do not apply to the new one.
     headers.remove(AGE);
     headers.remove(DATE);
     let of_connection = storable::listed_by_connection(fresh);

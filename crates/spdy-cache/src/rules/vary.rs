@@ -129,7 +129,7 @@ fn joined(members: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     all
 }
 
-/// `de;q=0.5`, however it was written; a full `q` is left out, as it is where none stands.
+/// Normalizes a member such as `de;q=0.5`. A `q` of 1 is removed, because it is the default.
 fn preference(member: &[u8]) -> Vec<u8> {
     let lower = member.to_ascii_lowercase();
     let parts = lower.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);

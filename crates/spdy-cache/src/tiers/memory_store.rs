@@ -228,12 +228,12 @@ impl Store {
         self.keys.get(key).cloned()
     }
 
-    /// Keeps an answer, in place of the one for the same requests, and makes room for it.
+    /// Stores a response, replaces the one for the same requests, and evicts others to make room.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] if it weighs more than a limit, or than the room beside the objects in use; the one that it would replace is removed
-    /// all the same.
+    /// [`TooLarge`] if its weight is above a limit, or above the room beside the objects in use. The response that it
+    /// would replace is removed in any case.
     pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
         let tags = purge_tags::response_tags(key, stored.headers());
         let weight = weight_of(key, &stored, &body, &tags);
@@ -438,8 +438,8 @@ impl Store {
         }
     }
 
-    /// Checks that evicting all objects without a holder makes enough room; otherwise returns the room there is then. So no object is
-    /// evicted in vain.
+    /// Checks that evicting all objects without a holder makes enough room; otherwise returns the room that this
+    /// would make. So no object is evicted in vain.
     fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
         let mut candidates = self.slots.values().filter(|slot| !slot.object.is_in_use());
         let mut freed = 0;
@@ -452,7 +452,7 @@ impl Store {
         }
     }
 
-    /// The room that there is without `gone` of what is in it, for what has `counted` bytes that are counted already.
+    /// The room after `freed` bytes are evicted, for an object of which `counted` bytes are already counted.
     fn free_after(&self, freed: u64, counted: u64) -> u64 {
         let max = self.config.max_bytes;
         let room = max.saturating_sub(self.bytes.saturating_sub(freed));
@@ -466,7 +466,7 @@ impl Store {
         }
     }
 
-    /// Evicts one object without a holder, of the fullest site if that has one; `false` if none was found.
+    /// Evicts one object without a holder, from the fullest site if that has one; `false` if there is none.
     fn evict_one(&mut self) -> bool {
         let fullest = self.queues.iter().max_by_key(|(_, queue)| queue.bytes());
         let Some(fullest) = fullest.map(|(site, _)| site.clone()) else {
@@ -494,7 +494,7 @@ impl Store {
                 .get_mut(&id)
                 .expect("each queue entry has a slot");
             if filter == EvictionFilter::NotInUse && slot.object.is_in_use() {
-                // One that stays for its uses comes by again before it goes.
+                // An object that stays for its uses is at the end of the queue again, at most this often.
                 let rounds = usize::from(MAX_USES) + 1;
                 if skipped >= MAX_SKIPPED.min(rounds * queue.len()) {
                     return false;
@@ -528,9 +528,12 @@ impl Store {
         self.counters.purged += ids.len() as u64;
     }
 
-    /// Takes an object out of every table.
+    /// Removes an object from every table.
     fn take(&mut self, id: Id) -> Slot {
-        let slot = self.slots.remove(&id).expect("a stored object");
+        let slot = self
+            .slots
+            .remove(&id)
+            .expect("the caller has found the object in a queue or table");
         self.bytes -= slot.weight;
         self.head_bytes -= slot.head_weight();
         let site = slot.key.site();
@@ -550,7 +553,10 @@ impl Store {
                 }
             }
         }
-        let variants = self.keys.get_mut(&slot.key).expect("the key is stored");
+        let variants = self
+            .keys
+            .get_mut(&slot.key)
+            .expect("the key of a stored object has an entry");
         match variants.len() {
             1 => {
                 self.keys.remove(&slot.key);

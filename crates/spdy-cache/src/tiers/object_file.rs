@@ -46,24 +46,24 @@ pub const MAX_HEAD_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// Too few bytes for what they begin.
+    /// The file ends too early.
     #[error("found {found} bytes, expected {expected}")]
     Short {
-        /// Bytes that it takes.
+        /// Bytes that are needed.
         expected: u64,
-        /// Bytes that there are.
+        /// Bytes that are there.
         found: u64,
     },
     /// Another kind of file, or of another version.
     #[error("not an object file of version 2")]
     Magic,
-    /// A length that no file has.
+    /// The head length exceeds the limit.
     #[error("head has {found} bytes, expected at most {MAX_HEAD_BYTES}")]
     HeadLength {
         /// The length in the file.
         found: u32,
     },
-    /// A body longer than can be.
+    /// The body length is impossible.
     #[error("invalid body length {found}")]
     BodyLength {
         /// The length in the file.
@@ -91,7 +91,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the first bytes.
+    /// Reads the prefix of a file.
     ///
     /// # Errors
     ///
@@ -188,7 +188,9 @@ impl OpenObject {
             key,
             stored,
             layout,
-            seal: seal.try_into().expect("split at its length"),
+            seal: seal
+                .try_into()
+                .expect("the seal was split off at its length"),
         })
     }
 
@@ -222,7 +224,8 @@ impl OpenObject {
         for index in 0..self.layout.chunks() {
             let range = self.layout.chunk(index);
             let chunk = self.check_chunk(index, &file[range.start as usize..range.end as usize])?;
-            body.push(chunk).expect("chunks sum up to the length");
+            body.push(chunk)
+                .expect("the chunks add up to the body length");
         }
         Ok(body.finish())
     }
@@ -246,7 +249,7 @@ impl Encoder {
         }
         let mut start = Vec::with_capacity(PREFIX_BYTES + head.len() + DIGEST_BYTES);
         start.put_slice(&MAGIC);
-        start.put_u32(u32::try_from(head.len()).expect("at most the limit"));
+        start.put_u32(u32::try_from(head.len()).expect("the head was checked against the limit"));
         start.put_u64(body_len);
         start.put_slice(&head);
         let seal: [u8; DIGEST_BYTES] = Sha256::digest(&start).into();
@@ -303,7 +306,7 @@ fn chunk_digest(seal: &[u8; DIGEST_BYTES], index: u64, chunk: &[u8]) -> [u8; DIG
     digest.finalize().into()
 }
 
-/// The first `want` bytes.
+/// The first `expected` bytes.
 fn at_least(bytes: &[u8], expected: u64) -> Result<&[u8], FileError> {
     let found = bytes.len() as u64;
     let short = FileError::Short { expected, found };
@@ -375,7 +378,7 @@ fn read_head(head: &[u8]) -> Result<(Key, StoredParts, Option<SystemTime>), &'st
 }
 
 fn write_count(count: usize, out: &mut Vec<u8>) {
-    out.put_u32(u32::try_from(count).expect("counts in memory"));
+    out.put_u32(u32::try_from(count).expect("objects in memory have fewer than 2^32 items"));
 }
 
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {

@@ -56,7 +56,7 @@ impl S3Fifo {
         self.small.len() + self.main.len()
     }
 
-    /// Puts a new object in, by the hash of its key.
+    /// Inserts a new object; `hash` is the hash of its key.
     pub(crate) fn insert(&mut self, id: Id, hash: u64, weight: u64) -> QueuePosition {
         let is_ghost = self.ghost.contains(hash);
         self.insert_at(id, weight, is_ghost)
@@ -103,7 +103,8 @@ impl S3Fifo {
         self.insert_at(id, weight, !place.in_main)
     }
 
-    /// Judges the object that [`last`](Self::last) named; one that goes is still to be taken.
+    /// Decides about the object that [`last`](Self::last) returned. An evicted object must still be removed by
+    /// [`take`](Self::take).
     pub(crate) fn decide(
         &mut self,
         id: Id,
