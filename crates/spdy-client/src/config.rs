@@ -74,7 +74,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether https to `host` goes over QUIC.
+    /// True if https to `host` goes over QUIC.
     pub(crate) fn is_over_quic(&self, host: &str) -> bool {
         let configured = self.host_protocols.get(host);
         configured

@@ -57,7 +57,7 @@ pub(crate) enum ConnectOutcome {
     Shared(ConnectionId),
 }
 
-/// The protocol of a TLS connection on which `offered` was offered.
+/// The protocol of a TLS connection on which `offered` was offered by ALPN.
 fn selected(
     origin: &Origin,
     handshake: HandshakeInfo,
@@ -139,7 +139,7 @@ impl Connector {
                 connection: Connection::start_http3(quic, number, options, &self.runtime),
                 phases: Phases {
                     dns,
-                    // One handshake for both.
+                    // One handshake for TLS and QUIC.
                     connect: Some((began, self.runtime.now())),
                     tls: None,
                 },
@@ -202,7 +202,7 @@ impl Connector {
         Ok(opened.io)
     }
 
-    /// TCP to one of `addresses`, and TLS over it.
+    /// Connects TCP to one of `addresses`, and TLS over it.
     async fn open(
         &self,
         origin: &Origin,
@@ -242,7 +242,7 @@ impl Connector {
         })
     }
 
-    /// What is spoken with `origin` without TLS.
+    /// The protocol for `origin` without TLS.
     fn plain_protocol(&self, origin: &Origin) -> Protocol {
         let configured = self.config.host_protocols.get(&origin.host).copied();
         configured.unwrap_or(self.config.plain_protocol)
@@ -271,7 +271,7 @@ impl Connector {
         self.connect_any(addresses, origin.port, connect).await
     }
 
-    /// The first address that answers. The next is tried when one fails, or is slow to answer.
+    /// Connects to the first address that answers. The next is tried when one fails, or is slow.
     async fn connect_any<T>(
         &self,
         addresses: &[IpAddr],
@@ -295,10 +295,10 @@ impl Connector {
             };
             loop {
                 match self.with_timeout(timeout, attempts.next()).await {
-                    None => break, // slow: another beside it
+                    None => break, // slow: also try the next address
                     Some(Some(Ok(won))) => return Ok(won),
                     Some(Some(Err(error))) => last_error = error,
-                    Some(None) => break, // none left that could answer
+                    Some(None) => break, // no remaining attempt can succeed
                 }
                 if rest.len() > 0 {
                     break;
@@ -307,7 +307,7 @@ impl Connector {
         }
     }
 
-    /// What `waited` gives, or `None` after `patience`.
+    /// The output of `waited`, or `None` after `timeout`.
     async fn with_timeout<F: Future + Unpin>(
         &self,
         timeout: Option<Duration>,

@@ -56,7 +56,7 @@ impl LookupError {
         }
     }
 
-    /// The same as the error of a request to `host`.
+    /// The error of a request to `host`.
     pub(crate) fn for_host(self, host: &str) -> Error {
         Error::Resolve {
             host: host.to_owned(),
@@ -96,7 +96,7 @@ impl Dns {
         }
     }
 
-    /// The addresses of `origin`'s host, in the order of trying.
+    /// The addresses of `origin`'s host, in the order in which they are tried.
     pub(crate) async fn resolve(&self, origin: &Origin) -> ResolveResult {
         let fixed: Vec<IpAddr> = self
             .fixed
@@ -125,7 +125,7 @@ impl Dns {
         (answer.clone(), waited)
     }
 
-    /// The question that is open or fresh, or a new one.
+    /// The pending or fresh lookup of `host`, or a new one.
     fn lookup(&self, host: &str, now: Instant) -> Arc<Lookup> {
         let mut names = self.names.lock();
         if let Some(cached) = names.get(host) {
@@ -147,7 +147,7 @@ impl Dns {
             answer: OnceLock::new(),
         });
         names.insert(host.to_owned(), look_up.clone());
-        // A task of its own: the first caller may give up while others still wait.
+        // A separate task: the first caller may be dropped while other callers still wait.
         let (pending, question) = (look_up.clone(), self.network.resolve(host));
         let runtime = self.runtime.clone();
         self.runtime.spawn(Box::pin(async move {

@@ -20,12 +20,12 @@ use crate::origin::Origin;
 pub(crate) enum BodyReplay {
     /// It is in memory.
     Copy(Body),
-    /// It can be read only once. It is here again if the sender dropped it unread.
+    /// It can be read only once. The sender returns it here if it drops it unread.
     ReturnSlot(Arc<Mutex<Option<Body>>>),
 }
 
 impl BodyReplay {
-    /// What is to be sent of `body`, and the spare of it.
+    /// Splits `body` into the part to send and the copy for a retry.
     pub(crate) fn of(body: Body) -> (Body, Self) {
         match body.try_clone() {
             Some(copy) => (body, Self::Copy(copy)),
@@ -41,7 +41,7 @@ impl BodyReplay {
         }
     }
 
-    /// The body, if all of it can be had.
+    /// The body, if all of it is still available.
     pub(crate) fn take(self) -> Option<Body> {
         match self {
             Self::Copy(body) => Some(body),
@@ -50,7 +50,7 @@ impl BodyReplay {
     }
 }
 
-/// A body that comes back if it was dropped before the first read.
+/// A body that returns itself if it is dropped before the first read.
 struct ReturningBody {
     /// There until it is dropped.
     body: Option<Body>,
@@ -157,7 +157,7 @@ impl LeasedBody {
         }
     }
 
-    /// On a connection that no other request will have.
+    /// For a connection that serves no other request.
     pub(crate) fn unpooled(body: Body, timeout: Option<BodyTimeout>) -> Self {
         Self {
             body,

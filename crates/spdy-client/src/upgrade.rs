@@ -52,12 +52,12 @@ impl std::fmt::Debug for UpgradeOutcome {
 }
 
 impl Client {
-    /// Sends `request`, whose URI is absolute and which asks for another protocol by `Connection` and `Upgrade`, over HTTP/1.1 on
-    /// a connection of its own. It is sent once.
+    /// Sends `request` over HTTP/1.1 on its own connection. Its URI is absolute, and its `Connection` and `Upgrade`
+    /// headers name another protocol. It is sent once.
     ///
     /// # Errors
     ///
-    /// There is no connection, or no answer on it, within the times of the configuration.
+    /// The connection failed, or there was no response within the configured times.
     pub async fn upgrade(&self, request: Request<Body>) -> Result<UpgradeOutcome, Error> {
         let origin = Origin::of(request.uri())?;
         let connector = self.connector();

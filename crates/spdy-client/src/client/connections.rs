@@ -100,7 +100,7 @@ impl Drop for QueuedRequest {
             state.pool.cancel(self.id);
             state.waiting.remove(&self.id)
         };
-        drop(sender); // with its lease, if it has one, which wants the lock too
+        drop(sender); // with its lease, if it has one, which takes the lock too
     }
 }
 
@@ -109,7 +109,7 @@ impl Inner {
         self.state.lock()
     }
 
-    /// Puts a request in the queue of `origin`.
+    /// Queues a request for `origin`.
     pub(super) fn enqueue(
         self: &Arc<Self>,
         origin: &Origin,
@@ -210,7 +210,7 @@ impl Inner {
         }));
     }
 
-    /// A connection of another origin that `origin`, which lives at `addresses`, may use.
+    /// A connection of another origin that `origin`, with these addresses, may use.
     pub(super) fn find_shareable(
         &self,
         origin: &Origin,
@@ -225,7 +225,7 @@ impl Inner {
             (!live.connection.is_closing()).then_some((id, shown))
         });
         let candidates: Vec<_> = candidates.collect();
-        drop(state); // signatures are checked without it
+        drop(state); // signatures are verified without the lock
         let mut fit = candidates
             .into_iter()
             .filter(|(_, shown)| tls.would_trust(shown, &origin.host));
@@ -316,7 +316,7 @@ impl Inner {
         self.apply_pool_actions(state);
     }
 
-    /// A connection is gone.
+    /// Removes a connection that has closed.
     pub(super) fn handle_closed(self: &Arc<Self>, id: ConnectionId) {
         let mut state = self.lock();
         state.pool.closed(self.runtime.now(), id);
@@ -342,7 +342,7 @@ impl State {
         }
     }
 
-    /// Takes a connection out, keeping its counts.
+    /// Removes a connection; its counts stay.
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<LiveConnection> {
         let removed = self.live.remove(&id)?;
         self.stats = with_wire_bytes(self.stats, removed.connection.header_bytes());

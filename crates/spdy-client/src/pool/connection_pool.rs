@@ -108,7 +108,7 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) origin: Origin,
-    /// Origins that joined, in their order.
+    /// Origins that joined this connection, in order.
     pub(super) joined_origins: Vec<Origin>,
     pub(super) state: State,
 }
@@ -180,7 +180,7 @@ impl Pool {
         self.actions.pop_front()
     }
 
-    /// A request wants to be sent to `origin`.
+    /// Queues a request to `origin`.
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -238,8 +238,8 @@ impl Pool {
         self.dispatch(now, &origin);
     }
 
-    /// A connection did not come about. Gives the requests that are lost by it: all that wait for its
-    /// origin, unless another connection there is up and will take them.
+    /// A connection attempt failed. Returns the requests that fail with it: all that wait for its origin, unless
+    /// another connection is up or connecting and will serve them.
     pub fn connect_failed(&mut self, now: Instant, id: ConnectionId) -> Vec<RequestId> {
         let Some(Connection { origin, .. }) = self.forget(id) else {
             return Vec::new();
@@ -254,7 +254,7 @@ impl Pool {
             )
         });
         if has_alternative {
-            // Those connections take them in turn; another attempt now would most likely fail too.
+            // Those connections serve the requests; another attempt now would most likely fail too.
             self.assign(now, &origin);
             return Vec::new();
         }
@@ -369,8 +369,8 @@ impl Pool {
             .map(|(id, _)| *id)
     }
 
-    /// Instead of being connected, `connecting` is given up: its origin joins `other`. `false`, and nothing
-    /// is changed, if `other` takes nothing new by now, or the origin was turned away.
+    /// Cancels the connection attempt `connecting`: its origin joins `other`. Returns `false`, and changes nothing,
+    /// if `other` accepts no new origins, or rejected this one.
     pub fn joined(&mut self, now: Instant, connecting: ConnectionId, other: ConnectionId) -> bool {
         let Some(Connection {
             origin,
@@ -397,7 +397,7 @@ impl Pool {
         true
     }
 
-    /// `guest` was turned away from a connection of another origin: from now on it has its own.
+    /// A connection of another origin rejected `joined_origin`: from now on it gets its own connections.
     pub fn part(&mut self, now: Instant, id: ConnectionId, joined_origin: &Origin) {
         if let Some(connection) = self.connections.get_mut(&id) {
             connection
@@ -423,7 +423,7 @@ impl Pool {
         self.dispatch_all(now, id);
     }
 
-    /// A connection is gone.
+    /// Removes a connection that has closed.
     pub fn closed(&mut self, now: Instant, id: ConnectionId) {
         if let Some(removed) = self.forget(id) {
             self.dispatch(now, &removed.origin);
@@ -484,7 +484,7 @@ impl Pool {
         Some(connection)
     }
 
-    /// [`dispatch`](Self::dispatch) for the origin of a connection, then for its guests.
+    /// [`dispatch`](Self::dispatch) for the origin of a connection, then for the origins that joined it.
     fn dispatch_all(&mut self, now: Instant, id: ConnectionId) {
         let connection = &self.connections[&id];
         let (origin, joined_origins) =
@@ -495,7 +495,7 @@ impl Pool {
         }
     }
 
-    /// Gives requests to connections, and opens more for those that are left.
+    /// Assigns requests to connections, and opens more for the remaining requests.
     fn dispatch(&mut self, now: Instant, origin: &Origin) {
         self.assign(now, origin);
         let Some(host) = self.hosts.get_mut(origin) else {
