@@ -155,7 +155,7 @@ async fn run(command: &[String], streams: Streams) -> Result<ExitCode, HandlerEr
         .stdin(piped(stdin.is_some()))
         .stdout(piped(stdout.is_some()))
         .stderr(piped(stderr.is_some()))
-        // This future is dropped when the client is gone.
+        // This future is dropped when the client disconnects.
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("cannot run {program:?}: {error}"))?;

@@ -95,7 +95,7 @@ impl ChannelProtocol {
         }
     }
 
-    /// The sub-protocol of that name.
+    /// The sub-protocol with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL

@@ -60,7 +60,7 @@ impl OpenStreams {
         }
     }
 
-    /// A required stream that has not come.
+    /// A required stream that is not open yet.
     fn missing(
         &self,
         version: RemoteCommand,
@@ -89,7 +89,7 @@ pub(crate) fn header(incoming: &Incoming, name: &str) -> Option<bytes::Bytes> {
     headers.value(name).map(|value| headers.share(value))
 }
 
-/// Serves one session to its end.
+/// Serves one session until it ends.
 pub(crate) async fn serve<F>(
     mut accept: Accept,
     version: RemoteCommand,
@@ -107,7 +107,7 @@ pub(crate) async fn serve<F>(
         tokio::select! {
             incoming = accept.next() => match incoming {
                 Some(incoming) => open_streams.take(incoming),
-                None => return, // the client is gone
+                None => return, // the client has disconnected
             },
             () = &mut deadline => {
                 tracing::debug!(missing, "the client did not open all streams");
@@ -128,10 +128,10 @@ pub(crate) async fn serve<F>(
         resize,
     } = open_streams;
     if let Some(stdin) = stdin.as_mut().filter(|_| version == RemoteCommand::V1) {
-        // Clients of the first version wait for it; those of later ones take it as the command's end.
+        // Clients of the first version wait for it; clients of later versions treat it as the end of the command.
         let _ = stdin.finish();
     }
-    // Streams that were opened without a request end here.
+    // Streams that were opened without a request are dropped here.
     let streams = Streams {
         stdin: stdin.filter(|_| stream_options.stdin).map(Input::of_spdy),
         stdout: stdout
@@ -146,7 +146,7 @@ pub(crate) async fn serve<F>(
     };
     let ended = tokio::select! {
         ended = run(streams) => ended.map_err(|error| error.to_string()),
-        () = refuse_all(&mut accept) => return, // the client is gone
+        () = refuse_all(&mut accept) => return, // the client has disconnected
     };
     write_status(error, version, &ended).await;
     session.shutdown();

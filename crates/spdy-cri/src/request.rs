@@ -35,7 +35,7 @@ pub struct ExecRequest {
     pub container: String,
     /// Program and arguments; no shell.
     pub command: Vec<String>,
-    /// Its streams.
+    /// The streams of the command.
     pub stream_options: StreamOptions,
 }
 
@@ -44,7 +44,7 @@ pub struct ExecRequest {
 pub struct AttachRequest {
     /// The container's id.
     pub container: String,
-    /// Its streams.
+    /// The streams of the process.
     pub stream_options: StreamOptions,
 }
 

@@ -32,7 +32,7 @@ impl ResizeEvents {
         Self { channel, buffer }
     }
 
-    /// The next size; `None` when none will come any more. May be dropped and called again.
+    /// The next size; `None` after the last. May be dropped and called again.
     pub async fn next(&mut self) -> Option<TerminalSize> {
         loop {
             match next_size(&mut self.buffer) {
@@ -109,7 +109,7 @@ mod tests {
             let (mut buffer, mut sizes) = (BytesMut::new(), Vec::new());
             for piece in wire.chunks(size) {
                 buffer.extend_from_slice(piece);
-                while let Some(size) = next_size(&mut buffer).expect("sizes") {
+                while let Some(size) = next_size(&mut buffer).expect("the sizes are valid") {
                     sizes.push((size.width, size.height));
                 }
             }

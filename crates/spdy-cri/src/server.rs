@@ -144,11 +144,11 @@ impl<H: Handler> StreamingServer<H> {
         &self.0.handler
     }
 
-    /// A URL where the client may run the command.
+    /// A URL at which the client may run the command.
     ///
     /// # Errors
     ///
-    /// If the request makes no sense, or too many URLs wait.
+    /// The request is invalid, or too many URLs are pending.
     pub fn exec_url(&self, request: ExecRequest) -> Result<String, RequestError> {
         request.stream_options.check()?;
         if request.command.is_empty() {
@@ -157,11 +157,11 @@ impl<H: Handler> StreamingServer<H> {
         self.url(&request.container.clone(), StreamingRequest::Exec(request))
     }
 
-    /// A URL where the client may join the container's process.
+    /// A URL at which the client may attach to the container's process.
     ///
     /// # Errors
     ///
-    /// If the request makes no sense, or too many URLs wait.
+    /// The request is invalid, or too many URLs are pending.
     pub fn attach_url(&self, request: AttachRequest) -> Result<String, RequestError> {
         request.stream_options.check()?;
         self.url(
@@ -285,7 +285,7 @@ impl<H: Handler> StreamingServer<H> {
         self.0.stopped.send_replace(true);
     }
 
-    /// The answer, and the session that follows a 101.
+    /// The response, and the session that follows a 101.
     fn answer<B>(&self, mut request: Request<B>) -> (Response<String>, Option<BoxFuture<()>>) {
         match self.negotiate(&request) {
             Ok((negotiated, response)) => {
@@ -303,7 +303,7 @@ impl<H: Handler> StreamingServer<H> {
         }
     }
 
-    /// Judges a request. Its token is used up, whatever becomes of it.
+    /// Negotiates a request. Its token is used up, whatever the result.
     fn negotiate<B>(
         &self,
         request: &Request<B>,
@@ -328,14 +328,14 @@ impl<H: Handler> StreamingServer<H> {
         };
         let in_spdy = || -> Result<_, Refusal> {
             let accepted = upgrade::negotiate(request, versions)?;
-            // Chosen from our own list; without a name it is the first version.
+            // The protocol is one of our own list; without a name it is the first version.
             let version = accepted.protocol().and_then(RemoteCommand::from_name);
             let protocol = SessionProtocol::Spdy(version.unwrap_or(RemoteCommand::V1));
             Ok((protocol, accepted.response()))
         };
         let in_websocket = || self.negotiate_websocket(&streaming_request, request);
-        // What the client names first, else what it names beside it; if neither, why the first was not. Each looks
-        // whether it is named at all.
+        // The protocol that the client names first, otherwise the other one that it names; if neither works, the
+        // first refusal. Each branch checks whether the client names its protocol at all.
         let outcome = if websocket::is_preferred(request) {
             in_websocket().or_else(|refusal| in_spdy().map_err(|_| refusal))
         } else {
@@ -349,7 +349,7 @@ impl<H: Handler> StreamingServer<H> {
         Ok((negotiated, response.map(|()| String::new())))
     }
 
-    /// Judges a request for WebSocket: SPDY inside of it, or channels.
+    /// Negotiates a WebSocket request: SPDY inside of it, or channels.
     fn negotiate_websocket<B>(
         &self,
         streaming_request: &StreamingRequest,

@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::SharedRuntime;
 
-/// What `work` gives, if it takes no longer than `patience`.
+/// The output of `work`, or `None` after `timeout`.
 pub(crate) async fn with_timeout<R>(
     runtime: &SharedRuntime,
     timeout: Duration,

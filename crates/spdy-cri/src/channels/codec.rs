@@ -29,15 +29,15 @@ pub(crate) enum Piece {
 /// A message that breaks the sub-protocol. (The kubelet passes the first over, and loses its bytes.)
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BadMessage {
-    /// What stands for bytes is no base64.
+    /// The payload is not valid base64.
     #[error("message on channel {channel} is not base64: {reason}")]
     Base64 {
         /// Of which channel.
         channel: u8,
-        /// In the decoder's words.
+        /// The decoder's error.
         reason: DecodeError,
     },
-    /// The end of a channel is two bytes.
+    /// A channel close message has exactly two bytes.
     #[error("channel close message has {found} bytes, expected 2")]
     Close {
         /// Bytes of the message.

@@ -111,15 +111,15 @@ struct Incoming {
 /// Why reading came to its end.
 #[derive(Debug)]
 enum ReadEnd {
-    /// The peer, by a close that is not normal, or the socket.
+    /// The peer closed abnormally, or the socket failed.
     Lost(String),
     /// The peer broke a rule; the close frame states which.
     Broken { code: CloseCode, reason: String },
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
-    /// Channels over `socket`, which takes messages of `message_bytes`; as many bytes wait for their readers.
-    /// `sends_close` if the other side needs the end of a writer: it is sent if `protocol` supports it.
+    /// Creates channels over `socket`, for messages of up to `message_bytes`; as many bytes wait for their readers.
+    /// `sends_close` if the peer needs the end of a writer: it is sent if `protocol` supports it.
     pub(crate) fn new(
         socket: WebSocketStream<T>,
         protocol: ChannelProtocol,
@@ -166,7 +166,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         self
     }
 
-    /// Runs until the peer has closed, or nothing is left to write and the close was answered.
+    /// Runs until the peer has closed, or until all is written and the close was answered.
     ///
     /// # Errors
     ///
@@ -214,7 +214,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         write_room.close();
         let Err(fault) = ended else {
             incoming.readers.clear();
-            // Ours answers theirs: reading on sends it, and waits for the end of the connection.
+            // The peer's close is answered: reading further sends the answer, and waits for the end of the
+            // connection.
             let rest = async { while let Some(Ok(_)) = stream.next().await {} };
             with_timeout(&runtime, CLOSE_TIMEOUT, rest).await;
             return Ok(());
@@ -294,7 +295,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
         let message = stream.next().await;
         activity.record_message();
         let bytes: Bytes = match message {
-            // The kubelet takes either kind for either codec.
+            // The kubelet accepts either message kind for either codec.
             Some(Ok(Message::Binary(bytes))) => bytes,
             Some(Ok(Message::Text(text))) => text.into(),
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
@@ -326,7 +327,7 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
 }
 
 impl Incoming {
-    /// Gives a piece to its reader, once there is room for it.
+    /// Passes a piece to its reader, once there is room for it.
     async fn take(&mut self, piece: Piece) -> Result<(), ReadEnd> {
         match piece {
             Piece::Data { channel, data } => {
@@ -344,7 +345,7 @@ impl Incoming {
                 let Ok(room) = room.await else {
                     unreachable!("the receive semaphore is never closed")
                 };
-                // Dropped if its reader is gone.
+                // The piece is dropped if its reader was dropped.
                 let _ = reader.send(Ok((data, room)));
             }
             Piece::Close { channel } => match self.readers.get_mut(usize::from(channel)) {
@@ -359,7 +360,7 @@ impl Incoming {
         Ok(())
     }
 
-    /// Readers get the error; those that have had their end do not.
+    /// Passes the error to all readers except those that have ended.
     fn fail_all(self, error: &StreamError) {
         for reader in self.readers.into_iter().flatten() {
             let _ = reader.send(Err(error.clone()));
@@ -367,7 +368,7 @@ impl Incoming {
     }
 }
 
-/// Writes until no writer is left, and then the close.
+/// Writes until no writer remains, and then the close.
 async fn write<T: AsyncRead + AsyncWrite + Unpin>(
     sink: &mut SplitSink<WebSocketStream<T>, Message>,
     protocol: ChannelProtocol,

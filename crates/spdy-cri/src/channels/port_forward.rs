@@ -25,7 +25,7 @@ pub(crate) fn max_ports(protocol: ChannelProtocol) -> usize {
     if protocol.is_base64() { 40 } else { 127 }
 }
 
-/// The ports of a connection: those that the URL was made for, else those of its query, `port=80,443`.
+/// The ports of a connection: those of the URL's request, otherwise those of its query, `port=80,443`.
 pub(crate) fn ports<B>(
     forward: &PortForwardRequest,
     request: &Request<B>,
@@ -35,7 +35,7 @@ pub(crate) fn ports<B>(
     let mut ports = forward.ports.clone();
     if ports.is_empty() {
         let query = request.uri().query().unwrap_or_default();
-        // A port is digits and so is its separator's escape: no other part is looked at.
+        // A port is digits, and so is the escape of its separator; no other part of the query is read.
         let values = query
             .split('&')
             .filter_map(|pair| pair.strip_prefix(PORT)?.strip_prefix('='));
@@ -64,7 +64,7 @@ pub(crate) fn directions(ports: &[u16]) -> Vec<ChannelDirection> {
         .collect()
 }
 
-/// Serves one connection, whose 101 was sent, to its end.
+/// Serves one connection after its 101, until it ends.
 pub(crate) async fn serve<T, H>(
     io: T,
     protocol: ChannelProtocol,
@@ -114,7 +114,7 @@ async fn forward<H: Handler>(
     let mut connection = Connection::of_channel(reader, writer);
     let label = Bytes::copy_from_slice(&port.to_le_bytes());
     if connection.send(label.clone()).await.is_err() {
-        return; // the client is gone
+        return; // the client has disconnected
     }
     if let Some(error) = &mut error {
         let _ = error.send(label).await;
@@ -124,6 +124,6 @@ async fn forward<H: Handler>(
         .await;
     if let (Err(failure), Some(mut error)) = (forwarded, error) {
         let text = error_text(sandbox, port, &failure.to_string());
-        let _ = error.send(text.into()).await; // a client that has left need not get it
+        let _ = error.send(text.into()).await; // the client may have disconnected
     }
 }

@@ -39,7 +39,7 @@ pub(crate) fn split_five(ends: Vec<ChannelEnds>) -> [ChannelEnds; 5] {
     }
 }
 
-/// Serves one connection, whose 101 was sent, to its end.
+/// Serves one connection after its 101, until it ends.
 pub(crate) async fn serve<T, F>(
     io: T,
     protocol: ChannelProtocol,
@@ -55,7 +55,7 @@ pub(crate) async fn serve<T, F>(
     let (directions, runtime) = (directions(stream_options), runtime.clone());
     let (channels, ends, held) =
         Channels::new(socket, protocol, &directions, false, message_bytes, runtime);
-    drop(held); // the status is the last to be written
+    drop(held); // the status is written last
     let [stdin, stdout, stderr, status, resize] = split_five(ends);
     let mut status = status.writer.map(Output::of_channel);
     let mut streams = Streams {
@@ -67,8 +67,7 @@ pub(crate) async fn serve<T, F>(
             .map(|sizes| ResizeEvents::new(Input::of_channel(sizes))),
     };
     let application = async {
-        // Announces that it runs, on the first of stdout, stderr and status that there is, as the
-        // kubelet does.
+        // Announces that the command runs, on the first of stdout, stderr and status that exists, like the kubelet.
         let first = [&mut streams.stdout, &mut streams.stderr, &mut status];
         if let Some(first) = first.into_iter().flatten().next()
             && first.send(Bytes::new()).await.is_err()

@@ -13,8 +13,8 @@ use super::process::{Process, exec, exec_in_websocket};
 use crate::error::ClientError;
 use crate::request::StreamOptions;
 
-/// Whether the next way may fare better: the server has answered, and not so. A connection that fails, or
-/// a server that is silent, would fail the other way too.
+/// True if the next transport may work: the server answered and declined. A connection that fails, or a server that
+/// does not answer, would fail with any transport.
 fn is_refused(error: &ClientError) -> bool {
     match error {
         ClientError::Handshake { .. } => true,
@@ -51,13 +51,13 @@ where
     Err(refusal)
 }
 
-/// Runs a command by the first of [`Options::transports`] that the server takes: as
-/// [`exec_in_websocket`](super::exec_in_websocket) and [`exec`](super::exec). `dial` gives a connection for
-/// each.
+/// Runs a command by the first of [`Options::transports`] that the server accepts: like
+/// [`exec_in_websocket`](super::exec_in_websocket) and [`exec`](super::exec). `dial` opens a connection for each
+/// attempt.
 ///
 /// # Errors
 ///
-/// Of the last way that was tried, why it did not start.
+/// The error of the last transport that was tried.
 pub async fn exec_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,
@@ -82,11 +82,11 @@ where
     .await
 }
 
-/// Joins a process that runs: as [`exec_with_fallback`], at another URL.
+/// Attaches to a running process: like [`exec_with_fallback`], at another URL.
 ///
 /// # Errors
 ///
-/// Of the last way that was tried, why it did not start.
+/// The error of the last transport that was tried.
 pub async fn attach_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,

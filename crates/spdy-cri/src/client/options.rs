@@ -70,7 +70,7 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How to detect that a silent server is gone.
+    /// How to detect a silent server.
     pub(super) fn heartbeat(&self) -> Option<Heartbeat> {
         let timeout = self.ping_timeout;
         self.ping_interval.map(|every| Heartbeat { every, timeout })

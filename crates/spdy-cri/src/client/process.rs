@@ -81,11 +81,11 @@ impl Process {
     }
 }
 
-/// Runs a command. `request` must name the same streams in its URL as `wanted`.
+/// Runs a command. `request` must name the same streams in its URL as `stream_options`.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The command did not start.
 pub async fn exec<T>(
     io: T,
     request: &Request<()>,
@@ -104,14 +104,14 @@ where
         .collect();
     let upgraded = upgrade::connect(io, request, &offers, options.limits, &runtime).await?;
     let version = match upgraded.protocol() {
-        // Servers of old name none, and speak the first.
+        // Old servers name none, and use the first version.
         None => RemoteCommand::V1,
         Some(name) => RemoteCommand::from_name(name).ok_or_else(|| ClientError::Protocol {
             protocol: name.to_owned(),
         })?,
     };
     let streamer = Streamer::start(upgraded.into_io(), &options, runtime);
-    // In the order of client-go; servers take any.
+    // In the order of client-go; servers accept any order.
     let error = Input::of_spdy(streamer.open(ERROR, &[]).await?);
     let stdin = match stream_options.stdin {
         true => Some(Output::of_spdy(streamer.open(STDIN, &[]).await?)),
@@ -143,11 +143,11 @@ where
     })
 }
 
-/// Joins a process that runs: as [`exec`], at another URL.
+/// Attaches to a running process: like [`exec`], at another URL.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The process cannot be attached.
 pub async fn attach<T>(
     io: T,
     request: &Request<()>,
@@ -161,12 +161,12 @@ where
     exec(io, request, stream_options, options, runtime).await
 }
 
-/// As [`exec`], over a plain WebSocket: the method is GET, whatever `request` has. From version 5 on, stdin that is shut down or dropped
-/// ends there; before, only the process ends it.
+/// Like [`exec`], over a plain WebSocket: the method is GET, whatever `request` has. From version 5 on, stdin ends
+/// when it is shut down or dropped; in earlier versions only the process ends it.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The command did not start.
 pub async fn exec_in_websocket<T>(
     io: T,
     request: &Request<()>,
@@ -227,11 +227,11 @@ where
     })
 }
 
-/// Joins a process that runs: as [`exec_in_websocket`], at another URL.
+/// Attaches to a running process: like [`exec_in_websocket`], at another URL.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The process cannot be attached.
 pub async fn attach_in_websocket<T>(
     io: T,
     request: &Request<()>,
