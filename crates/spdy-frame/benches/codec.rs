@@ -23,7 +23,7 @@ fn frames(frame: impl Fn(u32) -> Frame) -> Vec<Frame> {
     (0..FRAMES).map(frame).collect()
 }
 
-/// What is measured: a name, and frames that are alike.
+/// The measured cases: a name, and frames of one kind.
 fn kinds() -> [(&'static str, Vec<Frame>); 4] {
     let id = |number: u32| StreamId::new(2 * number + 1);
     let data = |len: usize| {
@@ -165,7 +165,9 @@ fn inflate(c: &mut Criterion) {
                     // A stream cannot be begun again, so a session's worth is read: 100 blocks.
                     let mut inflater = Inflater::new(VERSION, BlockLimits::default());
                     for block in &wire {
-                        let inflated = inflater.inflate(block).expect("decode the encoded block");
+                        let inflated = inflater
+                            .inflate(block)
+                            .expect("an encoded block can be decoded");
                         black_box(&inflated.headers);
                     }
                 });

@@ -58,7 +58,7 @@ enum State {
     Head,
     /// A control frame with an incomplete payload.
     Control { kind: Kind, head: ControlHead },
-    /// In a DATA frame with `left` bytes to come, never 0.
+    /// In a DATA frame with `remaining` bytes to come, never 0.
     Data {
         stream_id: StreamId,
         fin: bool,
@@ -177,7 +177,7 @@ impl Decoder {
         }
     }
 
-    /// Judges a head of DATA; a frame is returned if it is complete, or will be dropped.
+    /// Handles the head of a DATA frame. Returns a frame if it is complete, or will be dropped.
     fn begin_data(&mut self, head: DataHead) -> Result<Option<Frame>, FrameError> {
         let DataHead {
             stream_id,
@@ -213,11 +213,11 @@ impl Decoder {
         Ok(None)
     }
 
-    /// Judges a head of a control frame; a frame is returned if it will be dropped.
+    /// Handles the head of a control frame. Returns a frame if it will be dropped.
     fn begin_control(&mut self, head: ControlHead) -> Result<Option<Frame>, FrameError> {
         let kind = head.kind(self.version);
-        // A SYN_STREAM of another version may have moved a compressor that we cannot follow, so the
-        // session cannot go on; the text's RST_STREAM with UNSUPPORTED_VERSION would hide that.
+        // A SYN_STREAM of another version may have changed the compression context, which we cannot follow, so the
+        // session cannot continue. The RST_STREAM with UNSUPPORTED_VERSION of the spec would hide that.
         if head.version != self.version.wire() {
             let (expected, found) = (self.version.wire(), head.version);
             return Err(FrameError::Version {

@@ -14,7 +14,7 @@ use crate::frames::kind::Kind;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A frame type that has one length came with another.
+    /// A frame whose type has a fixed length has another length.
     #[error("{kind} frame has {found} bytes, expected {expected}")]
     Length {
         /// Type of the frame.
@@ -83,7 +83,7 @@ pub enum BlockError {
     /// The block ends inside a count, a length, a name or a value.
     #[error("header block ends after {found} bytes, expected {expected}")]
     Overrun {
-        /// Bytes that what came before calls for.
+        /// Bytes that the fields before it require.
         expected: u64,
         /// Bytes in the block.
         found: usize,
@@ -91,7 +91,7 @@ pub enum BlockError {
     /// Bytes follow the last pair.
     #[error("header block has {found} bytes after its last pair, expected none")]
     Leftover {
-        /// Bytes left over.
+        /// Bytes after the last pair.
         found: usize,
     },
     /// More plain bytes than [`BlockLimits::plain_bytes`](crate::header_block::BlockLimits).
@@ -187,7 +187,7 @@ pub enum InflateError {
         "first header block starts with {found:02x?}, expected a zlib header with a preset dictionary"
     )]
     Head {
-        /// What the block begins with, up to two bytes.
+        /// The first bytes of the block, at most two.
         found: Vec<u8>,
     },
     /// The stream was made with another dictionary.

@@ -6,7 +6,7 @@ use crate::blocks::header_block::BlockLimits;
 use crate::error::BlockError;
 use crate::version::Version;
 
-/// Checks the plain bytes of a whole block; gives the number of pairs in it.
+/// Checks the plain bytes of a whole block; returns the number of pairs in it.
 pub(crate) fn read(
     version: Version,
     plain: &[u8],
@@ -19,8 +19,8 @@ pub(crate) fn read(
         limit: limits.pairs,
         found,
     };
-    // Each pair takes two lengths and a name of a byte at least: a count of more pairs than fit in the
-    // bytes is rejected before memory is reserved for them.
+    // Each pair needs two lengths and a name of at least one byte. A count of more pairs than fit in the bytes is
+    // rejected before memory is reserved for them.
     let least = 2 * width(version) + 1;
     let remaining = plain.len() - reader.at;
     if count > remaining / least {
@@ -181,7 +181,7 @@ pub(crate) fn check_name(
     }
     let token = match (name, version) {
         ([], _) => return Err(BlockError::NameEmpty),
-        // A colon alone names nothing, so it falls through and is found below.
+        // A colon alone is not a prefix; the search below rejects it.
         ([b':', rest @ ..], Version::V3 | Version::V31) if !rest.is_empty() => rest,
         (name, _) => name,
     };
@@ -208,7 +208,7 @@ pub(crate) fn check_value(
             found,
         });
     }
-    // One pass for what nearly every value is: no byte of the three.
+    // One pass suffices for nearly every value, which has none of the three bytes.
     let odd = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
     if !value.iter().fold(false, |any, byte| any | odd(byte)) {
         return Ok(0);

@@ -274,11 +274,11 @@ impl HeaderBlock {
         })
     }
 
-    /// Whether a peer with `limits` may take this block in `version`'s layout.
+    /// Checks that a peer with `limits` accepts this block in `version`'s layout.
     ///
     /// # Errors
     ///
-    /// The error of [`decode`](Self::decode) for it there.
+    /// The error that [`decode`](Self::decode) of the peer would return.
     pub fn check(&self, version: Version, limits: &BlockLimits) -> Result<(), BlockError> {
         check_len(self.plain_len(version), limits)?;
         let longest = max_string_len(version);

@@ -189,7 +189,7 @@ fn is_public_attribute(attribute: &[u8]) -> bool {
     }
 }
 
-/// Private text that repeats only if `guess`, the part that an attacker does not know, is long enough.
+/// Private text that may repeat only if `secret_part`, the part that an attacker does not know, is long enough.
 fn piece<'a>(text: &'a [u8], secret_part: &[u8], take: &mut impl FnMut(Run<'a>)) {
     if !text.is_empty() {
         take(Run::Piece(
@@ -317,7 +317,7 @@ mod tests {
             ("https://a.test?1234567890123456", "!!"),
             ("https://a.test#1234567890123456", "!!"),
             ("//a-very-long-name.of-a-host.test/4711", "!"),
-            // The authority ends at the first `/`, whatever comes after it.
+            // The authority ends at the first `/`.
             ("https://a.test/4711://1234567890123456", "!!"),
             ("a-very-long-name.of-a-host.test/12345", "!"),
             ("/4711?from=https://a.test/1234567890123456", "!"),

@@ -62,8 +62,8 @@ impl ValueHistory {
         };
     }
 
-    /// Keeps a value of `name` that stands at `at`; returns where an equal one within [reach](Repeatable::reach) stood
-    /// last.
+    /// Stores a value of `name` that starts at `at`. Returns the start of the last equal value within
+    /// [reach](Repeatable::reach).
     pub(crate) fn replace(&mut self, name: Repeatable, bytes: &[u8], at: usize) -> Option<usize> {
         let host = self.host;
         let is_other = |value: &Value| value.name != name || value.host != host;
@@ -94,7 +94,7 @@ impl ValueHistory {
         None
     }
 
-    /// Drops the values that began in the first `gone` bytes of the text.
+    /// Drops the values that start in the first `removed_len` bytes of the text.
     pub(crate) fn trim(&mut self, removed_len: usize) {
         self.values.retain_mut(|value| {
             let there = value.source >= removed_len;
@@ -108,7 +108,7 @@ impl ValueHistory {
 mod tests {
     use super::*;
 
-    /// Keeps the values `numbers` for the current host; `Some` for those that were there.
+    /// Stores the values `numbers` for the current host; `Some` for those that were already stored.
     fn replace_all(
         history: &mut ValueHistory,
         numbers: std::ops::Range<usize>,
@@ -129,7 +129,7 @@ mod tests {
                 .iter()
                 .all(Option::is_none)
         );
-        // The first is used again, so the second is the oldest when one more comes.
+        // The first is used again, so the second is evicted when one more is added.
         assert_eq!(replace_all(&mut history, 0..1), [Some(0)]);
         assert_eq!(
             replace_all(&mut history, MAX_VALUES..MAX_VALUES + 1),

@@ -390,7 +390,7 @@ impl DeflateEncoder {
         self.origin.wrapping_add(at as u16)
     }
 
-    /// Drops what no match can reach any more, when it is worth the work of moving the rest.
+    /// Drops text that no match can reach any more, when it is enough to be worth moving the rest.
     fn trim(&mut self) {
         let slack = self.window / 2;
         if self.text.len() < self.window + slack {
@@ -433,7 +433,7 @@ pub(crate) const fn u32_at(text: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]])
 }
 
-/// How many bytes `text` and `wanted` have in common; `text` is the longer one.
+/// The number of equal bytes at the start of `text` and `other`; `text` is the longer one.
 #[inline]
 fn common_prefix_len(text: &[u8], other: &[u8]) -> usize {
     let mut len = 0;

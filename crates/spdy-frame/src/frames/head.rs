@@ -159,7 +159,7 @@ impl ControlHead {
         );
     }
 
-    /// For the frame types that have one length.
+    /// Checks the length of frame types with a fixed length.
     pub(crate) fn expect_len(self, kind: Kind, expected: usize) -> Result<(), FrameError> {
         let found = self.len;
         if found == expected {
@@ -173,7 +173,7 @@ impl ControlHead {
         }
     }
 
-    /// For the frame types whose fixed part a block follows.
+    /// Checks the length of frame types with a fixed part before a block.
     pub(crate) fn expect_at_least(self, kind: Kind, expected: usize) -> Result<(), FrameError> {
         let found = self.len;
         if found >= expected {
