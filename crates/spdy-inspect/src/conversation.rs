@@ -291,7 +291,7 @@ impl Conversation {
         }
     }
 
-    /// Takes what a WebSocket around this conversation held.
+    /// Handles the content of a WebSocket around this conversation.
     fn handle_websocket(&mut self, unframed: Vec<WebSocketOutput>, around: &mut Context<'_>) {
         for unframed in unframed {
             match unframed {
@@ -312,7 +312,7 @@ impl Conversation {
             return;
         };
         loop {
-            // Before each answer, so that it makes no difference whether the next one is here already.
+            // Before each response, so that it makes no difference whether the next one is already buffered.
             while http.pending.is_none() {
                 match http.client.poll(limit) {
                     Some(Head::UpgradeRequest {
@@ -345,7 +345,7 @@ impl Conversation {
                 None => return,
             };
             match (&http.pending, status) {
-                // The request may be missing in the capture: 101 to SPDY says enough.
+                // The capture may lack the request: a 101 to SPDY is enough.
                 (pending, 101) if let Some(switch) = switch => {
                     let (target, body) = match pending {
                         Some(PendingUpgrade::Upgrade {

@@ -37,7 +37,7 @@ pub enum EventKind {
         server_name: Option<String>,
         /// Protocols that the client offered by ALPN.
         offered: Vec<String>,
-        /// Why.
+        /// Why it cannot be decrypted.
         reason: String,
     },
     /// Exec, attach or port-forward of Kubernetes by a plain WebSocket: streams without SPDY. There are no further

@@ -59,7 +59,7 @@ pub enum Finding {
         last_good: u32,
         /// Why; SPDY/2 does not say.
         status: Option<GoAwayStatus>,
-        /// Streams that its sender will not answer.
+        /// Later streams that the sender did not process.
         unprocessed_streams: u64,
         /// When.
         at: Instant,
@@ -84,7 +84,7 @@ pub enum Finding {
         stream: u32,
         /// Way of the frame.
         direction: Direction,
-        /// Why.
+        /// Why they are invalid.
         reason: String,
     },
     /// Bytes that are no frame; the direction is not read on.
@@ -95,7 +95,7 @@ pub enum Finding {
         direction: Direction,
         /// Where, in the session's bytes of this direction.
         offset: u64,
-        /// Why.
+        /// Why it is invalid.
         reason: String,
     },
     /// Bytes that are not in the capture.

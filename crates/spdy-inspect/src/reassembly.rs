@@ -83,13 +83,13 @@ impl Reassembly {
         self.held_bytes
     }
 
-    /// Takes a segment that arrived at `at`, and appends to `out` what is now in order.
+    /// Handles a segment that arrived at `at`, and appends to `out` what is now in order.
     pub(crate) fn push(&mut self, at: Instant, seq: u32, payload: &[u8], out: &mut Vec<Piece>) {
         if payload.is_empty() {
             return;
         }
         let next_seq = *self.next_seq.get_or_insert(seq);
-        // Half of the numbers are before, half behind (RFC 9293 §3.4).
+        // Half of the sequence numbers are before it, half after it (RFC 9293 §3.4).
         let distance = i64::from(seq.wrapping_sub(next_seq) as i32);
         let end = self.next as i64 + distance + payload.len() as i64;
         if end <= self.next as i64 {
@@ -111,7 +111,7 @@ impl Reassembly {
         self.drain(out);
     }
 
-    /// Puts away what lies behind a hole, without what is there already.
+    /// Stores the bytes behind a hole that are not stored yet.
     fn hold(&mut self, at: Instant, mut offset: u64, mut bytes: Bytes) {
         let len_before = bytes.len();
         let mut held_len = 0;
@@ -157,7 +157,7 @@ impl Reassembly {
         out.push(Piece::Bytes(at, bytes));
     }
 
-    /// Tells what is held and in order now.
+    /// Emits the stored bytes that are now in order.
     fn drain(&mut self, out: &mut Vec<Piece>) {
         while let Some(entry) = self.held.first_entry() {
             if *entry.key() > self.next {

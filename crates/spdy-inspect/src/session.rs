@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// So many bytes are not in the capture.
+    /// `len` bytes are not in the capture.
     pub(crate) fn gap(
         &mut self,
         at: Instant,
@@ -284,8 +284,8 @@ impl Half {
                         Ok(frame) => frame,
                         Err(error) => return Err(self.fault(at, direction, offset, &error)),
                     };
-                    // A frame to be skipped is told at its head: the decoder must see its payload pass, or
-                    // it would skip as much of the next one.
+                    // A skipped frame is reported at its head: the decoder must still see its payload, or it would
+                    // skip as much of the next frame.
                     if done && !bytes.is_empty() && !matches!(self.decoder.decode(bytes), Ok(None))
                     {
                         unreachable!("expected one frame at {offset}, found two")

@@ -109,7 +109,7 @@ struct Gauge {
 }
 
 impl Gauge {
-    /// The credit is `credit` at `at`, after a window moved.
+    /// Updates the stall state after the window changed to `credit` at `at`.
     fn update_credit(&mut self, at: Instant, credit: i64) {
         if let (true, Some(since), None) = (credit > 0, self.empty_since, self.refilled) {
             self.refilled = Some(at.max(since));
@@ -158,7 +158,7 @@ pub(crate) struct TimeLine {
     is_session_overrun_reported: [bool; 2],
     session_findings: Vec<Finding>,
     is_headers_reported: [bool; 2],
-    /// The highest stream past the limit, so that each is counted once.
+    /// The highest stream ID past the limit, so that each stream is counted once.
     highest_omitted: u32,
     goaways: Vec<Finding>,
 }
@@ -209,7 +209,7 @@ impl TimeLine {
         }
     }
 
-    /// The line of a stream; a stream that was not seen to open gets one too, and a finding.
+    /// The timeline of a stream. A stream without a SYN_STREAM in the capture gets one too, and a finding.
     fn stream(&mut self, at: Instant, id: u32, seen: &FrameRecord) -> Option<&mut StreamTimeline> {
         let streams = &self.summary.streams;
         if !streams.contains_key(&id) {
@@ -291,7 +291,7 @@ impl TimeLine {
             }
             Frame::Settings(frame) => {
                 if let Some(value) = frame.value(SettingId::INITIAL_WINDOW_SIZE) {
-                    // Streams see it at their next DATA: there may be thousands of them.
+                    // Streams apply it at their next DATA: there may be thousands of streams.
                     let data = direction.back().index();
                     self.initial[data] = i64::from(value);
                     self.initial_at[data] = at;
@@ -309,7 +309,7 @@ impl TimeLine {
                     unprocessed_streams: 0,
                     at,
                 });
-                // A peer that repeats itself says no more than at first.
+                // A GOAWAY that repeats an earlier one is ignored.
                 self.goaways.truncate(2);
             }
             Frame::Noop | Frame::Ping(_) | Frame::Skipped { .. } => {}
@@ -321,7 +321,7 @@ impl TimeLine {
         if let Some(Err(reason)) = &seen.headers
             && !*is_reported
         {
-            // Once a direction: later blocks fall with the first.
+            // Reported once for each direction: after the first error, all later blocks fail too.
             *is_reported = true;
             self.add_finding(Finding::Headers {
                 stream,
@@ -426,7 +426,7 @@ impl TimeLine {
     }
 
     pub(crate) fn finish(mut self, at: Instant, whole: bool) -> Summary {
-        // Frames of SPDY/3 and 3.1 look alike; without a window of the session it is SPDY/3.
+        // Frames of SPDY/3 and 3.1 look alike; without a session window it is SPDY/3.
         let version = *self.summary.info.version.get_or_insert(Version::V3);
         let mut later = Vec::new();
         if version.has_session_window() {
@@ -494,7 +494,7 @@ impl TimeLine {
             else {
                 continue;
             };
-            // Streams of the other side, later than the last that was taken.
+            // Streams of the other side after the last good stream.
             let other = direction.back();
             let lost = |(id, line): &(&u32, &StreamTimeline)| {
                 **id > *last_good && line.opened_by == Some(other) && line.replied.is_none()
@@ -548,7 +548,7 @@ fn first(block: &HeaderBlock, names: [&str; 2]) -> Option<String> {
     )
 }
 
-/// SPDY/3 spells names with a colon, SPDY/2 without.
+/// SPDY/3 names have a colon, SPDY/2 names have none.
 fn request_text(block: &HeaderBlock) -> String {
     let method = first(block, [":method", "method"]);
     let path = first(block, [":path", "url"]);

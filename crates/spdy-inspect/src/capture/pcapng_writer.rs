@@ -63,11 +63,11 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// An interface whose packets begin with their IP head.
+    /// Adds an interface whose packets begin with their IP header.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Writing to the file failed.
     pub fn interface(&mut self, name: &str, description: &str) -> io::Result<InterfaceId> {
         let mut interface = Vec::new();
         interface.extend(RAW_IP.to_le_bytes());
@@ -97,11 +97,11 @@ impl<W: Write> PcapngWriter<W> {
         self.block(SECRETS, secrets)
     }
 
-    /// A packet that passed `interface` so many nanoseconds after 1970 began.
+    /// Writes a packet that passed `interface` at `unix_nanos`, in nanoseconds since 1970.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Writing to the file failed.
     pub fn packet(
         &mut self,
         interface: InterfaceId,

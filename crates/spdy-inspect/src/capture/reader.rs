@@ -70,7 +70,7 @@ impl Reader {
         polled
     }
 
-    /// To be asked when the file has ended and [`poll`](Self::poll) has no more.
+    /// To be called when the file has ended and [`poll`](Self::poll) returns no more records.
     ///
     /// # Errors
     ///

@@ -6,7 +6,7 @@ use bytes::Bytes;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The first four bytes are of no format that is read.
+    /// The file has an unknown format.
     #[error("file starts with {found:02x?}, expected the magic number of pcap or pcapng")]
     Magic {
         /// The first four bytes.
@@ -47,7 +47,7 @@ pub enum CaptureError {
         at: u64,
         /// The interface.
         found: u32,
-        /// How many are known.
+        /// How many interfaces the file describes.
         described: usize,
     },
     /// More interfaces than [`Limits::interfaces`](crate::limits::Limits::interfaces).
@@ -82,6 +82,6 @@ pub enum Record {
 pub(crate) enum Step {
     /// More are needed.
     Wait,
-    /// So many are done with, and hold this.
+    /// So many bytes were read, and contain this record.
     Consumed(usize, Option<Record>),
 }

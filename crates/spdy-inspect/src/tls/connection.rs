@@ -165,7 +165,7 @@ impl Tls {
         out.push(TlsOutput::Failed(at, reason.into()));
     }
 
-    /// Takes one record; `false` if there is none, or it has to wait for the other direction.
+    /// Handles one record; `false` if there is none, or it has to wait for the other direction.
     fn record(
         &mut self,
         at: Instant,
@@ -208,7 +208,7 @@ impl Tls {
             .server_hello
             .as_ref()
             .is_some_and(|(hello, _)| hello.is_13);
-        // 1.3 sends ChangeCipherSpec in the open, for middleboxes only; an alert may be so too.
+        // TLS 1.3 sends ChangeCipherSpec in the clear, for middleboxes only; an alert may be in the clear too.
         let sealed = half.decryptor.is_some() && (!is_13 || kind == APPLICATION_DATA);
         if !sealed {
             match kind {
@@ -258,7 +258,7 @@ impl Tls {
         true
     }
 
-    /// Takes handshake bytes, and every message that they complete.
+    /// Handles handshake bytes, and every message that they complete.
     fn handshake(
         &mut self,
         at: Instant,

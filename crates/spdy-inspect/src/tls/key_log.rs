@@ -46,8 +46,8 @@ impl std::fmt::Debug for KeyLog {
 }
 
 impl KeyLog {
-    /// Adds the secrets of `text`, up to `limit` in all; returns how many lines were used. Comments,
-    /// labels of other uses and damaged lines are passed over.
+    /// Adds the secrets of `text`, up to `limit` in all; returns how many lines were used. Comments, unknown labels
+    /// and damaged lines are skipped.
     pub fn add(&mut self, text: &[u8], limit: usize) -> usize {
         let mut used = 0;
         for line in text.split(|&byte| byte == b'\n' || byte == b'\r') {
