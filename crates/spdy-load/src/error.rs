@@ -45,7 +45,7 @@ pub enum RunError {
         /// Why it was not found.
         source: io::Error,
     },
-    /// Not one session could be set up; the first failure says why.
+    /// No session could be set up.
     #[error("cannot connect to {to}: {reason}")]
     Connect {
         /// Host and port.

@@ -61,12 +61,12 @@ impl Processes {
         })
     }
 
-    /// Every process called `name`, by its command or the file name of its first argument, and their
+    /// All processes with this name, by their command or by the file name of their first argument, and their
     /// descendants.
     ///
     /// # Errors
     ///
-    /// There is none, or no `/proc`.
+    /// There is no such process, or no `/proc`.
     pub fn by_name(name: &str) -> Result<Self, ProcessError> {
         let roots: BTreeSet<u32> = ids()?.filter(|pid| is_named(*pid, name)).collect();
         if roots.is_empty() {
@@ -75,7 +75,7 @@ impl Processes {
         Ok(Self { roots })
     }
 
-    /// What they have used so far. Those that are gone count no more.
+    /// What the processes have used so far. Processes that have ended are not included.
     ///
     /// # Errors
     ///
@@ -83,7 +83,7 @@ impl Processes {
     pub fn sample(&self) -> Result<Sample, ProcessError> {
         let all: Vec<Stat> = ids()?.filter_map(Stat::read).collect();
         let mut family = self.roots.clone();
-        // A child may stand before its parent in the list.
+        // A child may be before its parent in the list.
         loop {
             let len_before = family.len();
             let children = all.iter().filter(|stat| family.contains(&stat.parent));

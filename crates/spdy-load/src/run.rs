@@ -29,12 +29,12 @@ use crate::worker::{ConnectReport, Worker, WorkerResult};
 
 pub use crate::progress::{Phase, Progress};
 
-/// Carries `plan` out, on threads of its own, and measures `processes` meanwhile. When `stop` completes, the
-/// run ends and its result is what it has come to.
+/// Runs `plan` on its own threads, and measures `processes` meanwhile. When `stop` completes, the run ends early and
+/// returns its results so far.
 ///
 /// # Errors
 ///
-/// [`RunError`]: nothing could be measured at all. Requests that fail are part of the report.
+/// [`RunError`]: nothing could be measured. Failed requests are part of the report.
 pub async fn run(
     plan: Plan,
     processes: Option<&Processes>,
@@ -61,7 +61,7 @@ pub async fn run(
         };
         let (plan, addresses) = (plan.clone(), addresses.clone());
         let (live, budget) = (live.clone(), budget.clone());
-        // What a thread's sessions share is not for other threads, so it is made there.
+        // The sessions of a thread share state that is not `Send`, so it is created on the thread.
         let shared = || Shared {
             plan,
             addresses,
@@ -171,7 +171,7 @@ async fn resolve(plan: &Plan) -> Result<Arc<[SocketAddr]>, RunError> {
     Ok(found.into_iter().map(at).collect())
 }
 
-/// Starts a thread that does what `worker` is to do.
+/// Starts a thread that runs `worker`.
 fn start(
     worker: Worker,
     shared: impl FnOnce() -> Shared + Send + 'static,
@@ -185,7 +185,7 @@ fn start(
         .name("load".to_owned())
         .spawn(move || {
             let result = runtime.block_on(worker.run(shared()));
-            // The receiver may be gone.
+            // The receiver may be dropped.
             let _ = done.send(result);
         })
         .map_err(RunError::Thread)?;

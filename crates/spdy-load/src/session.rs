@@ -84,7 +84,7 @@ pub(crate) struct Session {
     backlog: VecDeque<PendingRequest>,
     /// Requests of the target in turn.
     next_number: usize,
-    /// The budget is spent.
+    /// No request remains in the budget.
     is_budget_spent: bool,
     /// Answers on this connection.
     answers: u64,
@@ -101,7 +101,7 @@ pub(crate) struct OpenConnection {
     pub(crate) protocol: Protocol,
 }
 
-/// Connects, and agrees on a protocol.
+/// Connects, and negotiates the protocol.
 pub(crate) async fn connect(shared: &Shared) -> Result<OpenConnection, Fault> {
     let begun = Instant::now();
     let timeout = shared.plan.connect_timeout;
@@ -151,18 +151,18 @@ async fn open_connection(shared: &Shared) -> Result<OpenConnection, Fault> {
 /// Why a session stops polling its connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stop {
-    /// All is done.
+    /// All requests are done.
     Finished,
     /// The connection is over, or drained.
     Reconnect,
 }
 
 impl Session {
-    /// Session `number`, on a connection that stands.
+    /// Session `number`, on an open connection.
     ///
     /// # Errors
     ///
-    /// The system has no timer left.
+    /// The system has no timer.
     pub(crate) fn new(
         shared: Rc<Shared>,
         number: usize,
@@ -191,7 +191,7 @@ impl Session {
         })
     }
 
-    /// Loads the server until the budget is spent, or the connection is lost and no other can be had.
+    /// Loads the server until the budget is spent, or the connection is lost and no other can be opened.
     pub(crate) async fn run(mut self) {
         loop {
             match poll_fn(|cx| self.poll_run(cx)).await {
@@ -204,8 +204,7 @@ impl Session {
         }
     }
 
-    /// Another connection in the place of the one that ended; `false` if none can be had for so long as a
-    /// request may take.
+    /// Opens a connection in place of the one that ended; `false` if that fails for as long as the request timeout.
     async fn reconnect(&mut self) -> bool {
         let begun = Instant::now();
         if self.answers == 0 {
@@ -276,7 +275,7 @@ impl Session {
         }
     }
 
-    /// Sends what is due, as far as there is room.
+    /// Sends the requests that are due, as far as there is room.
     fn send_requests(&mut self, cx: &mut Context<'_>, now: Instant) {
         while let Some(&slot) = self.free.last() {
             if self.ended || self.wire.is_closing() {
@@ -289,7 +288,7 @@ impl Session {
             };
             order.sent = now;
             if !self.wire.send(cx, slot, order.number) {
-                // The connection tells when it has room; until then it stays first in line.
+                // The connection reports when it has room; until then the request stays first in the queue.
                 if resent.is_none() {
                     self.backlog.push_back(order);
                 }
@@ -330,7 +329,7 @@ impl Session {
         })
     }
 
-    /// Takes note of what happened.
+    /// Handles the events of the connection.
     fn handle_events(&mut self, events: &mut Vec<Event>, now: Instant) {
         let (mut answered, mut failed) = (0, 0);
         for event in events.drain(..) {
@@ -399,7 +398,7 @@ impl Session {
         count(&mut self.shared.tally.borrow_mut());
     }
 
-    /// Waits for the next time-out and the next intended beginning; `true` if there is something to do at once.
+    /// Waits for the next timeout and the next intended start; `true` if one of them has come.
     fn wait(&mut self, cx: &mut Context<'_>, now: Instant, events: &mut Vec<Event>) -> bool {
         let waits_for_time =
             !self.free.is_empty() && !self.is_budget_spent && self.backlog.is_empty();
@@ -410,7 +409,7 @@ impl Session {
             return true;
         }
         let timeout = self.shared.plan.timeout;
-        // A timer that is early is kept: looking at every slot each time would cost more than it brings.
+        // A timer that is early is reused: looking at every slot each time would cost more than it saves.
         let timer = self.timer.get_or_insert_with(|| {
             let oldest = self.slots.iter().flatten().map(|order| order.sent).min();
             let expires = oldest.unwrap_or(now) + timeout;
@@ -424,7 +423,7 @@ impl Session {
         fired
     }
 
-    /// Gives up what has waited for too long.
+    /// Cancels requests that have waited for too long.
     fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
         let timeout = self.shared.plan.timeout;
         for slot in 0..self.slots.len() {

@@ -81,7 +81,7 @@ impl Target {
         self.requests.len()
     }
 
-    /// Whether answers come without bodies, whatever their headers say.
+    /// True if responses have no bodies, whatever their headers are.
     pub(crate) fn is_head_request(&self) -> bool {
         self.requests[0].method() == Method::HEAD
     }
@@ -123,12 +123,12 @@ impl Target {
         self.requests.iter().map(text).collect()
     }
 
-    /// For SPDY: the header blocks; they are compressed when they are written, since every block depends on
-    /// those before it.
+    /// For SPDY: the header blocks. They are compressed when they are written, since every block depends on the
+    /// blocks before it.
     ///
     /// # Errors
     ///
-    /// A head that does not fit into a block.
+    /// A head does not fit into a block.
     pub(crate) fn blocks(&self, version: SpdyVersion) -> Result<Vec<HeaderBlock>, TargetError> {
         let block = |request: &Request<()>| {
             let failed = |reason: String| TargetError::Request {
@@ -187,16 +187,19 @@ mod tests {
     use super::*;
 
     fn target(urls: &[&str], method: &Method, body: &'static str) -> Result<Target, TargetError> {
-        let urls: Vec<Uri> = urls.iter().map(|url| url.parse().expect("a url")).collect();
+        let urls: Vec<Uri> = urls
+            .iter()
+            .map(|url| url.parse().expect("the URL is valid"))
+            .collect();
         let mut headers = HeaderMap::new();
-        headers.insert("x-a", "b".parse().expect("a value"));
+        headers.insert("x-a", "b".parse().expect("the header value is valid"));
         Target::new(&urls, method, &headers, Bytes::from_static(body.as_bytes()))
     }
 
     #[test]
     fn a_request_is_written_for_http_1_with_host_headers_and_length() {
         let urls = ["http://u:p@a.test:81/x?y=z", "http://A.test:81"];
-        let target = target(&urls, &Method::POST, "abc").expect("one origin");
+        let target = target(&urls, &Method::POST, "abc").expect("the URLs have one origin");
         let texts: Vec<_> = target.texts();
         assert_eq!(
             texts,

@@ -59,7 +59,7 @@ impl Traffic {
 pub(crate) struct CountingIo {
     io: BoxIo,
     traffic: Rc<Traffic>,
-    /// What is sent, and what is received, frame by frame.
+    /// Frame scanners for sent and for received bytes.
     scanners: Option<Box<[FrameScanner; 2]>>,
 }
 
@@ -73,7 +73,7 @@ impl CountingIo {
         }
     }
 
-    /// And the payloads of HEADERS and CONTINUATION.
+    /// Also counts the payloads of HEADERS and CONTINUATION.
     pub(crate) fn http2(io: BoxIo, traffic: Rc<Traffic>) -> Self {
         Self {
             scanners: Some(Box::new([

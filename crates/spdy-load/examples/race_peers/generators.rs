@@ -27,7 +27,7 @@ struct Generator {
     own: Series,
 }
 
-/// Runs all in turn, and prints what each says and costs.
+/// Runs all generators in turn, and prints the rate and the CPU time of each.
 pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), String> {
     let seconds = args.seconds.ceil();
     let of = |protocol: Protocol| {
@@ -120,7 +120,7 @@ impl Generator {
     fn run(&mut self, server: &Processes, seconds: f64) -> Result<(), String> {
         let cpu = || -> Result<(Duration, Duration), String> {
             let server_cpu = server.sample().map_err(|error| error.to_string())?.cpu;
-            // The generator's is in ours once it has ended.
+            // The CPU time of the generator is part of ours after it has ended.
             Ok((server_cpu, own_cpu().ok_or("there is no /proc")?))
         };
         let before = cpu()?;
@@ -132,8 +132,8 @@ impl Generator {
             .map_err(|error| format!("{}: {error}", self.name))?;
         let after = cpu()?;
         let text = String::from_utf8_lossy(&output.stdout);
-        let requests =
-            (self.requests)(&text).ok_or_else(|| format!("{} said {text}", self.name))?;
+        let requests = (self.requests)(&text)
+            .ok_or_else(|| format!("{} printed no number of requests: {text}", self.name))?;
         let per =
             |after: Duration, before: Duration| (after - before).as_secs_f64() * 1e5 / requests;
         self.rate.push(requests / seconds);

@@ -119,7 +119,7 @@ pub(crate) async fn run(
             Ok(()) => ready.push((contestant, row)),
             Err(reason) => {
                 let message = format!("{} ({cell}, {}): {reason}", row.name, row.protocol);
-                // A peer may fail; ours may not.
+                // Another peer may fail; our own server may not.
                 if row.name == "spdy" {
                     return Err(message);
                 }
@@ -172,7 +172,10 @@ async fn load(
     let url: Uri = url.parse().map_err(|error| format!("{url}: {error}"))?;
     let mut headers = HeaderMap::new();
     let agent = concat!("spdy/", env!("CARGO_PKG_VERSION")).parse();
-    headers.insert(header::USER_AGENT, agent.expect("a valid value"));
+    headers.insert(
+        header::USER_AGENT,
+        agent.expect("the value is a valid header value"),
+    );
     let target = Target::new(&[url], &Method::GET, &headers, Bytes::new());
     let trust = Trust {
         insecure: true,

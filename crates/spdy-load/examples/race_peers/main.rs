@@ -85,7 +85,7 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether the peer `name` takes part in `lane`.
+    /// True if the peer `name` takes part over `transport`.
     fn includes(&self, name: &str, transport: course::TransportKind) -> bool {
         let usual = ["netty", "nginx", "nghttpd"];
         let is_selected = match self.only.is_empty() {
@@ -109,11 +109,11 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime can be made");
+        .expect("the runtime can be created");
     let outcome = runtime.block_on(async {
         let mut terminate =
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-                .expect("signals can be heard");
+                .expect("a signal handler can be installed");
         // Dropping the race ends every server and removes every file.
         tokio::select! {
             outcome = race(&args) => outcome,

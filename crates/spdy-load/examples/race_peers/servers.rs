@@ -23,7 +23,7 @@ use crate::table::print_note;
 
 /// How long a server may take to listen.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to end when it is asked to.
+/// How long it may take to end after SIGTERM.
 const EXIT_WITHIN: Duration = Duration::from_secs(3);
 
 /// What is served: a folder, and a certificate. Both go with this value.
@@ -78,7 +78,7 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Asks first: nginx ends its workers only if it is asked.
+    /// SIGTERM first: nginx ends its workers only after it.
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
         let signalled_at = Instant::now();
@@ -111,7 +111,7 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Starts everyone. A peer that cannot be started is named and left out; ours may not be missing.
+    /// Starts all servers. A peer that cannot be started is printed and left out; our own server must start.
     pub(crate) fn start(args: &Args, site: &Site) -> Result<Self, String> {
         let mut grid = Self::default();
         grid.start_ours(args, site)?;
@@ -137,7 +137,7 @@ impl Grid {
         Ok(grid)
     }
 
-    /// Starts a peer for a lane, or says why not.
+    /// Starts a peer, or prints why it does not take part.
     fn peer(&mut self, name: &'static str, transport: TransportKind, args: &Args, site: &Site) {
         let (protocols, started) = match name {
             "nginx" => (
@@ -184,7 +184,7 @@ impl Grid {
         };
         let (Some(plain), Some(tls)) = (port(false), port(true)) else {
             return Err(format!(
-                "spdy serve does not say where it listens: {announcement}"
+                "spdy serve printed no listening address: {announcement}"
             ));
         };
         for (transport, port) in [(TransportKind::Plain, plain), (TransportKind::Tls, tls)] {
@@ -278,10 +278,10 @@ fn there(path: &Path) -> Result<(), String> {
     }
 }
 
-/// nginx as one would set it up to be fast: a worker a core, open files cached, no log, and connections that
-/// are not closed after a thousand requests.
+/// nginx with a fast configuration: a worker for each core, cached open files, no log, and connections that are not
+/// closed after a thousand requests.
 ///
-/// Gives a port for HTTP/2 and one for HTTP/1.1.
+/// Returns a port for HTTP/2 and one for HTTP/1.1.
 fn nginx(site: &Site, transport: TransportKind) -> Result<(Server, Vec<u16>), String> {
     let ports = free_ports::<2>()?;
     let [http2, http1] = ports;
@@ -374,12 +374,12 @@ fn spawn(mut command: Command, is_virtual_machine: bool) -> Result<Server, Strin
     })
 }
 
-/// Starts a server that says on its first line, in JSON, where it listens.
+/// Starts a server that prints its listening addresses on its first line, as JSON.
 fn start(mut command: Command, is_virtual_machine: bool) -> Result<(Server, Value), String> {
     command.stdout(Stdio::piped());
     let name = command.get_program().to_os_string();
     let mut server = spawn(command, is_virtual_machine)?;
-    let stdout = server.child.stdout.take().expect("it is piped");
+    let stdout = server.child.stdout.take().expect("stdout is a pipe");
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         // Reads to the end: a full pipe would stop the server.
@@ -387,11 +387,11 @@ fn start(mut command: Command, is_virtual_machine: bool) -> Result<(Server, Valu
             let _ = sender.send(line);
         }
     });
-    let line = receiver
-        .recv_timeout(READY_WITHIN)
-        .map_err(|_| format!("{name:?} did not say where it listens"))?;
-    let announcement =
-        serde_json::from_str(&line).map_err(|_| format!("{name:?} said {line:?}"))?;
+    let line = receiver.recv_timeout(READY_WITHIN).map_err(|_| {
+        format!("{name:?} did not print its listening address within {READY_WITHIN:?}")
+    })?;
+    let announcement = serde_json::from_str(&line)
+        .map_err(|_| format!("{name:?} printed {line:?}, expected JSON"))?;
     Ok((server, announcement))
 }
 

@@ -33,7 +33,7 @@ pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
     if !json {
         let _ = writeln!(
             out,
-            "\n{cell}: CPU against {name} {protocol}, ours wanted at most {bar}\n\
+            "\n{cell}: CPU against {name} {protocol}, ours at most {bar}\n\
              {:<20} {:>24} {:>28} {:>20} {:>8} {:>8}",
             "",
             "requests/s (min-max)",

@@ -22,7 +22,7 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
-    /// Starts to speak `protocol` on `io`.
+    /// Starts `protocol` on `io`.
     pub(crate) async fn start(
         io: BoxIo,
         protocol: Protocol,

@@ -165,7 +165,7 @@ impl Http1Wire {
         }
     }
 
-    /// Reads as many answers as are there.
+    /// Reads all buffered responses.
     fn read(&mut self, events: &mut Vec<Event>) {
         while !self.ended && !self.input.is_empty() {
             let step = match self.waiting.is_empty() {
@@ -338,7 +338,7 @@ impl Http1Wire {
         }
     }
 
-    /// The connection is over. Requests whose answers have not begun may be asked again.
+    /// The connection has ended. Requests whose responses have not begun may be sent again.
     fn end(&mut self, reason: &str, events: &mut Vec<Event>) {
         if self.ended {
             return;
@@ -365,41 +365,45 @@ mod tests {
 
     use super::*;
 
-    /// What a client that has asked four times makes of `answers` if they come in pieces of `len` bytes and
-    /// then the connection ends: slots and what was heard of them.
+    /// The events of a client that has sent four requests, if `answers` arrives in pieces of `len` bytes and then the
+    /// connection ends.
     fn events_of(answers: &[u8], len: usize) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
-        runtime.expect("cannot build the runtime").block_on(async {
-            let plan = crate::plan::tests::plan("http://a.test/");
-            let (near, mut far) = tokio::io::duplex(1 << 20);
-            let mut wire = Http1Wire::new(Box::new(near), &plan, Rc::default());
-            (0..4).for_each(|slot| assert!(wire.send(slot, 0)));
-            let mut events = Vec::new();
-            for piece in answers.chunks(len) {
-                far.write_all(piece).await.expect("the pipe has room");
-                poll_fn(|cx| {
+        runtime
+            .expect("the runtime can be created")
+            .block_on(async {
+                let plan = crate::plan::tests::plan("http://a.test/");
+                let (near, mut far) = tokio::io::duplex(1 << 20);
+                let mut wire = Http1Wire::new(Box::new(near), &plan, Rc::default());
+                (0..4).for_each(|slot| assert!(wire.send(slot, 0)));
+                let mut events = Vec::new();
+                for piece in answers.chunks(len) {
+                    far.write_all(piece).await.expect("the pipe has room");
+                    poll_fn(|cx| {
+                        while wire.receive(cx, &mut events) {}
+                        Poll::Ready(())
+                    })
+                    .await;
+                }
+                drop(far);
+                let mut end = pin!(poll_fn(|cx| {
                     while wire.receive(cx, &mut events) {}
                     Poll::Ready(())
-                })
-                .await;
-            }
-            drop(far);
-            let mut end = pin!(poll_fn(|cx| {
-                while wire.receive(cx, &mut events) {}
-                Poll::Ready(())
-            }));
-            end.as_mut().await;
-            let shown = |event| match event {
-                Event::Answered {
-                    slot,
-                    status,
-                    body_bytes,
-                } => format!("{slot}: {status}, {body_bytes} B"),
-                Event::Lost { slot, fault, again } => format!("{slot}: {}, {again}", fault.kind),
-                Event::Ended => "ended".to_owned(),
-            };
-            events.into_iter().map(shown).collect()
-        })
+                }));
+                end.as_mut().await;
+                let shown = |event| match event {
+                    Event::Answered {
+                        slot,
+                        status,
+                        body_bytes,
+                    } => format!("{slot}: {status}, {body_bytes} B"),
+                    Event::Lost { slot, fault, again } => {
+                        format!("{slot}: {}, {again}", fault.kind)
+                    }
+                    Event::Ended => "ended".to_owned(),
+                };
+                events.into_iter().map(shown).collect()
+            })
     }
 
     #[track_caller]

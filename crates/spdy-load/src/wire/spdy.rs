@@ -71,7 +71,7 @@ impl SpdyWire {
         config.compression = plan.compression;
         config.compression_window_bits = plan.compression_window_bits;
         config.initial_window_bytes = plan.stream_window_bytes;
-        // One frame for all requests where there is no upload for a server to let hang.
+        // One frame for all requests, where there is no upload that a server could stall.
         if plan.target.body().is_empty() {
             config.settings_window_bytes = None;
         }
@@ -189,7 +189,7 @@ impl SpdyWire {
         self.counted_header_bytes = now;
     }
 
-    /// Turns what the machine tells into what the load wants to know.
+    /// Converts events of the session into events of the load.
     fn drain(&mut self, events: &mut Vec<Event>) {
         while let Some(happened) = self.machine.poll_event() {
             match happened {
