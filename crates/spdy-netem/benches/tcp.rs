@@ -51,7 +51,7 @@ fn run(path: &PathConfig) -> World {
 
 fn downloads(criterion: &mut Criterion) {
     let clean = PathConfig::new(1_000_000, 5_000_000, 28 * MS);
-    let one_percent = Probability::from_ppb(10_000_000).expect("below 100 %");
+    let one_percent = Probability::from_ppb(10_000_000).expect("1 % is a probability");
     let lossy = PathConfig {
         loss_down: LossModel::bernoulli(one_percent),
         ..clean.clone()

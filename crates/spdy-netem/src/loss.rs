@@ -152,7 +152,7 @@ enum LossProcess {
     States(GilbertElliott),
 }
 
-/// A loss model with its state and its own stream of chance.
+/// A loss model with its state and its own random stream.
 #[derive(Clone, Debug)]
 pub struct Loss {
     process: LossProcess,
@@ -165,7 +165,7 @@ impl Loss {
     ///
     /// # Panics
     ///
-    /// If `model` has bursts that [`LossModel::bursts`] would refuse.
+    /// If `model` has bursts that [`LossModel::bursts`] would reject.
     #[must_use]
     pub fn new(model: LossModel, chance: RandomStream) -> Self {
         Self {
@@ -175,7 +175,7 @@ impl Loss {
         }
     }
 
-    /// Whether the next packet is lost.
+    /// True if the next packet is lost.
     pub fn is_next_lost(&mut self) -> bool {
         match self.process {
             LossProcess::None => false,
@@ -203,7 +203,7 @@ mod tests {
     const SEED: u64 = 11;
 
     fn percent(percent: u32) -> Probability {
-        Probability::from_ppb(percent * 10_000_000).expect("at most 100")
+        Probability::from_ppb(percent * 10_000_000).expect("the percentage is at most 100")
     }
 
     fn sample_losses(model: LossModel, packets: usize) -> Vec<bool> {
@@ -223,7 +223,7 @@ mod tests {
 
     #[test]
     fn bursts_keep_the_share_and_have_the_length() {
-        let model = LossModel::bursts(percent(2), 4).expect("possible");
+        let model = LossModel::bursts(percent(2), 4).expect("2 % in bursts of 4 is possible");
         let lost = sample_losses(model, 400_000);
         let count = lost.iter().filter(|lost| **lost).count();
         let bursts = lost.windows(2).filter(|pair| pair[1] && !pair[0]).count();

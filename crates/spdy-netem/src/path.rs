@@ -292,7 +292,7 @@ impl Path {
                 ..transit
             });
         }
-        // Chance is rolled once a packet, where it leaves its last pipe.
+        // One random number for each packet, when it leaves its last pipe.
         if direction.loss.is_next_lost() {
             return PathOutcome::Lost;
         }

@@ -75,12 +75,12 @@ mod tests {
 
     fn departures(tick_ms: u64, offers: &[(u64, usize)]) -> Vec<u64> {
         // A byte a microsecond: 1,000 bytes take 1 ms.
-        let rate = Bitrate::from_bps(8_000_000).expect("not zero");
+        let rate = Bitrate::from_bps(8_000_000).expect("the rate is not zero");
         let tick = Duration::from_millis(tick_ms);
         let mut pipe = Pipe::new(rate, QueueLimit::Packets(50), tick);
         let offer = |&(us, len_bytes): &(u64, usize)| {
             let departed_at = pipe.offer(Instant::from_micros(us), len_bytes);
-            departed_at.expect("room").as_micros()
+            departed_at.expect("the queue has room").as_micros()
         };
         offers.iter().map(offer).collect()
     }

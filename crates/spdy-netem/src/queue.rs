@@ -58,7 +58,7 @@ impl DropTail {
         }
     }
 
-    /// Whether a packet of `len_bytes` that comes at `now` finds room. Calls come in order of `now`.
+    /// True if a packet of `len_bytes` that arrives at `now` fits. Calls are in order of `now`.
     pub fn has_room(&mut self, now: Instant, len_bytes: usize) -> bool {
         while let Some((_, departed_bytes)) =
             self.waiting.pop_front_if(|(leaves, _)| *leaves <= now)

@@ -13,40 +13,40 @@ pub enum ProfileError {
         /// All names.
         names: Vec<&'static str>,
     },
-    /// No network has that name.
+    /// The name is not a network.
     #[error("unknown network {found:?}{}: expected one of {}", hint(.nearest), .names.join(", "))]
     UnknownName {
-        /// What was written.
+        /// The name.
         found: String,
         /// The name that looks most like it.
         nearest: Option<String>,
         /// All names.
         names: Vec<&'static str>,
     },
-    /// No setting has that name.
+    /// The name is not a setting.
     #[error("unknown network setting {found:?}{}: expected one of {}", hint(.nearest), .keys.join(", "))]
     UnknownKey {
-        /// What was written.
+        /// The name.
         found: String,
         /// The name that looks most like it.
         nearest: Option<String>,
         /// All settings.
         keys: &'static [&'static str],
     },
-    /// A setting's value is not one.
+    /// The value of a setting is invalid.
     #[error("invalid network setting {key}={found}: expected {expected}")]
     BadValue {
         /// The setting.
         key: &'static str,
-        /// What was written.
+        /// The value.
         found: String,
-        /// What would be right.
+        /// The valid values.
         expected: &'static str,
     },
-    /// A part is neither the first's name nor a setting.
+    /// A part is neither a network name nor a setting.
     #[error("invalid network setting {found:?}: expected key=value")]
     NotASetting {
-        /// What was written.
+        /// The part.
         found: String,
     },
     /// A setting came twice.
@@ -77,7 +77,7 @@ fn hint(nearest: &Option<String>) -> String {
         .map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
 }
 
-/// The one of `all` that takes the fewest edits from `got`, if they are no more than a third of it.
+/// The name of `all` with the fewest edits from `found`, if they are at most a third of it.
 pub(super) fn nearest(found: &str, all: &[&'static str]) -> Option<String> {
     let most = (found.chars().count() / 3).max(1);
     let distance = |name: &&&str| edits(found, name);

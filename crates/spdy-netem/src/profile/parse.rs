@@ -66,7 +66,7 @@ impl<'a> Settings<'a> {
         self.0.contains_key(key)
     }
 
-    /// The value of `key` as `read` understands it.
+    /// The value of `key`, parsed by `read`.
     fn take<T>(
         &self,
         key: &'static str,
@@ -144,7 +144,7 @@ fn from_settings(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
     change(base, settings)
 }
 
-/// `base` with `settings` in place of its own.
+/// `base`, changed by `settings`.
 fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileError> {
     let Profile {
         mut name,

@@ -259,7 +259,7 @@ impl Tcp {
             fin: false,
         };
         if std::mem::take(&mut self.sender.is_window_probe_due) {
-            // One before what is acknowledged: never acceptable, so always answered.
+            // One before the acknowledged sequence number: never acceptable, so always answered.
             return Some(self.build_segment(now, nothing(self.sender.una - 1)));
         }
         if self.receiver.delayed.is_urgent {

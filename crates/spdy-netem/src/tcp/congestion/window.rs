@@ -130,8 +130,8 @@ impl Cwnd {
         cut
     }
 
-    /// After `idle` without sending: halves for each timeout of it, down to `initial`; `true` if
-    /// the window is smaller now.
+    /// After `idle` without sending: halves the window for each timeout, down to `initial`. Returns `true` if the
+    /// window is smaller now.
     pub(crate) fn restart(
         &mut self,
         now: Instant,

@@ -83,7 +83,7 @@ impl Receiver {
         }
     }
 
-    /// Takes payload and FIN of an acceptable segment. `rto` and `srtt` are the sending half's.
+    /// Handles payload and FIN of an acceptable segment. `rto` and `srtt` are those of the sender.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -98,7 +98,7 @@ impl Receiver {
         if len > 0 {
             self.take_payload(now, segment, rto);
         } else if segment.flags.fin && segment.seq < self.next {
-            self.delayed.on_unexpected_segment(self.remaining_window()); // a FIN that came before
+            self.delayed.on_unexpected_segment(self.remaining_window()); // a FIN that was received before
         }
         if self.fin_at == Some(self.next) && !self.fin_reached {
             self.fin_reached = true;
@@ -121,7 +121,7 @@ impl Receiver {
             return;
         }
         if end > self.edge {
-            // Beyond the window: the peer hears where it ends.
+            // Outside the window: the acknowledgement tells the peer where it ends.
             self.delayed.on_unexpected_segment(full_window);
             return;
         }
@@ -167,7 +167,7 @@ impl Receiver {
         }
     }
 
-    /// Moves up to `max` bytes out.
+    /// Reads up to `max` bytes.
     pub(crate) fn read(&mut self, now: Instant, max: usize) -> Bytes {
         let bytes = self.reassembly.read(max);
         if bytes.is_empty() {
@@ -176,7 +176,7 @@ impl Receiver {
         self.autotune.on_read(now, bytes.len() as u64);
         self.delayed
             .on_read(self.next - self.acked, self.reassembly.ready_bytes());
-        // The window opened to twice what is left of it: the peer may be waiting for that.
+        // The window has opened to twice its announced rest: the peer may be waiting for that.
         let (remaining, offered) = (self.remaining_window(), self.offered_edge() - self.next);
         if offered > 0 && offered >= 2 * remaining {
             self.delayed.is_due = true;
@@ -185,7 +185,7 @@ impl Receiver {
         bytes
     }
 
-    /// What is left of the announced window.
+    /// The rest of the announced window.
     fn remaining_window(&self) -> u64 {
         self.edge.saturating_sub(self.next)
     }
@@ -237,7 +237,7 @@ impl Receiver {
         self.delayed.timer = None;
     }
 
-    /// Answers a segment that is not acceptable: the peer must hear where we are.
+    /// Answers an unacceptable segment with the current acknowledgement.
     pub(crate) fn refuse(&mut self, segment: &Segment) {
         if !segment.payload.is_empty() && segment.seq < self.next {
             let end = segment.seq + segment.payload.len() as u64;

@@ -50,7 +50,7 @@ impl AckSummary {
 }
 
 impl Sender {
-    /// Takes the acknowledgement that every segment carries.
+    /// Handles the acknowledgement of a segment.
     pub(crate) fn handle_ack(&mut self, now: Instant, segment: &Segment) {
         if segment.ack > self.nxt || segment.ack < self.una {
             return;
@@ -106,7 +106,7 @@ impl Sender {
         self.grow_buffer();
     }
 
-    /// RFC 9293 §3.10.7.4: a segment that is newer, or that widens the window, tells of it.
+    /// RFC 9293 §3.10.7.4: a segment that is newer, or that widens the window, updates it.
     fn update_window(&mut self, segment: &Segment) -> bool {
         let wider = segment.window_bytes > self.window_bytes || segment.window_bytes == 0;
         let is_newer = segment.ack > self.una
@@ -119,7 +119,7 @@ impl Sender {
         is_newer
     }
 
-    /// Takes what is acknowledged for good off the scoreboard.
+    /// Removes acknowledged segments from the scoreboard.
     fn take_acked(&mut self, now: Instant, summary: &mut AckSummary) {
         let min_rtt = self.min_rtt();
         let highest_before = self.highest_sacked;
@@ -147,7 +147,7 @@ impl Sender {
         }
         summary.sets_timer = acked > 0;
         if !self.sack && acked > 0 {
-            // What the duplicates stood for is among what is acknowledged now.
+            // The segments for which the duplicates were counted are acknowledged now.
             self.duplicates = self.duplicates.saturating_sub(acked - 1);
             self.duplicates = self.duplicates.min(self.board.len().saturating_sub(1));
         }
@@ -157,10 +157,10 @@ impl Sender {
         summary.delivered += summary.sacked;
     }
 
-    /// The round trip: of the first segment acknowledged, if none of them was sent again; else of
-    /// the first selectively acknowledged; else by the peer's echo of our clock, which a
-    /// retransmission does not blur. Without the last, a link slower than the first timeout would
-    /// repeat every segment for ever.
+    /// Samples the round trip: of the first acknowledged segment, if none of them was retransmitted; else of the
+    /// first selectively acknowledged one; else by the peer's echo of our timestamp, which a retransmission does not
+    /// make ambiguous. Without the last one, a link slower than the first timeout would repeat every segment for
+    /// ever.
     fn take_round_trip(&mut self, now: Instant, summary: &AckSummary) {
         let acked = summary.acked_times.filter(|_| !summary.resent_acked);
         let echoed = || {
@@ -180,8 +180,8 @@ impl Sender {
         }
     }
 
-    /// Whether the head was sent again after what is now selectively acknowledged: then the timer
-    /// runs for the head's copy. Else a stream of such news would push the timer for ever.
+    /// True if the first segment was retransmitted after the segments that are now selectively acknowledged: then the
+    /// timer runs for its copy. Otherwise a stream of such acknowledgements would postpone the timer for ever.
     fn head_is_younger(&self, summary: &AckSummary) -> bool {
         let head = self.board.head();
         summary
@@ -202,7 +202,7 @@ impl Sender {
         self.sack && self.config.loss_detection == LossDetection::Rack
     }
 
-    /// Shrinks the window in recovery; else grows it, if it was the limit.
+    /// Reduces the window in recovery; otherwise grows it, if it was the limit.
     fn adjust_window(&mut self, now: Instant, summary: &AckSummary) {
         if self.phase == Phase::Recovery {
             self.reduce_window(summary.delivered, summary.lost, summary.una_advanced);

@@ -7,7 +7,7 @@ use super::recovery_state::{Phase, Reduction};
 use crate::tcp::send::sender::Sender;
 
 impl Sender {
-    /// Judges an acknowledgement that is not plain progress.
+    /// Detects losses by an acknowledgement that is not plain progress.
     pub(crate) fn evaluate_losses(
         &mut self,
         now: Instant,
@@ -186,7 +186,7 @@ impl Sender {
                 (bound + u32::from(una_advanced && lost == 0)).min(room)
             }
         };
-        // The first retransmission goes whatever the arithmetic says.
+        // The first retransmission is always sent.
         more = more.max(u32::from(sent == 0));
         self.cwnd.segments = in_flight + more;
     }

@@ -66,14 +66,14 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement after a timeout.
+    /// Handles an acknowledgement after a timeout.
     pub(crate) fn on_ack_in_loss(&mut self, now: Instant, summary: &AckSummary) {
         let recovered = self.una >= self.high;
         if summary.una_advanced && self.try_undo_timeout(now, summary.echo_ms, false) {
             return;
         }
         if self.frto {
-            // Something that was never sent again was delivered: not everything was lost.
+            // A segment that was never retransmitted was delivered: not everything was lost.
             if summary.original_delivered && self.try_undo_timeout(now, summary.echo_ms, true) {
                 return;
             }
@@ -84,7 +84,7 @@ impl Sender {
             } else if summary.una_advanced && !recovered {
                 self.high = self.nxt;
                 if self.has_unsent() && self.window_admits_next() {
-                    self.hold_lost = true; // new data first; see what comes back
+                    self.hold_lost = true; // new data first; the answer decides
                     return;
                 }
                 self.frto = false;
@@ -93,7 +93,7 @@ impl Sender {
         if recovered {
             self.try_undo_recovery(now, summary.echo_ms);
         } else if !self.sack {
-            // A duplicate after the timer answers what the timer sent: no second recovery.
+            // A duplicate after the timeout is caused by the retransmission: no second recovery.
             if self.nxt > self.high && summary.is_duplicate {
                 self.add_duplicate();
             } else if summary.una_advanced {

@@ -12,7 +12,7 @@ use crate::tcp::send::sender::Sender;
 const MAX_REORDERING: u32 = 300;
 
 impl Sender {
-    /// Marks what `segment` says has arrived beyond its acknowledgement.
+    /// Marks the segments that `segment` selectively acknowledges.
     pub(crate) fn read_sack(&mut self, now: Instant, segment: &Segment, summary: &mut AckSummary) {
         let mut blocks = segment.sack.as_slice();
         if let Some(duplicate) = duplicate_block(blocks, segment.ack) {

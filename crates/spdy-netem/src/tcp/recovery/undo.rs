@@ -59,7 +59,7 @@ impl Sender {
         self.stats.undos += 1;
     }
 
-    /// Open unless something is still out of order.
+    /// The phase is Open unless a segment is still out of order.
     pub(crate) fn keep_open(&mut self) {
         let is_disordered = self.sacked() + self.board.lost() > 0 || self.board.resent() > 0;
         let phase = if is_disordered {

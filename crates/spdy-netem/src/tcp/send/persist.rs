@@ -31,7 +31,7 @@ impl Sender {
         }
     }
 
-    /// The probe's timer: asks for one probe and waits twice as long.
+    /// The persist timer expired: a window probe becomes due, and the next wait is twice as long.
     pub(crate) fn on_persist_timeout(&mut self, now: Instant) {
         self.timer = None;
         if !self.is_window_blocked() {

@@ -61,7 +61,7 @@ impl SendBuffer {
             .map(|piece| piece.bytes.len().min(mss_bytes))
     }
 
-    /// Takes the next segment, at most `most` bytes of it; whether a write ended in it.
+    /// Removes the next segment of at most `most` bytes. Also returns whether a write ended in it.
     pub(crate) fn take(&mut self, most: usize) -> Option<(Bytes, bool)> {
         let first = self.pieces.front_mut()?;
         let chunk = if first.bytes.len() > most {

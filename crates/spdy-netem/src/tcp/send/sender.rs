@@ -166,7 +166,7 @@ impl Sender {
         self.buffer.len_bytes() + usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX)
     }
 
-    /// The buffer follows twice the window, and never shrinks.
+    /// Grows the buffer to twice the window; it never shrinks.
     pub(crate) fn grow_buffer(&mut self) {
         let segments = self.cwnd.segments.max(self.config.initial_window_segments);
         let target_bytes = (segments.max(self.reordering + 1) as usize)
@@ -269,19 +269,19 @@ impl Sender {
         self.timer = Some((kind, at));
     }
 
-    /// Time left of the retransmission timeout of the first segment.
+    /// Remaining time of the retransmission timeout of the first segment.
     pub(crate) fn remaining_rto(&self, now: Instant) -> Duration {
         let head = self.board.head().map_or(now, |head| head.sent_at);
         (head + self.rtt.rto()) - now
     }
 
-    /// Arms the retransmission timer for what is out, or disarms it.
+    /// Arms the retransmission timer for the data in flight, or disarms it.
     pub(crate) fn rearm_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
             self.timer = None;
             return;
         }
-        // Time that a probe or the reordering timer has waited counts.
+        // The time that a probe or the reordering timer has waited counts.
         let delay = match self.timer {
             Some((TimerKind::Reorder | TimerKind::LossProbe, _)) => {
                 self.remaining_rto(now).max(Duration::from_millis(1))
@@ -304,7 +304,7 @@ impl Sender {
         }
     }
 
-    /// Forgets everything: the connection is gone.
+    /// Drops all data and timers: the connection has ended.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
         self.board.clear();
