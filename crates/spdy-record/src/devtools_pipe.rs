@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// A browser that says this, and then repeats what it hears.
+    /// A fake browser that prints `output`, and then echoes its input.
     fn browser(output: &str, message_bytes: usize) -> (Child, Pipe) {
         let mut command = Command::new("sh");
         let command = command.args(["-c", "printf \"$1\"; exec cat", "sh", output]);
@@ -128,7 +128,7 @@ mod tests {
         let mut child = command
             .kill_on_drop(true)
             .spawn()
-            .expect("cannot start a shell");
+            .expect("a shell can be started");
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let (to, from) = (
             to.expect("the stream is a pipe"),
@@ -141,7 +141,9 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        runtime.expect("cannot build the runtime").block_on(future)
+        runtime
+            .expect("the runtime can be created")
+            .block_on(future)
     }
 
     #[test]

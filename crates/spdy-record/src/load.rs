@@ -87,15 +87,15 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Loads `url` and watches it. May be dropped: what came until then is kept.
+    /// Loads `url` and records it. May be dropped: what was recorded so far stays.
     ///
     /// # Errors
     ///
-    /// The browser failed, or the page did not come. A page that does not get quiet in time is no error.
+    /// The browser failed, or the page was not loaded. A page that does not settle in time is not an error.
     pub(crate) async fn run(&mut self, url: &str) -> Result<(), RecordError> {
         let version = self.call(None, "Browser.getVersion", json!({})).await?;
         self.loaded.product = version["product"].as_str().unwrap_or_default().to_owned();
-        // A page may ask for downloads without anybody's click.
+        // A page may start downloads without a click.
         let deny = json!({"behavior": "deny"});
         self.call(None, "Browser.setDownloadBehavior", deny).await?;
         let target = self
@@ -149,7 +149,7 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// A browser that draws nothing is no reason to lose a recording.
+    /// A browser that renders nothing does not invalidate a recording.
     async fn take_screenshot(&mut self) -> Result<(), RecordError> {
         let page = self.page.clone();
         let form = json!({"format": "png"});
@@ -175,7 +175,7 @@ impl<'a> Load<'a> {
         self.loaded
     }
 
-    /// Until the page is quiet, or `deadline`.
+    /// Watches until the page has settled, or until `deadline`.
     async fn watch(&mut self, deadline: Instant) -> Result<(), RecordError> {
         let mut changed_at = Instant::now();
         let mut last_progress = Progress::default();
@@ -240,7 +240,7 @@ impl<'a> Load<'a> {
         self.call_until(session, method, params, deadline).await
     }
 
-    /// The answer to a command; whatever else comes before it is taken.
+    /// The reply to a command; other messages before it are handled.
     async fn call_until(
         &mut self,
         session: Option<&str>,
@@ -274,7 +274,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// The next message, taken; `None` if it does not come before `deadline`.
+    /// Handles the next message; `None` if none arrives before `deadline`.
     async fn event(
         &mut self,
         deadline: Instant,
@@ -297,13 +297,13 @@ impl<'a> Load<'a> {
                 let event: Value = serde_json::from_str(&message.text).unwrap_or_default();
                 let params = &event["params"];
                 let kind = params["targetInfo"]["type"].as_str().unwrap_or_default();
-                // The page's own comes as the answer to a command.
+                // The session of the page itself arrives as the reply to a command.
                 if let (Some(child), Some(_)) = (params["sessionId"].as_str(), session) {
                     self.prepare(child, kind).await;
                 }
             }
             Some("Page.javascriptDialogOpening") => {
-                // A page that waits for an answer does not go on.
+                // A page with an open dialog does not continue.
                 let refuse = json!({"accept": false});
                 self.pipe
                     .send(session, "Page.handleJavaScriptDialog", &refuse)
