@@ -58,7 +58,7 @@ impl Pair {
         }
     }
 
-    /// A hundred requests and their answers of `body`; gives the bytes that came.
+    /// A hundred requests, and their responses of `body`; returns the bytes received.
     fn batch(&mut self, body: &Bytes) -> usize {
         let open = StreamOptions {
             fin: true,
@@ -67,7 +67,7 @@ impl Pair {
         for _ in 0..STREAMS {
             self.client
                 .open(&self.request_block, open)
-                .expect("room for all");
+                .expect("the peer allows this many streams");
         }
         while self.client.poll_transmit(NOW, &mut self.wire) {}
         self.server.handle_input_buffer(NOW, &mut self.wire);

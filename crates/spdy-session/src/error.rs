@@ -86,16 +86,16 @@ pub enum SessionError {
         /// Streams that were open.
         open_streams: usize,
     },
-    /// SYN_STREAM with an id that only we may open.
+    /// SYN_STREAM with an ID that only we may open.
     #[error("SYN_STREAM has ID {found}, expected an ID of the peer's parity")]
     Parity {
-        /// The id that came.
+        /// The ID of the frame.
         found: StreamId,
     },
     /// SYN_STREAM with an id at or below one that was already used.
     #[error("SYN_STREAM has ID {found}, expected more than {last}")]
     Order {
-        /// The id that came.
+        /// The ID of the frame.
         found: StreamId,
         /// The highest id before it.
         last: StreamId,
@@ -119,7 +119,7 @@ pub enum SessionError {
     /// SETTINGS with an INITIAL_WINDOW_SIZE above 2^31 - 1.
     #[error("INITIAL_WINDOW_SIZE is {found}, limit 2147483647")]
     InitialWindow {
-        /// The value that came.
+        /// The value of the frame.
         found: u32,
     },
     /// An abuse limit was passed.

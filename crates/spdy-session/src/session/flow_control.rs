@@ -34,12 +34,12 @@ impl Session {
         self.backpressure.update(closed, self.now);
     }
 
-    /// The next WINDOW_UPDATE: the session's, whose want stops every stream, first.
+    /// The next WINDOW_UPDATE: the session's first, because without it all streams stop.
     pub(crate) fn next_grant(&mut self) -> Option<WindowUpdate> {
         if self.closing.has_ended() {
             return None;
         }
-        // before a greeting that waits for the peer's first frame, this waits as well
+        // an initial SETTINGS that waits for the peer's first frame also delays this
         let may_write = self.outbound.initial_settings_done
             || self.config.settings_timing == SettingsTiming::Never;
         if self.grants_session_window() && may_write && self.receive_window.is_session_update_due()
@@ -50,7 +50,7 @@ impl Session {
             return Some(WindowUpdate { stream_id, delta });
         }
         while let Some(id) = self.outbound.window_updates.pop_front() {
-            // no grant for a stream that is gone, or has had its FIN since
+            // no grant for a stream that was removed, or has received FIN since
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };
@@ -71,8 +71,8 @@ impl Session {
         None
     }
 
-    /// Doubles the window of a stream whose owner keeps up with the peer, as far as the limits allow. The session's grows with
-    /// it, so that no other stream has less room.
+    /// Doubles the window of a stream whose owner keeps up with the peer, as far as the limits allow. The session
+    /// window grows with it, so that other streams keep their share.
     fn grow_window(&mut self, id: StreamId) {
         let (most, in_all) = (
             i64::from(self.config.grown_window_bytes).min(MAX_WINDOW),

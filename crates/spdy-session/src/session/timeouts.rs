@@ -17,7 +17,7 @@ use crate::state::stream::State;
 const PIPE_BYTES: u64 = 64 * 1024;
 
 impl Session {
-    /// Notes what is waited for from now on.
+    /// Updates the times since when the session waits.
     pub(crate) fn update_waits(&mut self) {
         let now = self.now;
         let waits = self.outbound.data_waits();
@@ -48,7 +48,7 @@ impl Session {
         if self.deadlines.is_reading_stopped && !stopped {
             self.pings.restart_wait(now);
             if self.deadlines.partial_since.is_some() {
-                self.deadlines.partial_since = Some(now); // the rest of it could not come before
+                self.deadlines.partial_since = Some(now); // the rest of it could not arrive before
             }
         }
         self.deadlines.is_reading_stopped = stopped;
@@ -100,7 +100,7 @@ impl Session {
         .min()
     }
 
-    /// Does what is due.
+    /// Handles all expired deadlines.
     pub(crate) fn expire(&mut self) {
         let now = self.now;
         let over = |since: Option<Instant>, limit: Option<std::time::Duration>| {
@@ -164,7 +164,7 @@ impl Session {
         self.keep_alive();
     }
 
-    /// Resets the streams that have stood still for too long, and finds out when the next one will have.
+    /// Resets the streams that have stalled for too long, and computes when the next one will have.
     fn reset_stalled_streams(&mut self) -> Result<(), SessionError> {
         self.deadlines.streams = None;
         for id in self.streams.ids() {
@@ -213,7 +213,7 @@ impl Session {
             {
                 return self.await_single_echo();
             }
-            // no echo, but the peer lives: Undertow never answers a PING
+            // no echo, but the peer is alive: Undertow never answers a PING
             Some(flight) if last_received > flight.requested_at => self.pings.forget(),
             Some(_) => return self.fail(SessionError::KeepaliveTimeout { waited: timeout }),
             None => {}
@@ -229,8 +229,8 @@ impl Session {
         self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.is_behind_data())
     }
 
-    /// Without windows a PING is answered once it is read, by us and by the peer. Another would only lie behind it,
-    /// and many that are read at once are a flood.
+    /// Without windows a PING is answered after it is read, in both directions. Another PING would only wait behind
+    /// it, and many that are read at once count as a flood.
     fn await_single_echo(&mut self) {
         let (now, last_received) = (self.now, self.deadlines.last_received);
         let is_behind_data = self.is_behind_data();

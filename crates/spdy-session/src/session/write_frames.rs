@@ -118,7 +118,7 @@ impl Session {
         self.observe(Direction::Sent, &frame, Some(headers), plain);
     }
 
-    /// Writes one DATA frame of up to `limit` bytes, out of as many queued pieces as fit.
+    /// Writes one DATA frame of up to `limit` bytes, from as many queued pieces as fit.
     pub(crate) fn put_data(&mut self, id: StreamId, limit: usize, out: &mut BytesMut) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -148,7 +148,7 @@ impl Session {
         }
         stream.queued_bytes -= len;
         stream.send.spend(len);
-        // a byte now and then is no progress
+        // a single byte now and then is not progress
         let still = stream.queued_bytes > 0;
         stream.starved = stream
             .starved
@@ -180,7 +180,7 @@ impl Session {
         self.outbound.scheduler.sent(priority);
     }
 
-    /// A frame of `id` was written: moves its state, and queues what comes next on it.
+    /// A frame of stream `id` was written: updates its state, and queues what comes next on it.
     fn after_sent(&mut self, id: StreamId, fin: bool) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;

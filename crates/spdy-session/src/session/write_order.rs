@@ -88,7 +88,7 @@ impl Session {
         }
     }
 
-    /// A stream waits for credit of its own: not for ever.
+    /// Starts the timeout of a stream that waits for credit.
     fn mark_starved(&mut self, id: StreamId) {
         let now = self.now;
         if let (Some(stream), Some(timeout)) = (self.streams.get_mut(id), self.config.write_timeout)
@@ -113,8 +113,8 @@ impl Session {
         self.schedule(id);
     }
 
-    /// Lets the streams go that waited for more credit: it came for the session, or, with
-    /// `hurry`, they have waited long enough and send what they may.
+    /// Releases the streams that waited for more credit: the session got credit, or, with `force`, they have waited
+    /// long enough and send what they may.
     pub(crate) fn release_delayed(&mut self, force: bool) {
         self.outbound.delay_until = None;
         for id in std::mem::take(&mut self.outbound.held) {
@@ -161,7 +161,7 @@ impl Session {
         self.write_data(out)
     }
 
-    /// Writes a DATA frame of the stream whose turn it is.
+    /// Writes a DATA frame of the next stream in turn.
     fn write_data(&mut self, out: &mut BytesMut) -> bool {
         let (windows, session_window) = (self.stream_windows, self.obeys_session_window());
         let (frame_bytes, small) = (self.config.data_frame_bytes, self.config.small_data_bytes);
@@ -181,7 +181,7 @@ impl Session {
                 credit = credit.min(self.send.credit());
             }
             if credit == 0 {
-                self.mark_starved(id); // the window was lowered below zero since
+                self.mark_starved(id); // a smaller initial window has made the window negative since
                 continue;
             }
             let len = stream.queued_bytes.min(frame_bytes);

@@ -11,9 +11,9 @@ pub(crate) struct Deadlines {
     pub(crate) last_activity: Instant,
     /// A frame was begun that is not complete.
     pub(crate) partial_since: Option<Instant>,
-    /// DATA that its stream has credit for is queued, and none of it left.
+    /// DATA that its stream has credit for is queued, and none of it was sent.
     pub(crate) data_waiting_since: Option<Instant>,
-    /// What left since then, bytes.
+    /// Bytes sent since then.
     pub(crate) sent_bytes: usize,
     /// When a stream may have waited for too long: not after the first that has.
     pub(crate) streams: Option<Instant>,
@@ -62,7 +62,7 @@ impl Deadlines {
         }
     }
 
-    /// `bytes` of DATA left; fewer than `progress` together are none.
+    /// `bytes` of DATA were sent. Fewer than `progress` bytes in all do not count as progress.
     pub(crate) fn record_data_sent(&mut self, bytes: usize, progress: usize, now: Instant) {
         self.sent_bytes += bytes;
         if self.sent_bytes >= progress {

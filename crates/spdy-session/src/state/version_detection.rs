@@ -33,7 +33,7 @@ use crate::config::Config;
 /// echoes; Undertow does not, but it speaks 3.1 and grants.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of the peer's version.
+/// What was detected of the peer's version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VersionDetection {
     pub(crate) state: DetectionState,
@@ -75,7 +75,7 @@ impl VersionDetection {
         self.granted = true;
     }
 
-    /// When the wait for an answer is over.
+    /// When the wait for an answer ends.
     pub(crate) fn until(self) -> Option<Instant> {
         match self.state {
             DetectionState::ProbeSent(at) => Some(at + PROBE_TIMEOUT),

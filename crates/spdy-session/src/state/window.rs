@@ -55,7 +55,7 @@ impl SendWindow {
         self.0 -= bytes as i64;
     }
 
-    /// The peer moved the window by `delta`: WINDOW_UPDATE, or a new INITIAL_WINDOW_SIZE.
+    /// The peer changed the window by `delta`: WINDOW_UPDATE, or a new INITIAL_WINDOW_SIZE.
     pub(crate) fn adjust(&mut self, delta: i64) -> Result<(), Overflow> {
         let adjusted = self.0 + delta;
         if adjusted > MAX_WINDOW {
