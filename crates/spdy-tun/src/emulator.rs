@@ -100,13 +100,13 @@ impl Emulator {
         self.capture.take().unwrap_or_default()
     }
 
-    /// Takes a packet that was read at `now`. Calls come in order of `now`.
+    /// Offers a packet that was read at `now`. Calls are in order of `now`.
     pub fn offer(&mut self, now: Instant, way: Direction, packet: &[u8]) {
         self.pass_again(now);
         if way == Direction::Up {
             self.note_client_packet(now);
         }
-        // What one direction gets of a shared pipe is not the pipe's rate.
+        // The share of one direction in a shared pipe is not the pipe's rate.
         let is_in_a_row = self.config.topology == Topology::TwoPipes && self.path.is_busy(now, way);
         let outcome = self.path.offer(now, way, packet.len());
         let bits_in_a_row = {
@@ -155,7 +155,7 @@ impl Emulator {
         })
     }
 
-    /// Notes that `delivery` was handed to the device at `now`; not `accepted` if the device refused it.
+    /// Records that `delivery` was written to the device at `now`; not `accepted` if the device rejected it.
     pub fn handle_written(&mut self, delivery: &Delivery, now: Instant, accepted: bool) {
         if let (Some(capture), Some(number)) = (&mut self.capture, delivery.captured) {
             match accepted {
@@ -240,7 +240,7 @@ impl Emulator {
         }
     }
 
-    /// Lets every packet that stood before a pipe by `now` pass it, each at its own instant.
+    /// Lets every packet that waits before a pipe by `now` pass it, each at its own time.
     fn pass_again(&mut self, now: Instant) {
         loop {
             let mut due = self.in_flight.range(..=(now, u64::MAX));
@@ -252,7 +252,7 @@ impl Emulator {
             let in_flight = self
                 .in_flight
                 .remove(&key)
-                .expect("the packet is in flight");
+                .expect("the key was found in the map");
             let outcome = self.path.offer_again(transit);
             self.follow(outcome, in_flight);
         }
@@ -299,7 +299,7 @@ mod tests {
             delivered,
             [(at(56), Direction::Down, 8), (at(74), Direction::Up, 7)]
         );
-        // The client sent at once, and had the answer after 56 ms; when its own arrived it does not see.
+        // The client sent at once, and had the answer after 56 ms; it does not see when its own packet arrived.
         assert_eq!(emulator.stats(at(80)).on_wire_ms, Some(56.0));
         let idle = Emulator::new(&config, 0, Instant::ZERO);
         assert_eq!(idle.stats(at(80)).on_wire_ms, None);
@@ -323,7 +323,9 @@ mod tests {
     #[test]
     fn losses_do_not_slow_the_measured_rate() {
         let config = PathConfig {
-            loss_down: LossModel::bernoulli(Probability::from_ppb(200_000_000).expect("20 %")),
+            loss_down: LossModel::bernoulli(
+                Probability::from_ppb(200_000_000).expect("20 % is a probability"),
+            ),
             ..PathConfig::new(1_000_000, 8_000_000, 10 * MS)
         };
         let mut emulator = Emulator::new(&config, 3, Instant::ZERO);
@@ -351,7 +353,7 @@ mod tests {
                 .is_some_and(|at| at < Instant::from_millis(ms + 90))
             {
                 let at = emulator.poll_timeout().expect("a timer is set");
-                let delivery = emulator.poll_delivery(at).expect("due");
+                let delivery = emulator.poll_delivery(at).expect("a packet is due");
                 emulator.handle_written(&delivery, at, true);
             }
         }
@@ -372,7 +374,7 @@ mod tests {
         }
         let late = Instant::from_millis(13);
         for due in [11, 12, 13] {
-            let delivery = emulator.poll_delivery(late).expect("due");
+            let delivery = emulator.poll_delivery(late).expect("a packet is due");
             assert_eq!(delivery.due, Instant::from_millis(due));
             emulator.handle_written(&delivery, late, true);
         }
@@ -392,7 +394,7 @@ mod tests {
             emulator.offer(Instant::ZERO, Direction::Up, &[0; 100]);
         }
         let end = Instant::from_millis(1_000);
-        let first = emulator.poll_delivery(end).expect("due");
+        let first = emulator.poll_delivery(end).expect("a packet is due");
         emulator.handle_written(&first, first.due, false);
         assert_eq!(deliveries(&mut emulator).len(), 1);
         let up = emulator.stats(end).up;
@@ -458,7 +460,7 @@ mod tests {
     }
 
     proptest! {
-        /// However seldom it is asked, the machine says what the path alone says.
+        /// How often it is polled makes no difference to the outcome.
         #[test]
         fn lateness_never_changes_a_packets_outcome(
             gaps_us in prop::collection::vec(0u64..3_000, 1..60),
@@ -470,7 +472,7 @@ mod tests {
             let config = PathConfig {
                 topology,
                 queue: QueueLimit::Packets(8),
-                loss_up: LossModel::bernoulli(Probability::from_ppb(100_000_000).expect("10 %")),
+                loss_up: LossModel::bernoulli(Probability::from_ppb(100_000_000).expect("10 % is a probability")),
                 ..PathConfig::new(2_000_000, 2_000_000, 8 * MS)
             };
             let run = |poll_every: usize| {

@@ -79,8 +79,8 @@ impl Meter {
         self.foreign += 1;
     }
 
-    /// Bits that the bottleneck works through from the packet that arrived before this one to this one;
-    /// `None` if it rests in between, or if this one does not arrive.
+    /// Bits that the bottleneck sends from the previous packet to this one; `None` if it was idle in between, or if
+    /// this packet is lost.
     pub(crate) fn follow_bottleneck(
         &mut self,
         is_in_a_row: bool,
@@ -88,7 +88,7 @@ impl Meter {
         outcome: PathOutcome,
     ) -> Option<u64> {
         if outcome == PathOutcome::QueueFull {
-            return None; // the bottleneck never saw it
+            return None; // it never reached the bottleneck
         }
         if !is_in_a_row {
             self.row_bits = None;

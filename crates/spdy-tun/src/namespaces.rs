@@ -66,12 +66,13 @@ pub struct InnerProcess {
     ids: Option<(Uid, Gid)>,
 }
 
-/// Enters, and tells which process this is. Call it before any thread starts, as the first thing that a
-/// command does; outside, it comes back when the inner process has ended. SIGINT and SIGQUIT go where `typed` says.
+/// Enters the namespaces, and returns the role of this process. Call it before any thread starts, first in a command.
+/// In the outer process it returns when the inner process has ended. `typed` decides which process gets SIGINT and
+/// SIGQUIT.
 ///
 /// # Errors
 ///
-/// Threads run already, or the system gives no namespaces.
+/// Threads are already running, or the system allows no namespaces.
 pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
     let program_name = env::args().next().unwrap_or_default();
     let Some(part) = program_name.strip_prefix(ROLE_ARGUMENT) else {
@@ -202,12 +203,12 @@ fn own_proc() {
 const RESOLVERS: &str = "/etc/resolv.conf";
 
 impl InnerProcess {
-    /// Has every program in here ask `resolver` for names: its file of resolvers is another one than outside, until the
-    /// last of them ends.
+    /// Makes `resolver` the name server of every program in these namespaces, by a resolver file of their own, until
+    /// the last of them ends.
     ///
     /// # Errors
     ///
-    /// There is no such file, or none may lie over it.
+    /// There is no resolver file, or it cannot be replaced.
     pub fn set_resolver(&self, resolver: Ipv4Addr) -> Result<(), RealTimeError> {
         let kernel = |source| RealTimeError::Kernel {
             what: RESOLVERS.to_owned(),
@@ -218,7 +219,7 @@ impl InnerProcess {
         let written = fs::File::from(file).write_all(format!("nameserver {resolver}\n").as_bytes());
         let nothing: Option<&Path> = None;
         let mounted = mount(Some(&path), RESOLVERS, nothing, MsFlags::MS_BIND, nothing);
-        // What is mounted needs no name.
+        // The mounted file needs no name.
         fs::remove_file(&path).and(written).map_err(kernel)?;
         mounted.map_err(|error| kernel(error.into()))
     }
@@ -238,7 +239,7 @@ impl InnerProcess {
     }
 }
 
-/// Becomes `words`, a program and its arguments, and comes back only if that cannot be.
+/// Replaces this process by `command_line`, a program and its arguments. Returns only on failure.
 pub fn become_command(command_line: &[OsString]) -> io::Error {
     let Some((program, arguments)) = command_line.split_first() else {
         return io::ErrorKind::InvalidInput.into();

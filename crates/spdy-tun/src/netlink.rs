@@ -164,7 +164,7 @@ impl Netlink {
         )?))
     }
 
-    /// Switches a device on.
+    /// Sets a device up.
     pub(crate) fn up(
         &self,
         index: u32,
@@ -174,12 +174,12 @@ impl Netlink {
         self.send_request(&link_up(index, queue_len, mtu))
     }
 
-    /// Gives a device an address of its own, with no network around it.
+    /// Adds an address to a device, without a network around it.
     pub(crate) fn add_address(&self, index: u32, own: Ipv4Addr) -> io::Result<()> {
         self.send_request(&address(index, own))
     }
 
-    /// Sends packets `to` through a device.
+    /// Routes packets `to` through a device.
     pub(crate) fn add_route(
         &self,
         to: Destination,
@@ -189,7 +189,7 @@ impl Netlink {
         self.send_request(&route(to, index, RTN_UNICAST, RT_SCOPE_LINK, Some(tcp)))
     }
 
-    /// Takes every address that no narrower route has for one of this host. `index` is the loopback device's.
+    /// Routes every address without a narrower route to this host. `index` is that of the loopback device.
     pub(crate) fn own_everything(&self, index: u32) -> io::Result<()> {
         let everywhere = Destination::Everywhere;
         self.send_request(&route(everywhere, index, RTN_LOCAL, RT_SCOPE_HOST, None))
@@ -220,11 +220,11 @@ fn read_answer(answer: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// As `ip route replace 198.19.0.1/32 dev <7> congctl cubic initcwnd 3` sends it, but for its protocol.
+    /// As `ip route replace 198.19.0.1/32 dev <7> congctl cubic initcwnd 3` sends it, except for the protocol.
     #[test]
     fn a_route_carries_the_congestion_control_and_the_initial_window() {
         if cfg!(target_endian = "big") {
-            return; // the bytes below are written in the order of most machines
+            return; // the bytes below are little-endian
         }
         let tcp = RouteTcp {
             congestion: "cubic",
