@@ -68,7 +68,7 @@ pub(crate) enum Failure {
     /// A node did not want to.
     #[error("command rejected: {0}")]
     Refused(RedisError),
-    /// A node accepts entries of the log, and does not store them.
+    /// A node accepts entries of the log, but does not store them.
     #[error("the purge log is empty on every read")]
     LogNotStored,
 }
@@ -122,17 +122,17 @@ impl Store {
         self.connection.lock().clone()
     }
 
-    /// The index of a URL: name of each object, and its head.
+    /// The index of a URL: the name and the head of each object.
     pub(crate) async fn index(&self, place: &IndexKey) -> Result<Vec<(String, Bytes)>, Failure> {
         self.query(cmd("HGETALL").arg(&place.index)).await
     }
 
-    /// An object.
+    /// Reads an object.
     pub(crate) async fn object(&self, name: &str) -> Result<Option<Bytes>, Failure> {
         self.query(cmd("GET").arg(name)).await
     }
 
-    /// Writes an object and its place in the index, both or none; how many objects there are now of that URL.
+    /// Writes an object and its index entry, atomically. Returns the number of objects of the URL.
     pub(crate) async fn write(
         &self,
         place: &IndexKey,
@@ -159,7 +159,7 @@ impl Store {
         Ok(with_timeout(self.background_timeout, query).await?.0)
     }
 
-    /// Deletes everything stored of a URL.
+    /// Deletes all objects of a URL.
     pub(crate) async fn delete(&self, place: &IndexKey) -> Result<(), Failure> {
         let work = async {
             let names: Vec<String> = self.query(cmd("HKEYS").arg(&place.index)).await?;
@@ -193,7 +193,7 @@ impl Store {
         Ok(())
     }
 
-    /// Entries of the log from `from` on, that one included, the first [`PAGE`] of them.
+    /// The entries of the log from `from` on (inclusive), at most [`PAGE`] of them.
     pub(crate) async fn log(
         &self,
         log: &str,
@@ -282,7 +282,7 @@ async fn with_timeout<T>(
     }
 }
 
-/// Entries of a stream are called by two numbers.
+/// The ID of a stream entry is two numbers.
 fn id_of(version: PurgeVersion) -> String {
     format!("{}-{}", version.0 >> 64, version.0 & u128::from(u64::MAX))
 }

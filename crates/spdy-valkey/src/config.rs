@@ -26,7 +26,7 @@ pub struct Config {
 }
 
 impl Config {
-    /// What makes the names of keys.
+    /// The prefix of all keys.
     pub(crate) fn names(&self) -> Result<KeyNames, ConfigError> {
         let found = || self.prefix.clone();
         KeyNames::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { found: found() })
@@ -67,7 +67,7 @@ impl Default for Config {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Keys would not come to the slots that they are meant for.
+    /// The prefix would put keys into wrong slots.
     #[error("prefix is {found:?}, expected at most {MAX_PREFIX_BYTES} bytes without braces")]
     Prefix {
         /// The prefix.

@@ -46,16 +46,18 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A node that replies `answer` to every request.
+    /// Starts a node that replies `answer` to every command.
     async fn node(answer: &'static str) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("it is bound");
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
+        let address = listener.local_addr().expect("the listener is bound");
         tokio::spawn(async move {
             while let Ok((mut io, _)) = listener.accept().await {
                 tokio::spawn(async move {
                     let mut request = [0; 4096];
                     while let Ok(len @ 1..) = io.read(&mut request).await {
-                        // Each command begins with the number of its words.
+                        // Each command begins with its number of words.
                         let commands = request[..len].iter().filter(|byte| **byte == b'*').count();
                         let _ = io.write_all(answer.repeat(commands).as_bytes()).await;
                     }

@@ -31,9 +31,10 @@ pub(crate) struct Entry {
 pub(crate) enum PurgeEvent {
     /// The log begins.
     Begin,
-    /// Nothing that was stored in this part of the cluster before is valid. Objects that caches have of their own are not affected.
+    /// All objects stored in this part of the cluster before are invalid. Objects in the caches' own tiers are not
+    /// affected.
     PartReset { part: u8 },
-    /// This was purged.
+    /// A purge of `target`.
     Purge { target: PurgeTarget, soft: bool },
 }
 
@@ -60,7 +61,8 @@ impl Entry {
         };
         out.push(kind);
         if let Some(owner) = owner {
-            let len = u32::try_from(owner.len()).expect("a part of a key");
+            let len =
+                u32::try_from(owner.len()).expect("the owner is part of a key, which is short");
             out.extend_from_slice(&len.to_be_bytes());
             out.extend_from_slice(owner);
         }
@@ -68,8 +70,8 @@ impl Entry {
         out
     }
 
-    /// Reads one. What does not read was written by a version that knows more: it may mean anything, and so it means
-    /// everything.
+    /// Decodes an entry. One that cannot be decoded was written by a later version: it may mean anything, so it
+    /// purges everything.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         read(bytes).unwrap_or_else(|| Self {
             by: Writer::default(),

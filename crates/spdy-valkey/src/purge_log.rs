@@ -20,7 +20,7 @@ use spdy_cache::shared_tier::PurgeVersion;
 
 use crate::purge_entry::{Entry, PurgeEvent};
 
-/// Length in bytes of the mark in front of a stored object.
+/// Length in bytes of the purge version in front of a stored object.
 pub(crate) const PURGE_VERSION_BYTES: usize = 16;
 
 /// Purges that the log has; of objects older than all of them nothing is believed.
@@ -31,7 +31,7 @@ pub(crate) const MAX_ENTRIES: usize = 16_384;
 pub(crate) struct PurgeLog {
     /// Oldest first.
     entries: VecDeque<(PurgeVersion, PurgeEvent)>,
-    /// The last that was known of a log that did not go on.
+    /// The last version of a log that did not continue.
     before: PurgeVersion,
 }
 
@@ -60,7 +60,7 @@ pub(crate) enum LogRead<'a> {
 }
 
 impl PurgeLog {
-    /// The last that is known; the default if nothing is.
+    /// The last version that was read; the default if none was.
     pub(crate) fn last(&self) -> PurgeVersion {
         self.entries
             .back()
@@ -89,7 +89,7 @@ impl PurgeLog {
         self.add(page);
         match (before == PurgeVersion::default(), begins) {
             (true, true) => LogRead::Continues(page),
-            // Entries that were there are gone, and earlier ones are not: a node took over that had not seen them.
+            // Old entries are missing, and earlier ones are there: a node took over that had not received them.
             (false, true) => LogRead::Replaced(page),
             (false, false) if *first <= before => LogRead::Replaced(page),
             (_, false) => LogRead::Gap(page),
@@ -111,7 +111,7 @@ impl PurgeLog {
         self.entries.drain(..over);
     }
 
-    /// Whether an object with this mark is believed.
+    /// Whether an object that was stored at `stored_version` is valid.
     pub(crate) fn check(
         &self,
         stored_version: PurgeVersion,
@@ -148,7 +148,7 @@ impl<'a> PurgeSubject<'a> {
         Self { key, tags, part }
     }
 
-    /// Whether it is not to be believed after this.
+    /// True if the event makes the object invalid.
     pub(crate) fn matches(&self, what: &PurgeEvent) -> bool {
         match what {
             PurgeEvent::Begin => true,
@@ -178,7 +178,7 @@ mod tests {
             target,
             rules: "r",
         };
-        Key::new(&parts).expect("no zero bytes")
+        Key::new(&parts).expect("the parts of the key have no zero bytes")
     }
 
     fn tagged() -> HeaderMap {
@@ -297,11 +297,11 @@ mod tests {
             check(&log, PurgeVersion(20), &key("/c"), &HeaderMap::new()),
             PurgeCheck::Purged
         );
-        // It was set back, and something else was written in the place of what is lost.
+        // The log was set back, and other entries were written in place of the lost ones.
         let mut log = again(&[purged(25, url("/b"))]);
         let page = [purged(15, url("/a")), purged(25, url("/b"))];
         assert_eq!(log.read(&page), LogRead::Replaced(&page));
-        // What we knew last is forgotten.
+        // The last known entry has been trimmed.
         let page = [purged(30, url("/a")), purged(40, url("/b"))];
         let mut log = again(&page);
         assert_eq!(log.read(&page), LogRead::Gap(&page));

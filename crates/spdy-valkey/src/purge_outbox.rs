@@ -28,7 +28,7 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Puts one in; its number.
+    /// Adds an event; returns its number.
     pub(crate) fn push(&mut self, what: PurgeEvent) -> u64 {
         if self.waiting.len() >= MAX_WAITING {
             let is_hard = |what: &PurgeEvent| matches!(what, PurgeEvent::Purge { soft: false, .. });
@@ -79,10 +79,11 @@ impl Outbox {
         }
     }
 
-    /// Adds a reset of a part, unless one waits already: clients can cause it, and must not fill the log with it.
+    /// Adds a reset of a part, unless one is waiting already: clients can cause resets, and must not fill the log
+    /// with them.
     pub(crate) fn push_part_reset(&mut self, part: u8) {
         let part_reset = PurgeEvent::PartReset { part };
-        // The first may be in flight: others may have read it, and have written since.
+        // The first may be in flight: other caches may have read it, and have written since.
         if !self.waiting.iter().skip(1).any(|what| *what == part_reset) {
             self.push(part_reset);
         }
@@ -143,7 +144,7 @@ mod tests {
             assert_eq!(last, MAX_WAITING as u64 + 1);
             let target = PurgeTarget::all();
             assert_eq!(outbox.next(), Some(PurgeEvent::Purge { target, soft }));
-            let what = outbox.next().expect("one");
+            let what = outbox.next().expect("an event is waiting");
             assert_eq!(outbox.mark_sent(&what, Instant::now()), Some(last));
         }
     }
@@ -166,7 +167,7 @@ mod tests {
     fn a_purge_replaced_while_sending_is_marked_correctly() {
         let mut outbox = Outbox::default();
         outbox.push(purged("a", false));
-        let in_flight = outbox.next().expect("one");
+        let in_flight = outbox.next().expect("an event is waiting");
         for _ in 0..MAX_WAITING {
             outbox.push(purged("b", false));
         }

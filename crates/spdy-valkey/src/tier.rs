@@ -38,9 +38,9 @@ impl fmt::Debug for Tier {
 }
 
 impl Tier {
-    /// Starts discovering the cluster, which need not be up yet. `ear` receives the purges of others after the mark `heard`: the earlier
-    /// [`log_position`](Self::log_position) if the cache has a disk that outlives the program, else the default. Must be called in a
-    /// tokio runtime.
+    /// Starts discovering the cluster, which need not be up yet. `listener` receives the purges of other caches after
+    /// `last_version`: the earlier [`log_position`](Self::log_position) if the cache has a disk that outlives the
+    /// program, otherwise the default. Must be called in a tokio runtime.
     ///
     /// # Errors
     ///

@@ -114,7 +114,7 @@ impl TierState {
         self.parts.lock().answers(part)
     }
 
-    /// Number of parts that may be used. 0 while the purges are unknown, since no object is valid then.
+    /// Number of usable parts. 0 until the purge log was read, since no object is valid before.
     pub(crate) fn available_parts(&self) -> usize {
         match self.purge_version() == PurgeVersion::default() {
             true => 0,
@@ -122,7 +122,7 @@ impl TierState {
         }
     }
 
-    /// What is known of purges.
+    /// The last purge version that was read.
     pub(crate) fn purge_version(&self) -> PurgeVersion {
         self.log.lock().last()
     }
@@ -181,7 +181,7 @@ impl TierState {
         }
     }
 
-    /// A node refused to write, or did not.
+    /// Logs that a node rejected a write, at most once an interval.
     pub(crate) fn record_write<T>(&self, outcome: &Result<T, Failure>) {
         let Err(Failure::Refused(error)) = outcome else {
             return;
@@ -195,7 +195,7 @@ impl TierState {
         }
     }
 
-    /// The newest answer under `key`, if it arrives in time.
+    /// The newest response under `key`, if it arrives in time.
     pub(crate) async fn find(
         &self,
         key: &Key,
@@ -260,7 +260,7 @@ impl TierState {
                 Ok((_, object)) => object,
                 Err(reason) => return Ok(ReadResult::Corrupt(reason)),
             };
-            // Others have other rules, and the same URL.
+            // Other requests for the same URL may have other selecting headers.
             if object.key == *key && object.stored.matches(request_headers) {
                 newest = newest.max(Some((object.stored.times().received, name)));
             }
@@ -296,7 +296,7 @@ impl TierState {
         Ok(ReadResult::Hit(Box::new((version, object.stored, body))))
     }
 
-    /// What to think of what was fetched when so much was known.
+    /// Checks an object that was stored at `version` against the purges read so far.
     pub(crate) fn check_purges(
         &self,
         version: PurgeVersion,
@@ -308,8 +308,8 @@ impl TierState {
         }
     }
 
-    /// The same, with the current entries of the log, if they are needed and arrive before `until`. The log may be in another part than
-    /// the object, and that part is the one that must answer.
+    /// The same, after reading new entries of the log, if they are needed and arrive before `until`. The log may be
+    /// in another part than the object, and that part must answer.
     async fn check_purges_until(
         &self,
         until: tokio::time::Instant,
@@ -321,7 +321,7 @@ impl TierState {
         if first != PurgeCheck::Unknown || !self.answers(part) {
             return first;
         }
-        // Its writer knew of a purge that is new to us: it may affect other objects.
+        // Its writer had read a purge that this cache has not: it may affect other objects.
         let Ok(guard) = tokio::time::timeout_at(until, self.log_lock.lock()).await else {
             return first;
         };
@@ -337,7 +337,7 @@ impl TierState {
         }
         drop(guard);
         match self.check_purges(version, subject) {
-            // Its log no longer exists.
+            // The log of its writer no longer exists.
             PurgeCheck::Unknown => PurgeCheck::Purged,
             judgement => judgement,
         }
@@ -354,13 +354,13 @@ impl TierState {
         self.outbox.lock().count()
     }
 
-    /// Queues the job that `keep` makes of the turn; `false` if the queue is full.
+    /// Queues the job that `build_job` makes of the last delete number; `false` if the queue is full.
     pub(crate) fn queue_store(
         &self,
         place: &IndexKey,
         build_job: impl FnOnce(DeleteSeq) -> StoreJob,
     ) -> bool {
-        // Held, so that turns are in the order of the queue.
+        // The lock is held, so that numbers are in the order of the queue.
         let deletes = self.pending_deletes.lock();
         self.write_queues
             .push_store(place, build_job(deletes.last()))
@@ -374,8 +374,8 @@ impl TierState {
         let is_queued = self.write_queues.push_delete(place, seq);
         deletes.set_queued(place, seq, is_queued);
         if !has_room {
-            // Before the others that made way are believed again.
-            let part = u8::try_from(place.part).expect("there are few");
+            // The reset must be published before the objects of the dropped deletes count as valid again.
+            let part = u8::try_from(place.part).expect("there are fewer than 256 parts");
             self.outbox.lock().push_part_reset(part);
             self.wake.notify_one();
         }
@@ -385,24 +385,24 @@ impl TierState {
         self.pending_deletes.lock().has(place)
     }
 
-    /// When it was forgotten, if it is.
+    /// The number of the pending delete of `place`, if there is one.
     pub(crate) fn delete_seq(&self, place: &IndexKey) -> Option<DeleteSeq> {
         self.pending_deletes.lock().seq(place)
     }
 
-    /// Whether it was forgotten after that turn.
+    /// True if it was deleted after the delete `seq`.
     pub(crate) fn is_deleted_since(&self, place: &IndexKey, seq: DeleteSeq) -> bool {
         self.delete_seq(place)
             .is_some_and(|deleted_at| deleted_at > seq)
     }
 
-    /// What was forgotten then could not be deleted, and is in no queue any more.
+    /// The delete `seq` failed, and is no longer in a queue.
     pub(crate) fn mark_unqueued(&self, place: &IndexKey, seq: DeleteSeq) {
         self.pending_deletes.lock().set_queued(place, seq, false);
     }
 
-    /// Deletes what was queued in that turn, or before; `false` if that is not possible now.
-    pub(crate) async fn delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
+    /// Runs the delete `seq`; `false` if that is not possible now.
+    pub(crate) async fn delete(&self, place: &IndexKey, seq: DeleteSeq) -> bool {
         if self.delete_seq(place).is_none() {
             return true;
         }
@@ -413,12 +413,12 @@ impl TierState {
         self.record_request(place.part, &outcome);
         self.record_write(&outcome);
         if outcome.is_ok() {
-            self.pending_deletes.lock().remove(place, turn);
+            self.pending_deletes.lock().remove(place, seq);
         }
         outcome.is_ok()
     }
 
-    /// Queues failed deletes again, as far as their parts may be used.
+    /// Queues failed deletes again, for the parts that answer.
     pub(crate) fn requeue_deletes(&self) {
         for part in (0..PARTS).filter(|part| self.answers(*part)) {
             let mut deletes = self.pending_deletes.lock();
@@ -429,7 +429,7 @@ impl TierState {
         }
     }
 
-    /// Writes the waiting purges to the log, and reads those of others.
+    /// Writes the waiting purges to the log, and reads those of other caches.
     pub(crate) async fn sync_log(&self) -> Result<(), Failure> {
         let _guard = self.log_lock.lock().await;
         self.read_log().await?;
@@ -441,7 +441,7 @@ impl TierState {
             let outcome = self.store.append_log(&self.names.log(), &entry).await;
             self.record_write(&outcome);
             outcome?;
-            // It waits until it is known by the log: what it means is not believed in between.
+            // The purge stays in the outbox until the log has it: objects that it matches are invalid in between.
             self.read_log().await?;
             let published = self.outbox.lock().mark_sent(&entry.what, Instant::now());
             if let Some(published) = published {
@@ -451,7 +451,7 @@ impl TierState {
         Ok(())
     }
 
-    /// Reads the log to its end. One at a time.
+    /// Reads the log to its end. The caller holds `log_lock`.
     async fn read_log(&self) -> Result<(), Failure> {
         let name = self.names.log();
         if let Some(before) = { self.log_position.lock().before } {
@@ -496,7 +496,7 @@ impl TierState {
                         .first()
                         .is_none_or(|(first, _)| *first > self.log_position())
                     {
-                        // What is not known may have been about anything.
+                        // The missed entries may have purged anything.
                         (self.on_purge)(&PurgeTarget::all(), true);
                     }
                     self.apply_entries(entries);
@@ -508,7 +508,7 @@ impl TierState {
         }
     }
 
-    /// Delivers the entries of `news` that are new and from other writers.
+    /// Delivers the new entries of other writers.
     fn apply_entries(&self, entries: &[(PurgeVersion, Entry)]) {
         let until = self.log_position();
         for (version, entry) in entries {
@@ -526,7 +526,7 @@ impl TierState {
     }
 }
 
-/// Decodes the mark and the head in front of a stored object.
+/// Decodes the purge version and the head in front of a stored object.
 fn decode_object(policy: &Policy, bytes: &Bytes) -> Result<(PurgeVersion, OpenObject), String> {
     let (version, file) = bytes
         .split_first_chunk::<PURGE_VERSION_BYTES>()

@@ -61,7 +61,7 @@ impl WriteQueues {
         (writer, receivers)
     }
 
-    /// Hands it over; `false` if too much waits.
+    /// Queues a store; `false` if too much is waiting.
     pub(crate) fn push_store(&self, place: &IndexKey, job: StoreJob) -> bool {
         let len = job.body.len();
         let waiting = self.waiting_bytes.fetch_add(len, Ordering::Relaxed);
@@ -74,7 +74,7 @@ impl WriteQueues {
         is_queued
     }
 
-    /// Hands it over; `false` if too much waits: it stays forgotten, and comes again.
+    /// Queues a delete; `false` if too much is waiting: it stays pending, and is queued again later.
     pub(crate) fn push_delete(&self, place: &IndexKey, seq: DeleteSeq) -> bool {
         let delete = Change::Delete(place.clone(), seq);
         self.queue_for(place).try_send(delete).is_ok()

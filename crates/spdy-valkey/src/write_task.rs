@@ -14,7 +14,7 @@ const MAX_HEAD_BYTES: usize = 32 << 10;
 /// Stored objects of one URL; with more, all are deleted.
 const MAX_OBJECTS: usize = 32;
 
-/// Does the changes of one queue, one after the other.
+/// Runs the changes of one queue, one after the other.
 pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
     while let Some(change) = queue.recv().await {
         match change {
@@ -33,7 +33,7 @@ pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
                 }
             }
             Change::Flush(done) => {
-                // The caller may be gone.
+                // The caller may have been dropped.
                 let _ = done.send(());
             }
         }
@@ -41,14 +41,14 @@ pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
 }
 
 impl TierState {
-    /// Writes it; `false` if it is not there then.
+    /// Writes an object; `false` if it was not stored.
     async fn write(&self, job: &StoreJob) -> bool {
         let (key, stored) = (&job.key, &job.stored);
         let place = self.names.place(key.url());
         if !self.answers(place.part) || self.is_deleted_since(&place, job.seq) {
             return false;
         }
-        // What was forgotten before may be another variant.
+        // An earlier delete may be of another variant.
         if let Some(seq) = self.delete_seq(&place)
             && !self.delete(&place, seq).await
         {
@@ -62,7 +62,7 @@ impl TierState {
             return false;
         };
         let layout = Layout::decode(&file).expect("the file was encoded above");
-        // No longer than the file.
+        // At most the length of the file.
         let head_len = PURGE_VERSION_BYTES + layout.body_start() as usize;
         if head_len > MAX_HEAD_BYTES {
             return false;
