@@ -50,7 +50,7 @@ const PORTAL_HOSTS: [&str; 7] = [
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let (Some(flags), Some(out)) = (arguments.next(), arguments.next()) else {
-        return Err("want the directory of the flags and the directory to write to".into());
+        return Err("usage: make_builtins <directory of the flags> <output directory>".into());
     };
     for replica in [make_flags(Path::new(&flags))?, make_portal()] {
         let bytes: usize = replica
@@ -95,7 +95,7 @@ fn make_flags(directory: &Path) -> Result<Replica, Box<dyn std::error::Error>> {
     codes.sort();
     if codes.len() < FLAGS {
         return Err(format!(
-            "{} flags in {}, want {FLAGS}",
+            "found {} flags in {}, expected {FLAGS}",
             codes.len(),
             directory.display()
         )
@@ -148,7 +148,7 @@ fn make_portal() -> Replica {
 
     let mut exchanges = vec![document(&page, &html, 20), stylesheet(&page, &css)];
     let used_bytes: usize = exchanges.iter().map(|exchange| exchange.body.len()).sum();
-    // Sizes as the web has them: many small, a few that make up the bulk.
+    // Sizes as on the web: many small images, and a few that make up most of the bytes.
     let weights: Vec<f64> = (0..PORTAL_IMAGES)
         .map(|_| (chance.unit() * 2.2 - 1.1).exp().powi(2))
         .collect();
@@ -367,11 +367,11 @@ fn sentence(chance: &mut Chance, words: usize) -> String {
     words.join(" ")
 }
 
-/// A valid PNG of exactly `size` bytes: coloured noise, kept uncompressed, and a comment to fill up.
+/// A valid PNG of exactly `size` bytes: coloured noise, stored uncompressed, and a comment as filler.
 fn png(size: usize, chance: &mut Chance) -> Vec<u8> {
     const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
     const CHUNK: usize = 12;
-    // What the file takes beside its rows: signature, IHDR, IDAT, IEND, zlib's head and sum.
+    // The bytes of the file beside its rows: signature, IHDR, IDAT, IEND, zlib's header and checksum.
     let fixed = SIGNATURE.len() + CHUNK * 3 + 13 + 6;
     let comment = b"Comment\0";
     let room = size.saturating_sub(fixed + CHUNK + comment.len());

@@ -46,7 +46,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything there is to say against `replica`, in the order of its exchanges; what is about the whole comes last.
+/// All findings for `replica`, in the order of its exchanges; findings for the whole replica are last.
 pub fn check(replica: &Replica) -> Vec<Finding> {
     let mut findings = Vec::new();
     let count = replica.exchanges.len();
@@ -139,7 +139,7 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
     findings
 }
 
-/// Exchanges that nothing recorded leads to: the graph reaches them by guessing alone.
+/// Counts exchanges that no recorded text or initiator names: the graph guesses their position.
 fn count_guesses(replica: &Replica) -> usize {
     let mut is_referenced = vec![false; replica.exchanges.len()];
     references_of(&replica.exchanges, replica.start)
@@ -159,7 +159,7 @@ fn count_guesses(replica: &Replica) -> usize {
         .count()
 }
 
-/// Representations of which a replica holds parts (206) and not the whole.
+/// Finds representations of which a replica has parts (206) and not the whole.
 fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
     let gets = replica.exchanges.iter().enumerate();
     let gets = gets.filter(|(_, exchange)| exchange.method == http::Method::GET);
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn media_of_which_only_a_part_was_recorded_is_named() {
         let part = |range: &str, body: &'static str| {
-            let url = "http://a.test/film".parse().expect("a URL");
+            let url = "http://a.test/film".parse().expect("the URL is valid");
             let mut exchange = Exchange::synthetic(url, Kind::Media, "video/mp4", body);
             let length = body.len().to_string();
             let fields = [

@@ -49,7 +49,7 @@ pub struct DecodedBody {
 }
 
 impl DecodedBody {
-    /// Bytes of the transfer that must have arrived before `at` bytes of the text are known.
+    /// Bytes of the transfer that must have arrived before the first `at` bytes of the text can be decoded.
     pub fn transferred_at(&self, at: usize) -> u64 {
         if self.marks.is_empty() {
             return (at as u64).min(self.transferred);
@@ -108,7 +108,7 @@ fn decode_one(body: &[u8], coding: &str, limit: usize) -> Result<DecodedBody, Co
                 limit,
             )
         }
-        // RFC 9110 §8.4.1.2 means zlib; servers of the day sent bare deflate as often.
+        // RFC 9110 §8.4.1.2 means zlib; servers of 2013 sent bare deflate as often.
         "deflate" if is_zlib(body) => {
             let decoder = flate2::bufread::ZlibDecoder::new(in_steps(body));
             drain(
@@ -188,7 +188,7 @@ fn drain<R: Read>(
     })
 }
 
-/// Gives a slice in sips, and counts them.
+/// A reader that returns a slice in small steps, and counts the bytes.
 struct StepReader<'a> {
     rest: &'a [u8],
     consumed: usize,
@@ -375,7 +375,7 @@ mod tests {
         let decoded = decode(&outer, &codings(&["gzip", "br"]), text.len()).unwrap();
         assert_eq!(decoded.text, text);
         let transferred = decoded.transferred_at(text.len());
-        // All but what a gzip member has behind its text.
+        // All but the bytes that a gzip member has after its text.
         assert!(
             transferred <= outer.len() as u64
                 && transferred + DECODE_STEP_BYTES as u64 >= outer.len() as u64,

@@ -71,16 +71,16 @@ pub enum OpenError {
         /// What was wanted and what came.
         what: String,
     },
-    /// A recording without anything that could be loaded as a page.
+    /// The recording has no page load.
     #[error("no page load in the recording: {reason}")]
     NoPageLoad {
         /// What is missing.
         reason: String,
     },
-    /// A page was asked for that the recording does not have.
+    /// The recording does not have the requested page.
     #[error("no page {page} in the recording, expected 1 to {pages}")]
     NoSuchPage {
-        /// The page asked for, from 1.
+        /// The requested page, from 1.
         page: usize,
         /// Pages in the recording.
         pages: usize,

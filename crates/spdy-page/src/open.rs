@@ -119,7 +119,7 @@ fn read_file(
     Ok((bytes.len() <= most).then_some(bytes))
 }
 
-/// The files of a folder with their names, links to files as what they lead to, and nothing of folders in it.
+/// The files of a folder with their names. Links are followed; subfolders are ignored.
 fn files_in(folder: &Path, limits: &Limits) -> Result<Vec<(String, Bytes)>, OpenError> {
     let fault_of = |path: &Path| {
         let path = path.display().to_string();

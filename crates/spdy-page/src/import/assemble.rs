@@ -56,11 +56,11 @@ pub(crate) struct RecordedPage {
     pub(crate) load: Option<Duration>,
 }
 
-/// Puts the replica together.
+/// Assembles the replica.
 ///
 /// # Errors
 ///
-/// [`OpenError::NoPageLoad`] if none of `told` is a document; [`OpenError::Limit`] past `limits`.
+/// [`OpenError::NoPageLoad`] if none of `recorded` is a document; [`OpenError::Limit`] past `limits`.
 pub(crate) fn assemble(
     page: RecordedPage,
     mut recorded: Vec<RecordedExchange>,
@@ -72,7 +72,7 @@ pub(crate) fn assemble(
             reason: "no exchange remains after import".to_owned(),
         });
     }
-    // Recorders list entries as they end, or by connection; a page load goes by their starts.
+    // Recorders list entries by their end, or by connection; the page load model needs them by their start.
     if recorded.iter().all(|recorded| recorded.started.is_some()) {
         recorded.sort_by_key(|recorded| recorded.started);
     }
@@ -115,7 +115,7 @@ pub(crate) fn assemble(
             None => "no response is a document".to_owned(),
         },
     })?;
-    // A frame of a page that is not there is no page.
+    // A frame of a page that was not recorded is not a page.
     let referer =
         Head::parse(&exchanges[start].request_head).and_then(|head| head.value("referer"));
     if let Some(url) =
@@ -184,7 +184,7 @@ fn within_a_file(time: Option<Duration>) -> Option<Duration> {
 
 fn request_head(recorded: &RecordedExchange) -> Bytes {
     let mut fields: Vec<(&str, &str)> = plain(&recorded.request_fields).collect();
-    // SPDY and HTTP/2 say the host elsewhere.
+    // SPDY and HTTP/2 have the host in another field.
     let authority = head::authority(&recorded.url);
     if !fields
         .iter()
@@ -260,7 +260,8 @@ fn kind(recorded: &RecordedExchange) -> Kind {
         && !accept.contains("html")
         && Kind::from_content_type(content_type) == Some(Kind::Document)
     {
-        // A browser that wants a document says so; this is a script's own, or a script that is an error page.
+        // A browser that requests a document accepts HTML. This is a script's own request, or an error page in place
+        // of a script.
         Some(if recorded.url.path().ends_with(".js") {
             "script"
         } else {
@@ -272,7 +273,8 @@ fn kind(recorded: &RecordedExchange) -> Kind {
     Kind::of(Some(content_type), &recorded.url, hint)
 }
 
-/// The body as it crossed the wire, real or filler, and the head with its length put right where it could not be met.
+/// The body as it was on the wire, recorded or filler, and the head, with its length corrected where filler cannot
+/// match it.
 fn body(
     recorded: &RecordedExchange,
     kind: Kind,
@@ -338,7 +340,7 @@ fn coded(text: &[u8], codings: &[String], target: Option<usize>) -> Option<Bytes
     Some(body.into())
 }
 
-/// A redirect is of the kind that it leads to, as far as that was recorded.
+/// A redirect has the kind of its target, if that was recorded.
 pub(crate) fn kinds_of_redirects(exchanges: &mut [Exchange]) {
     let mut kind_of = HashMap::<String, Kind>::new();
     for exchange in exchanges.iter_mut().rev() {

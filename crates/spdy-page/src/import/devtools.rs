@@ -46,7 +46,7 @@ pub(crate) struct ObservedRequest {
     pub(crate) kind: String,
     pub(crate) priority: String,
     pub(crate) initiator: RequestInitiator,
-    /// When the page wanted it, seconds.
+    /// When the page requested it, in seconds of the browser's clock.
     pub(crate) requested_at: f64,
     /// Seconds since 1970 at that moment.
     pub(crate) wall_s: f64,
@@ -315,7 +315,7 @@ impl Observations {
         }
         let index = self.requests.len();
         self.last_of.insert(event.request_id, index);
-        // What the browser has already takes no time to come.
+        // A response from the browser's cache takes no time.
         if event.request.url.starts_with("http") {
             self.in_flight.insert(index);
         }

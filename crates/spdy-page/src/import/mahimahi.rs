@@ -31,7 +31,7 @@ use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 /// Redirects that are followed back from the page.
 const REDIRECTS: usize = 8;
 
-/// The page in `files`, each with its name.
+/// Imports the page in `files`, each with its name.
 pub(crate) fn import(
     mut files: Vec<(String, Bytes)>,
     name: &str,
@@ -47,7 +47,7 @@ pub(crate) fn import(
             Err(reason) => notes.skip(reason),
         }
     }
-    // Names of files are chance; the same recording shall be the same replica.
+    // File names are random, but the same recording must give the same replica.
     exchanges.sort_by_cached_key(|exchange| {
         let Exchange {
             url,
@@ -115,7 +115,7 @@ fn most_referenced(exchanges: &[Exchange]) -> Option<String> {
     most.map(|(_, exchange)| exchange.key().to_owned())
 }
 
-/// The page first, then what led to it, what its texts name, and the rest.
+/// The order of the exchanges: the page, the redirects that led to it, what its texts name, and the rest.
 fn order(exchanges: &[Exchange], page: usize) -> Vec<usize> {
     let mut order = vec![page];
     let mut target = exchanges[page].key().to_owned();
@@ -140,7 +140,7 @@ fn order(exchanges: &[Exchange], page: usize) -> Vec<usize> {
     order
 }
 
-/// The exchange in a file; the inner error is why it is left out.
+/// The exchange in a file; the inner error is why it is skipped.
 fn exchange(
     file: &Bytes,
     notes: &mut ImportNotes,

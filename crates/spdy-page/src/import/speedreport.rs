@@ -77,13 +77,13 @@ struct Response {
     time: Text,
 }
 
-/// The page in `text`.
+/// Imports the page in `text`.
 pub(crate) fn import(
     text: &[u8],
     name: &str,
     options: &ImportOptions,
 ) -> Result<OpenedReplica, OpenError> {
-    // Counted before any is read: each holds far more than the two characters that it may stand in.
+    // Counted before any is parsed: each takes far more memory than the two characters that it may have.
     let shape: Shape = first_value(text)?;
     if shape.assets.0 > options.limits.records {
         return Err(OpenError::Limit {

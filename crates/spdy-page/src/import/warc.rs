@@ -31,7 +31,7 @@ use crate::replica::observation::Observation;
 use crate::replica::warc_record::{self, WarcRecord};
 use crate::replica::{Exchange, Initiator, Kind, Replica, archive};
 
-/// The page in `records`.
+/// Imports the page in `records`.
 pub(crate) fn import(
     records: &[WarcRecord],
     name: &str,
@@ -389,8 +389,8 @@ fn pages(exchanges: &[Exchange]) -> Vec<usize> {
     pages
 }
 
-/// The exchanges of a page, its document first: those that follow it in the file (and, for the first, precede it),
-/// the redirects that led to it, and whatever else of the file its texts name.
+/// The exchanges of a page, its document first: those after it in the file (and, for the first page, before it), the
+/// redirects that led to it, and other exchanges of the file that its texts name.
 fn choose(
     exchanges: &[Exchange],
     pages: &[usize],

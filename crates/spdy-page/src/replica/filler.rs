@@ -179,7 +179,7 @@ fn brotli(kind: Kind, size: usize, chance: &mut SplitMix) -> Option<Vec<u8>> {
     let mut out = Vec::with_capacity(size);
     let mut rest = &text[..];
     for remaining_blocks in (0..blocks).rev() {
-        // A byte at least is kept for every block that follows.
+        // At least one byte remains for every block that follows.
         let (block, after) = rest.split_at((rest.len() - remaining_blocks).min(BLOCK));
         rest = after;
         // ISLAST 0, MNIBBLES 0 (four), MLEN - 1, ISUNCOMPRESSED 1; the first also has WBITS 0 before it.

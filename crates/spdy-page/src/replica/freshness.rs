@@ -26,8 +26,9 @@ pub fn recorded(replica: &Replica) -> Option<SystemTime> {
     replica.recorded.map(SystemTime::from).or_else(answered)
 }
 
-/// Moves `Date`, `Expires` and `Last-Modified` of every answer by as much as lies between the recording and `hour`; what is no
-/// date, or would be none any more, stays. `false`, and nothing is moved, if it is not known [when](recorded) that was.
+/// Moves `Date`, `Expires` and `Last-Modified` of every response by the time between the recording and `wall_now`.
+/// Invalid dates, and dates that would be out of range, stay. Returns `false` and changes nothing if the [recording
+/// time](recorded) is unknown.
 pub fn shift_dates(replica: &mut Replica, wall_now: SystemTime) -> bool {
     let Some(recorded) = recorded(replica) else {
         return false;
@@ -42,7 +43,7 @@ pub fn shift_dates(replica: &mut Replica, wall_now: SystemTime) -> bool {
     true
 }
 
-/// Lets caches keep for `seconds` what is answered with 200 and says nothing of that itself (`Cache-Control`, `Expires`).
+/// Adds `Cache-Control: max-age` to every 200 that has neither `Cache-Control` nor `Expires`.
 pub fn set_default_lifetime(replica: &mut Replica, seconds: u32) {
     let lifetime = format!("max-age={seconds}");
     for exchange in &mut replica.exchanges {
@@ -57,7 +58,7 @@ pub fn set_default_lifetime(replica: &mut Replica, seconds: u32) {
     }
 }
 
-/// `head` with every date in it moved, and all other bytes as they were.
+/// `head` with every date in it moved, and all other bytes unchanged.
 fn with_dates(head: &[u8], shift: impl Fn(SystemTime) -> Option<SystemTime>) -> Bytes {
     let mut out = BytesMut::with_capacity(head.len());
     for line in head.split_inclusive(|&byte| byte == b'\n') {

@@ -45,7 +45,7 @@ impl WarcRecord {
     }
 }
 
-/// The records of `file`, which is inflated already.
+/// The records of `file`, which is already decompressed.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<WarcRecord>,
     let mut records = Vec::new();
     let mut at = 0;
     loop {
-        // Records end with two empty lines; writers that give more or fewer are met half way.
+        // Records end with two empty lines; more or fewer are accepted.
         while matches!(file.get(at), Some(b'\r' | b'\n')) {
             at += 1;
         }

@@ -32,7 +32,7 @@ const BETWEEN_NAVIGATIONS: Duration = Duration::from_secs(2);
 /// A document of another site that comes sooner is a frame of this page.
 const BETWEEN_SITES: Duration = Duration::from_secs(4);
 
-/// The page in `text`, a HAR.
+/// Imports the page in `text`, a HAR.
 pub(crate) fn import(
     text: &[u8],
     name: &str,
@@ -351,7 +351,7 @@ fn import_group(
     assemble(page, recorded, notes, &options.limits)
 }
 
-/// What an entry tells, or why it is left out.
+/// Parses an entry; the error is why it is skipped.
 fn parse_entry(
     entry: &Entry,
     page_started: Option<Timestamp>,
@@ -407,7 +407,7 @@ fn parse_entry(
         (!durations.is_empty()).then(|| durations.into_iter().sum())
     };
     let started = timestamp(&entry.started_date_time.0);
-    // WebPageTest's own start is when the request went out; it keeps the whole in `_all_start`.
+    // WebPageTest's own start is when the request was sent; `_all_start` is the start of the whole.
     let began = entry
         .all_start
         .0

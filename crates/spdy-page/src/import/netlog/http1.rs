@@ -21,7 +21,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The message of `head`, whose body of this length (or of chunks) begins `rest`; and what it took of that.
+    /// The message of `head`, whose body of this length begins `rest`; also returns the length of the body in `rest`.
     fn of(head: Bytes, length: Length, rest: &Bytes) -> (Self, usize) {
         let mut message = Self {
             head,
@@ -55,7 +55,7 @@ impl Message {
     }
 }
 
-/// What tells where a body ends (RFC 9112 §6.3).
+/// How the end of a body is determined (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug)]
 enum Length {
     Exact(u64),
@@ -115,7 +115,7 @@ fn chunk_head(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((usize::from_str_radix(digits, 16).ok()?, end + 1))
 }
 
-/// The requests in `sent`, up to `most`; what is no request ends them.
+/// The requests in `sent`, at most `most`; it stops at bytes that are not a request.
 pub(super) fn requests(sent: &Bytes, most: usize) -> Vec<Message> {
     let (mut at, mut messages) = (0, Vec::new());
     while messages.len() < most
@@ -136,7 +136,7 @@ pub(super) fn requests(sent: &Bytes, most: usize) -> Vec<Message> {
     messages
 }
 
-/// The final answers in `received` to requests of these methods; interim ones are passed over.
+/// The final responses in `received` to requests of these methods; interim responses are skipped.
 pub(super) fn answers(received: &Bytes, methods: &[http::Method]) -> Vec<Message> {
     let (mut at, mut messages) = (0, Vec::new());
     for method in methods {
@@ -154,7 +154,7 @@ pub(super) fn answers(received: &Bytes, methods: &[http::Method]) -> Vec<Message
             }
         };
         let length = match Head::parse(&head) {
-            // What follows a switch of protocols is none of ours.
+            // The bytes after a switch of protocols are not HTTP.
             _ if status == 101 => return messages,
             _ if !head::has_body(method, status) => Length::Exact(0),
             Some(parsed) if parsed.is_chunked() => Length::Chunks,

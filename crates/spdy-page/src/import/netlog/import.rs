@@ -116,7 +116,7 @@ struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Goes through the requests of the page, in their order.
+    /// Imports the requests of the page, in order.
     fn collect_exchanges(
         &mut self,
         exact: &mut BTreeMap<TransactionId, TransactionMessages>,
@@ -242,7 +242,7 @@ impl Recording<'_> {
         });
     }
 
-    /// What was observed and never left the browser, because something forbade it.
+    /// Adds requests that were observed but blocked before they were sent.
     fn add_blocked(&mut self) {
         let Some(watched) = &self.watched else { return };
         let unmatched: BTreeSet<usize> = watched.waiting.values().flatten().copied().collect();
@@ -351,7 +351,7 @@ impl Recording<'_> {
         let exchange = Exchange {
             url: url.clone(),
             method: method.clone(),
-            // Of sockets of QUIC the log tells no address.
+            // The log has no address for QUIC sockets.
             address: messages::address(self.log, transaction)
                 .or_else(|| observed_request.and_then(|seen| seen.address)),
             request_head: answer.request_head,
@@ -432,7 +432,7 @@ impl Recording<'_> {
             source: source.to_owned(),
             start,
             exchanges,
-            // Beyond the calendar the cast saturates, and there is no date.
+            // Out of range, the cast saturates, and there is no date.
             recorded: Timestamp::from_microsecond((wall * 1e6) as i64).ok(),
             dom_content_loaded: moment(|seen| seen.dom_content_loaded),
             load: moment(|seen| seen.load),

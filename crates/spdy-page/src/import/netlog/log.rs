@@ -27,7 +27,7 @@ pub(super) struct Log {
     pub(super) errors: BTreeMap<i64, String>,
     /// Milliseconds from 1970 to the zero of the log's clock.
     pub(super) epoch_ms: f64,
-    /// Whether the constants came, without which no event can be read.
+    /// The log has named its event types; without them no event can be read.
     pub(super) has_event_kinds: bool,
     pub(super) requests: BTreeMap<Id, Request>,
     jobs: BTreeMap<Id, Job>,
@@ -185,10 +185,10 @@ impl EventKind {
 }
 
 impl Log {
-    /// Takes the names of numbers, which stand before the events.
+    /// Stores the names of numbers, which precede the events.
     pub(super) fn set_constants(&mut self, constants: Constants) {
         let phase = |name| constants.log_event_phase.get(name).copied();
-        // They have been these for as long as there are NetLogs.
+        // These values have never changed.
         self.begin = phase("PHASE_BEGIN").unwrap_or(1);
         self.end = phase("PHASE_END").unwrap_or(2);
         for (name, what) in EventKind::NAMES {
@@ -203,7 +203,7 @@ impl Log {
         }
     }
 
-    /// Takes the next event.
+    /// Handles the next event.
     pub(super) fn take(&mut self, event: &Event<'_>) {
         let Some(&what) = self.kinds.get(&event.kind) else {
             return;

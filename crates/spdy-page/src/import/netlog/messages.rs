@@ -227,7 +227,7 @@ fn request_head(transaction: &Transaction) -> Bytes {
     )
 }
 
-/// The head of an answer as HTTP/1.1 text: its status line is the first of `told`, or a field `:status`.
+/// The head of a response as HTTP/1.1 text: its status line is the first of `header_lines`, or a field `:status`.
 fn response_head(header_lines: &[String]) -> Bytes {
     let first = header_lines
         .first()
@@ -250,7 +250,7 @@ fn parse_status(header_lines: &[String]) -> Option<u16> {
     fields.find(|(name, _)| *name == ":status")?.1.parse().ok()
 }
 
-/// Fields but for those of HTTP/2 that begin with a colon; values that it joined with NUL apart again.
+/// Fields without those of HTTP/2 that begin with a colon; values that were joined by NUL are split again.
 fn fields(header_lines: &[String]) -> impl Iterator<Item = (&str, &str)> {
     let fields = header_lines.iter().map(|field| split(field));
     let named = fields.filter(|(name, _)| http::HeaderName::from_bytes(name.as_bytes()).is_ok());

@@ -65,7 +65,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// As the browser reported them; `None` without `timing`.
+    /// The times that the browser reported; `None` without `timing`.
     pub(super) fn from_observation(seen: &ObservedRequest, origin: f64) -> Option<Self> {
         let timing = seen.timing?;
         let sent = timing.request_time + timing.send_start / 1e3;
