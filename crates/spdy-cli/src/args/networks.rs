@@ -7,7 +7,7 @@ use crate::outcome::Usage;
 /// Default networks of `spdy race`: common access networks, from the slowest to the farthest.
 const NETWORKS: [&str; 6] = ["dsl", "cable", "3g", "lte", "fibre", "satellite"];
 
-/// The networks that `asked` names, without duplicates, or the default ones.
+/// Parses the networks of `requested`, without duplicates; if it is empty, the default networks.
 pub(crate) fn networks(requested: &[String]) -> anyhow::Result<Vec<RaceNetwork>> {
     let mut specs: Vec<&str> = match requested {
         [] => NETWORKS.to_vec(),
@@ -60,7 +60,9 @@ mod tests {
     #[test]
     fn an_unknown_network_is_a_usage_error_that_lists_the_names() {
         let error = networks(&["dls".to_owned()]).unwrap_err();
-        let usage = error.downcast_ref::<Usage>().expect("a usage error");
+        let usage = error
+            .downcast_ref::<Usage>()
+            .expect("the error is a usage error");
         for name in NETWORKS {
             assert!(usage.0.contains(name), "no {name} in {}", usage.0);
         }

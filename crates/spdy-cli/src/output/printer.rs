@@ -95,7 +95,7 @@ impl Printer {
             .with_context(|| format!("invalid log filter {directives:?}"))?;
         tracing_subscriber::fmt()
             .with_env_filter(filter)
-            // A session or stream is a line when it ends, with all that is known of it.
+            // A session or stream is logged when it ends, with all its fields.
             .with_span_events(FmtSpan::CLOSE)
             .with_ansi(self.stderr_choice() != anstream::ColorChoice::Never)
             .with_writer(self.clone())
@@ -103,7 +103,7 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes bytes of a result unchanged.
+    /// Writes the bytes of a result unchanged.
     ///
     /// # Errors
     ///
@@ -171,7 +171,7 @@ impl Printer {
     /// A progress bar of `steps` steps on stderr; hidden if quiet, or if stderr is not a terminal.
     pub(crate) fn progress(&self, steps: u64, what: &'static str) -> ProgressBar {
         let style = ProgressStyle::with_template("{msg} {wide_bar:.cyan/dim} {pos}/{len} {eta}")
-            .expect("a valid template")
+            .expect("the template is valid")
             .progress_chars("━╸─");
         self.bars
             .add(ProgressBar::new(steps).with_style(style).with_message(what))
@@ -180,7 +180,7 @@ impl Printer {
     /// A progress bar of a load of `steps` steps; its message is the rate.
     pub(crate) fn load_bar(&self, steps: u64) -> ProgressBar {
         let style = ProgressStyle::with_template("load {wide_bar:.cyan/dim} {msg}")
-            .expect("a valid template")
+            .expect("the template is valid")
             .progress_chars("━╸─");
         self.bars.add(ProgressBar::new(steps).with_style(style))
     }

@@ -206,7 +206,7 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         insecure: args.connection.insecure,
         ..Trust::default()
     };
-    // What is measured as the time to set up a connection is a whole handshake.
+    // A full handshake is measured as the time to set up a connection.
     let options = TlsOptions {
         resumption: false,
         ..TlsOptions::default()

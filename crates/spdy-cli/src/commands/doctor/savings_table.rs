@@ -6,7 +6,7 @@ use spdy_lab::doctor::examination::{Examination, RemedyResult, SavedTime};
 
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table};
 
-/// All of it, with at most `most` of the remedies that help.
+/// Formats the examination, with at most `most` of the remedies that help.
 pub(crate) fn render(examination: &Examination, most: usize) -> String {
     let Examination {
         replica,
@@ -155,7 +155,7 @@ fn signed(ms: f64, cost: f64) -> Cell {
     Cell::number(format_args!("{:.0}", if ms.abs() < 0.5 { 0.0 } else { ms })).styled(style)
 }
 
-/// The `most` changes of each examination that save most, beside the load that they would help.
+/// The `most` changes of each examination that save most, with the load that each would help.
 pub(crate) fn brief(examinations: &[Examination], most: usize) -> String {
     let mut table = Table::new([
         Cell::word("what would help"),

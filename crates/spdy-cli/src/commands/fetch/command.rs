@@ -358,7 +358,7 @@ async fn fetch(
             all_well &= print_result(args, &pushed, printer)?;
         }
     } else {
-        // All are asked for before the first is waited for; what is for stdout is told in order.
+        // All transfers start before the first is awaited; output for stdout is printed in order.
         let transfers: Vec<Transfer> = orders.into_iter().map(start).collect();
         for transfer in transfers {
             all_well &= print_result(args, &transfer.finish(printer).await?, printer)?;

@@ -28,7 +28,7 @@ fn limit_body(body: Body, most: u64) -> Body {
     Body::from_stream(pieces)
 }
 
-/// Reads a push that no request claimed: `most` bytes of it, in no more than `limit`.
+/// Reads a push that no request claimed: at most `most` bytes, within `limit`.
 pub(crate) async fn read(
     offered: UnclaimedPush,
     destination: &Destination,

@@ -49,7 +49,7 @@ fn strip_for_cross_origin(headers: &mut HeaderMap) {
     }
 }
 
-/// The request after a redirect of `order` (RFC 9110 §15.4); `None` if `response` is no redirect.
+/// The request after a redirect of `order` (RFC 9110 §15.4); `None` if `response` is not a redirect.
 pub(crate) fn redirect_request(
     order: &FetchRequest,
     response: &Response<Body>,

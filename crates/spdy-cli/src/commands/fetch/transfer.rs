@@ -152,7 +152,7 @@ async fn fetch(
     receive(body, &order.destination, stdout, fetched).await
 }
 
-/// Writes the body to its destination, and counts and hashes it.
+/// Writes the body to its destination, and computes its size and hash.
 pub(crate) async fn receive(
     mut body: Body,
     destination: &Destination,

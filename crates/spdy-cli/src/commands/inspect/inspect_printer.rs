@@ -84,7 +84,7 @@ impl<'a> InspectPrinter<'a> {
                         "server_name": server_name, "alpn_offered": offered, "why": reason,
                     }));
                 }
-                // Of a capture full of other people's TLS only what may be SPDY is worth a line.
+                // In a capture with a lot of other TLS traffic, only what may be SPDY gets a line.
                 if !offered.iter().any(|name| name.starts_with("spdy/")) {
                     return Ok(());
                 }

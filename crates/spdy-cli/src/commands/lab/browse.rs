@@ -183,7 +183,7 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
 }
 
 impl Args {
-    /// Loads the page until enough loads count, or too many do not.
+    /// Loads the page until enough loads count, or too many do not count.
     fn visits(
         &self,
         link: &mut RealNetwork,

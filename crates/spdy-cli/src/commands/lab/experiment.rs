@@ -44,7 +44,7 @@ impl Experiment {
         Ok(Self { plan, folder })
     }
 
-    /// Prints which factors have no effect for which protocols, so that their levels are not taken for evidence.
+    /// Prints which factors have no effect for which protocols, so that equal results are not misread.
     pub(crate) fn warn_ineffective(&self, printer: &Printer) {
         for IneffectiveFactor {
             factor,

@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// One claim in a few lines.
+/// Prints one claim in a few lines.
 fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
     let (unit, verdict) = (finding.unit, finding.verdict.label());
     let style = match finding.verdict {

@@ -166,8 +166,8 @@ fn start_server(network: &RealNetwork, inside: InnerProcess) -> anyhow::Result<u
     Ok(child.id())
 }
 
-/// Whether this thread's namespace has a listening TCP socket, or any UDP socket (proc(5): after the head a
-/// line a socket, its fourth word the state).
+/// True if this thread's namespace has a listening TCP socket, or any UDP socket (proc(5): after the head, a line for
+/// each socket; the fourth word is the state).
 fn has_listener() -> bool {
     const LISTEN: &str = "0A";
     let has = |file: &str, is_match: fn(&str) -> bool| {

@@ -175,7 +175,7 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     })
 }
 
-/// Finds what helps each page over each network, with the fastest protocol there.
+/// Finds the changes that help each page over each network, with the fastest protocol there.
 fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
     let results = RaceResults::of(loads);
     let mut cases = Vec::new();

@@ -197,7 +197,7 @@ async fn record_page(
             Err(fault) if args.runs == 1 || matches!(fault, RecordError::Interrupted) => {
                 return Err(fault).with_context(|| format!("cannot record {url}"));
             }
-            // What other runs fetched is worth keeping.
+            // The pages of other runs are still stored.
             Err(fault) => {
                 let message = fault.to_string();
                 let fault = anyhow::Error::new(fault);

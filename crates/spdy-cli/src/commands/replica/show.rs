@@ -203,7 +203,7 @@ impl Resource {
     }
 }
 
-/// When a resource becomes known; `number` is that of the exchange of a node.
+/// When a resource is discovered, as text; `number` maps a node to its exchange.
 fn trigger_text(trigger: &Trigger, number: impl Fn(usize) -> usize) -> String {
     match trigger {
         Trigger::Start => "at the start".to_owned(),

@@ -58,7 +58,7 @@ pub(crate) fn ms_cell(figure: Option<f64>) -> Cell {
     Cell::number(text)
 }
 
-/// How many runs count, and of how many if some are missing.
+/// The number of runs that count, and the requested number if some are missing.
 pub(crate) fn runs_cell<S>(result: &CellResult<S>) -> Cell {
     let (count, requested) = (result.real_ms.len(), result.runs_asked);
     if result.short_of_runs.is_none() {

@@ -44,7 +44,7 @@ pub(crate) struct StoreWatcher {
 }
 
 impl StoreWatcher {
-    /// Starts watching; it ends with the last that asks.
+    /// Starts the watcher thread. It ends when the last sender is dropped.
     pub(crate) fn start(
         store: Location,
         waterfalls: WaterfallArgs,
@@ -69,11 +69,11 @@ impl StoreWatcher {
         Ok(Self { queries })
     }
 
-    /// The thread's answer.
+    /// The watcher's reply.
     ///
     /// # Errors
     ///
-    /// [`MAX_QUERIES`] wait already; what keeps the store from being read.
+    /// [`MAX_QUERIES`] queries are already waiting, or the store cannot be read.
     pub(crate) async fn query(&self, kind: QueryKind) -> Answer {
         let answer = self.submit(kind)?;
         answer.await.context("the store watcher has stopped")?
@@ -172,11 +172,11 @@ struct State {
     done: usize,
     /// Cells when all are.
     cells: u64,
-    /// Loads of each.
+    /// Loads per cell.
     runs: u64,
-    /// Seconds until all are there, if cells came in the last minute.
+    /// Estimated seconds until all cells are there, if cells were added in the last minute.
     left_s: Option<u64>,
-    /// The report is another if this is.
+    /// The report changes when this changes.
     edition: String,
 }
 
@@ -240,7 +240,7 @@ impl WatchState {
     }
 }
 
-/// How long the rest of `cells` takes at the pace of those that were `seen` to come.
+/// Estimated time for the missing of `cells`, at the rate of the cells in `seen`.
 fn remaining_time(seen: &VecDeque<(Instant, usize)>, cells: u64) -> Option<Duration> {
     let (from, first) = seen.front()?;
     let (to, last) = seen.back()?;
@@ -299,8 +299,8 @@ mod tests {
             Ok("far".to_owned())
         });
         assert_eq!(answers, 1);
-        let answer = waiting[0].try_recv().expect("a reply");
-        assert_eq!(answer.expect("a report"), "far");
+        let answer = waiting[0].try_recv().expect("the watcher has replied");
+        assert_eq!(answer.expect("the reply is a report"), "far");
     }
 
     #[test]

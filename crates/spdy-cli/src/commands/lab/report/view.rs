@@ -94,7 +94,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Where the store is, or will be. Checks that its plan, if it is known now, has the requested cell.
+/// Where the store is, or will be. If its plan exists already, checks that it has the requested cell.
 fn locate_store(args: &Args) -> anyhow::Result<Location> {
     let named = Location::new(args.what.as_ref());
     if named.file().is_none_or(is_store) {
@@ -187,7 +187,7 @@ async fn serve(
     Ok(())
 }
 
-/// Answers one request, if it is meant for us and comes from a page of ours or from the reader himself.
+/// Answers one request. Rejects requests for other hosts, and requests from pages of other sites.
 async fn answer(
     watch: Arc<StoreWatcher>,
     address: SocketAddr,
@@ -250,7 +250,10 @@ fn response(status: StatusCode, kind: &'static str, text: impl Into<String>) -> 
     *response.status_mut() = status;
     let kind = HeaderValue::from_str(&format!("{kind}; charset=utf-8"));
     let headers = [
-        (header::CONTENT_TYPE, kind.expect("a valid content type")),
+        (
+            header::CONTENT_TYPE,
+            kind.expect("the content type is a valid header value"),
+        ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (
             header::CONTENT_SECURITY_POLICY,

@@ -40,7 +40,8 @@ impl WaterfallArgs {
         }
     }
 
-    /// Loads the cells for the waterfalls again. Only a missing cell is an error: a report without waterfalls is valid.
+    /// Loads the cells for the waterfalls again. Only a missing cell is an error: a report without waterfalls is
+    /// valid.
     pub(crate) fn again(
         &self,
         store: &Location,

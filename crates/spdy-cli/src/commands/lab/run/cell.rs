@@ -131,7 +131,7 @@ struct StoreReport {
     invalid: usize,
 }
 
-/// Loads what the store at `location` has not, and keeps each cell as soon as it is done.
+/// Loads the cells that the store at `location` lacks, and stores each cell as soon as it is done.
 fn store_cells(
     args: &Args,
     location: &Location,
@@ -145,7 +145,7 @@ fn store_cells(
     let mut missing = Vec::new();
     for number in numbers {
         let cell = runner.plan().cell(&number.to_string());
-        if !store.has(&cell.expect("a cell of the plan").key())? {
+        if !store.has(&cell.expect("the number is of a cell of the plan").key())? {
             missing.push(*number);
         }
     }
@@ -199,7 +199,7 @@ fn print_cells(
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let rows = Rows::new(runner, PROGRAM);
-    // Cells that are done before an earlier one of the requested order.
+    // Cells that are done before an earlier cell of the requested order.
     let mut early = BTreeMap::new();
     let (mut printed, mut failed, mut invalid, mut loads) = (0, 0, 0, 0);
     let mut summaries = Vec::new();

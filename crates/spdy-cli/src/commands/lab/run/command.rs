@@ -95,7 +95,8 @@ fn missing(runner: &Runner, store: &mut Store) -> anyhow::Result<Vec<usize>> {
         .collect())
 }
 
-/// Loads the cells of these numbers and stores them, until all are done or a signal stops it. Returns how many are left.
+/// Loads the cells of these numbers and stores them, until all are done or a signal stops it. Returns how many
+/// remain.
 fn load(
     runner: &Runner,
     real: RealTimeLoader,

@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     check_budget(&compared, args, printer)
 }
 
-/// The table, and the sum of it.
+/// Prints the table and its summary.
 fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::Result<()> {
     let count = |difference| compared.count(difference);
     let (more, less) = (count(Difference::More), count(Difference::Less));
@@ -188,7 +188,7 @@ fn table(cells: &[&CellComparison], measure: Measure) -> Table {
     table
 }
 
-/// Whether all cells are within the budget.
+/// Checks that all cells are within the budget.
 fn check_budget(
     compared: &StoreComparison,
     args: &Args,
