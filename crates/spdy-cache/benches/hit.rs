@@ -115,7 +115,7 @@ fn hits(criterion: &mut Criterion) {
         let mut next = 0;
         group.bench_function(name, |b| {
             b.iter(|| {
-                // Requests are seldom in a row for the same key.
+                // Keys that are far apart, as those of real requests.
                 next = (next + 7919) % KEYS;
                 let variants = store
                     .get(black_box(&keys[next]))

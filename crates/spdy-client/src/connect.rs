@@ -298,7 +298,7 @@ impl Connector {
                     None => break, // slow: also try the next address
                     Some(Some(Ok(won))) => return Ok(won),
                     Some(Some(Err(error))) => last_error = error,
-                    Some(None) => break, // no remaining attempt can succeed
+                    Some(None) => break, // no attempt is in progress
                 }
                 if rest.len() > 0 {
                     break;

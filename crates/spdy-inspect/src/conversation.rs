@@ -300,7 +300,7 @@ impl Conversation {
                 }
                 WebSocketOutput::Gap(at, direction, len) => self.gap(at, direction, len, around),
                 WebSocketOutput::Lost(at, reason) => {
-                    around.out.push((at, EventKind::Unreadable(reason)))
+                    around.out.push((at, EventKind::Unreadable(reason)));
                 }
             }
         }
