@@ -173,7 +173,7 @@ fn serve(
         server.exec_url(ExecRequest {
             container: "c".to_owned(),
             command: vec!["cat".to_owned()],
-            wanted: StreamOptions {
+            stream_options: StreamOptions {
                 stdin: true,
                 stdout: true,
                 stderr: false,

@@ -24,39 +24,37 @@ pub(crate) struct AccountFile(Vec<u8>);
 
 impl Accounts {
     pub(crate) fn new(folder: StateDir) -> Self {
-        let door = Mutex::default();
-        Self {
-            folder,
-            file_lock: door,
-        }
+        let file_lock = Mutex::default();
+        Self { folder, file_lock }
     }
 
-    /// The account, created if there is none, which sends its requests over `transport`; and its stored form.
+    /// Opens the account, or creates it if there is none. Requests go over `transport`. Also returns its stored form.
     ///
     /// # Errors
     ///
-    /// The authority gives none, or the folder neither has nor accepts one: an account that cannot be stored is not used.
+    /// The authority gives no account, or the folder cannot read or store it: an account that cannot be stored is not
+    /// used.
     pub(crate) async fn open(
         &self,
         settings: &AcmeSettings,
         transport: &Transport,
     ) -> Result<(Account, AccountFile), AcmeError> {
-        let kept = {
-            let _door = self.file_lock.lock().await;
+        let account_file = {
+            let _guard = self.file_lock.lock().await;
             match self.folder.load_account()? {
-                Some(kept) => AccountFile(kept),
+                Some(account_file) => AccountFile(account_file),
                 None => return self.create(settings, transport).await,
             }
         };
         let credentials: AccountCredentials =
-            serde_json::from_slice(&kept.0).map_err(|error| AcmeError::CorruptFile {
+            serde_json::from_slice(&account_file.0).map_err(|error| AcmeError::CorruptFile {
                 path: self.folder.account_path(),
-                why: error.to_string(),
+                reason: error.to_string(),
             })?;
         let builder = Account::builder_with_http(Box::new(transport.clone()));
         let account = builder.from_credentials(credentials).await;
         let account = account.map_err(|error| authority_error(settings, "the directory", error))?;
-        Ok((account, kept))
+        Ok((account, account_file))
     }
 
     async fn create(
@@ -74,23 +72,23 @@ impl Accounts {
         let external = external.map(|(id, key)| ExternalAccountKey::new(id.clone(), key));
         let directory = settings.directory.to_string();
         let builder = Account::builder_with_http(Box::new(transport.clone()));
-        let made = builder.create(&account, directory, external.as_ref()).await;
-        let (account, kept) =
-            made.map_err(|error| authority_error(settings, "a new account", error))?;
-        let kept = serde_json::to_vec(&kept).expect("an account can be written as JSON");
-        self.folder.save_account(&kept)?;
-        Ok((account, AccountFile(kept)))
+        let created = builder.create(&account, directory, external.as_ref()).await;
+        let (account, credentials) =
+            created.map_err(|error| authority_error(settings, "a new account", error))?;
+        let json = serde_json::to_vec(&credentials).expect("credentials can be converted to JSON");
+        self.folder.save_account(&json)?;
+        Ok((account, AccountFile(json)))
     }
 
-    /// Sets `kept` aside, unless there is another by now, or none.
-    pub(crate) async fn set_aside(&self, kept: &AccountFile) {
-        let _door = self.file_lock.lock().await;
-        let forgotten = match self.folder.load_account() {
-            Ok(Some(now)) if now == kept.0 => self.folder.set_account_aside(),
+    /// Archives `account_file`, unless another account or none is stored by now.
+    pub(crate) async fn archive(&self, account_file: &AccountFile) {
+        let _guard = self.file_lock.lock().await;
+        let result = match self.folder.load_account() {
+            Ok(Some(current)) if current == account_file.0 => self.folder.archive_account(),
             Ok(_) => Ok(()),
             Err(error) => Err(error),
         };
-        if let Err(error) = forgotten {
+        if let Err(error) = result {
             tracing::warn!(%error, "cannot update the account");
         }
     }

@@ -170,10 +170,10 @@ impl Inner {
         names: &[String],
         held: Option<CertificateDer<'static>>,
     ) -> Result<Identity, AcmeError> {
-        let (account, kept) = self.accounts.open(&self.settings, transport).await?;
+        let (account, account_file) = self.accounts.open(&self.settings, transport).await?;
         let ordered = self.order_with(&account, names, held).await;
         if let Err(AcmeError::Account { .. }) = ordered {
-            self.accounts.set_aside(&kept).await;
+            self.accounts.archive(&account_file).await;
         }
         ordered
     }
@@ -190,7 +190,7 @@ impl Inner {
             .until(&mut order, |status| status != OrderStatus::Pending)
             .await?;
         if status == OrderStatus::Invalid {
-            return Err(self.why(&mut order).await);
+            return Err(self.failure_reason(&mut order).await);
         }
         drop(shown);
         let (key, request) = request(names)?;
@@ -213,37 +213,38 @@ impl Inner {
         held: Option<&CertificateDer<'static>>,
     ) -> Result<Order, AcmeError> {
         let names: Vec<_> = names.iter().cloned().map(Identifier::Dns).collect();
-        let wanted = || match &self.settings.profile {
+        let build_order = || match &self.settings.profile {
             Some(profile) => NewOrder::new(&names).profile(profile),
             None => NewOrder::new(&names),
         };
-        let said = |error| self.authority_error("a new order", error);
+        let to_error = |error| self.authority_error("a new order", error);
         if let Some(replaced) = held.and_then(|held| CertificateIdentifier::try_from(held).ok()) {
-            match account.new_order(&wanted().replaces(replaced)).await {
-                // Some do not know of replacing, or not of this one. One that was rate limited would be so again.
+            match account.new_order(&build_order().replaces(replaced)).await {
+                // Some authorities do not support replacing, or not of this certificate. A rate limit would apply to
+                // the second order too.
                 Err(error) if !is_problem(&error, "rateLimited") => {
                     tracing::debug!(%error, "cannot mark the order as a replacement");
                 }
-                ordered => return ordered.map_err(said),
+                ordered => return ordered.map_err(to_error),
             }
         }
-        account.new_order(&wanted()).await.map_err(said)
+        account.new_order(&build_order()).await.map_err(to_error)
     }
 
-    /// Shows what proves each of `names` that wants it.
+    /// Publishes the proof for each of `names` that needs one.
     async fn show_challenges(
         &self,
         order: &mut Order,
         names: &[String],
     ) -> Result<Vec<crate::challenge::ActiveChallenge>, AcmeError> {
-        let way = &self.settings.way;
+        let method = &self.settings.way;
         let mut shown = Vec::new();
         let mut authorizations = order.authorizations();
         while let Some(authorization) = authorizations.next().await {
             let mut authorization =
                 authorization.map_err(|error| self.authority_error("an authorization", error))?;
             let name = authorization.identifier().to_string();
-            // Else an authority could have texts at any name of our zones.
+            // Otherwise an authority could publish TXT records at any name of our zones.
             if !names
                 .iter()
                 .any(|ordered| without_wildcard(ordered) == without_wildcard(&name))
@@ -252,7 +253,7 @@ impl Inner {
             }
             match authorization.status {
                 AuthorizationStatus::Pending => {}
-                AuthorizationStatus::Valid => continue, // it was proven lately
+                AuthorizationStatus::Valid => continue, // it was proven recently
                 other => return Err(AcmeError::Order(format!("{other:?} for {name}"))),
             }
             let offered = authorization
@@ -261,21 +262,21 @@ impl Inner {
                 .map(|challenge| challenge_name(&challenge.r#type))
                 .collect::<Vec<_>>()
                 .join(", ");
-            let Some(mut challenge) = authorization.challenge(way.kind()) else {
+            let Some(mut challenge) = authorization.challenge(method.kind()) else {
                 return Err(AcmeError::ChallengeNotOffered {
                     name,
-                    want: way.challenge(),
+                    expected: method.challenge(),
                     offered,
                 });
             };
             let authorized = challenge.key_authorization();
-            shown.push(way.start(
+            shown.push(method.start(
                 without_wildcard(&name),
                 &challenge.token,
                 authorized.as_str(),
             )?);
-            let told = challenge.set_ready().await;
-            told.map_err(|error| self.authority_error("a challenge", error))?;
+            let result = challenge.set_ready().await;
+            result.map_err(|error| self.authority_error("a challenge", error))?;
         }
         Ok(shown)
     }
@@ -301,23 +302,23 @@ impl Inner {
         }
     }
 
-    /// Why an order is invalid, as far as the authority states it.
-    async fn why(&self, order: &mut Order) -> AcmeError {
+    /// The reason why an order is invalid, if the authority gives one.
+    async fn failure_reason(&self, order: &mut Order) -> AcmeError {
         let challenge = self.settings.way.challenge();
         let mut authorizations = order.authorizations();
         while let Some(Ok(mut authorization)) = authorizations.next().await {
             if authorization.refresh().await.is_err() {
                 continue;
             }
-            let told = authorization
+            let challenge_error = authorization
                 .challenges
                 .iter()
                 .find_map(|challenge| challenge.error.as_ref());
-            if let Some(problem) = told {
+            if let Some(problem) = challenge_error {
                 return AcmeError::ChallengeFailed {
                     name: authorization.identifier().to_string(),
                     challenge,
-                    why: problem.to_string(),
+                    reason: problem.to_string(),
                 };
             }
         }

@@ -31,9 +31,9 @@ impl CertificateInfo {
     ///
     /// # Errors
     ///
-    /// It is none, or its end is before its beginning.
+    /// It is not a certificate, or it ends before it begins.
     pub fn of(certificate: &CertificateDer<'_>) -> Result<Self, AcmeError> {
-        let wrong = |why: String| AcmeError::Certificate { why };
+        let wrong = |reason: String| AcmeError::Certificate { reason };
         let (_, parsed) = x509_parser::parse_x509_certificate(certificate)
             .map_err(|error| wrong(error.to_string()))?;
         let at = |seconds: i64| {
@@ -60,55 +60,55 @@ impl CertificateInfo {
         })
     }
 
-    /// Reads the leaf of `identity`.
+    /// Reads the leaf certificate of `identity`.
     ///
     /// # Errors
     ///
-    /// There is none, or as [`of`](Self::of).
+    /// The chain is empty, or as [`of`](Self::of).
     pub fn parse_leaf(identity: &Identity) -> Result<Self, AcmeError> {
         let leaf = identity.chain.first();
         let leaf = leaf.ok_or_else(|| AcmeError::Certificate {
-            why: "the chain is empty".to_owned(),
+            reason: "the chain is empty".to_owned(),
         })?;
         Self::of(leaf)
     }
 
-    /// Whether it does for `names` from `now` on.
+    /// Checks that the certificate can be served for `names` from `now` on.
     ///
     /// # Errors
     ///
-    /// It is for other names; it has not begun by `now`, [`CLOCK_SKEW`] aside, or has less than [`MIN_REMAINING`] before its end; or
-    /// it is valid for more than [`MAX_LIFETIME`].
+    /// It has other names. It is not valid at `now`, with a tolerance of [`CLOCK_SKEW`], or for [`MIN_REMAINING`]
+    /// after it. It is valid for more than [`MAX_LIFETIME`].
     pub fn check(&self, names: &[String], now: SystemTime) -> Result<(), AcmeError> {
         let Range { start, end } = self.validity;
-        let why = if !names.iter().all(|name| self.covers(name)) {
-            let (wanted, came) = (names.join(", "), self.names.join(", "));
-            format!("expected a certificate for {wanted}, found one for {came}")
+        let reason = if !names.iter().all(|name| self.covers(name)) {
+            let (expected, found) = (names.join(", "), self.names.join(", "));
+            format!("expected a certificate for {expected}, found one for {found}")
         } else if start > now + CLOCK_SKEW || end < now + MIN_REMAINING {
             let (now, minutes) = (httpdate::fmt_http_date(now), MIN_REMAINING.as_secs() / 60);
-            let came = format_validity(&self.validity);
+            let found = format_validity(&self.validity);
             format!(
-                "expected a certificate that is valid at {now} and {minutes} min longer, found validity from {came}"
+                "expected a certificate that is valid at {now} and {minutes} min longer, found validity from {found}"
             )
         } else if start + MAX_LIFETIME < end {
-            let (days, came) = (
+            let (days, found) = (
                 MAX_LIFETIME.as_secs() / 86_400,
                 format_validity(&self.validity),
             );
-            format!("expected a validity of at most {days} days, found from {came}")
+            format!("expected a validity of at most {days} days, found from {found}")
         } else {
             return Ok(());
         };
-        Err(AcmeError::Certificate { why })
+        Err(AcmeError::Certificate { reason })
     }
 
-    /// Whether it is good for `name`, which may be a wildcard itself.
+    /// True if it covers `name`, which may be a wildcard.
     #[must_use]
     pub fn covers(&self, name: &str) -> bool {
         let parent = name.split_once('.').map(|(_, parent)| parent);
-        self.names.iter().any(|known| {
-            let wild = known.strip_prefix("*.");
-            known == name || (wild.is_some() && wild == parent && !name.starts_with("*."))
+        self.names.iter().any(|pattern| {
+            let suffix = pattern.strip_prefix("*.");
+            pattern == name || (suffix.is_some() && suffix == parent && !name.starts_with("*."))
         })
     }
 }
@@ -167,7 +167,7 @@ mod tests {
         for good in [now - second..soon, now + CLOCK_SKEW..late, now..late] {
             assert_eq!(fit(good), "");
         }
-        for (validity, want) in [
+        for (validity, expected) in [
             (now - second..soon - second, "valid at "),
             (now - MIN_REMAINING..now - second, "valid at "),
             (now + CLOCK_SKEW + second..late, "valid at "),
@@ -180,8 +180,8 @@ mod tests {
                 "at most 3653 days",
             ),
         ] {
-            let said = fit(validity.clone());
-            assert!(said.contains(want), "{validity:?}: {said:?}");
+            let message = fit(validity.clone());
+            assert!(message.contains(expected), "{validity:?}: {message:?}");
         }
     }
 }

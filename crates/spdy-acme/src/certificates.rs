@@ -132,27 +132,28 @@ impl Certificates {
     pub fn has(&self, name: &str) -> bool {
         let state = self.lock();
         let managed = state.managed.values();
-        let wanted = managed.filter(|managed| managed.names.iter().any(|wanted| wanted == name));
-        let loaded = wanted.filter_map(|managed| managed.loaded.as_ref());
+        let matching = managed.filter(|managed| managed.names.iter().any(|listed| listed == name));
+        let loaded = matching.filter_map(|managed| managed.loaded.as_ref());
         let external = state.external.iter().map(|external| &external.facts);
         let mut facts = loaded.map(|loaded| &loaded.facts).chain(external);
         facts.any(|facts| facts.covers(name))
     }
 
-    /// Removes all managed certificates. External ones stay.
+    /// Removes all managed certificates. External certificates stay.
     pub fn clear(&self) {
-        self.want(&[]);
+        self.set_managed(&[]);
     }
 
-    /// Sets the names of the managed certificates. One with the same first name is kept, and all others are no longer served.
-    pub(crate) fn want(&self, certificates: &[Vec<String>]) {
+    /// Sets the names of the managed certificates. A certificate with the same first name stays; the others are no
+    /// longer served.
+    pub(crate) fn set_managed(&self, certificates: &[Vec<String>]) {
         let mut state = self.lock();
-        let wanted = certificates.iter().filter_map(|names| {
+        let entries = certificates.iter().filter_map(|names| {
             let mut managed = state.managed.remove(names.first()?).unwrap_or_default();
             managed.names.clone_from(names);
             Some((names.first()?.clone(), managed))
         });
-        state.managed = wanted.collect();
+        state.managed = entries.collect();
         self.show_all(&state);
     }
 
@@ -258,7 +259,7 @@ mod tests {
         near.unwrap().2[0].clone().into_owned()
     }
 
-    /// A reconfiguration that read the state before the certificate was set once restored the old certificate after it.
+    /// A reconfiguration that read the state before `set` once restored the old certificate after it.
     #[tokio::test]
     async fn certificate_issued_during_reconfiguration_is_shown() {
         let options = TlsOptions {
@@ -276,12 +277,12 @@ mod tests {
         let dir = tempfile::tempdir().unwrap();
         let folder = StateDir::open(dir.path(), &"https://acme.test/".parse().unwrap()).unwrap();
         let certificates = Certificates::new(identities);
-        certificates.want(&[names.to_vec()]);
+        certificates.set_managed(&[names.to_vec()]);
         for _ in 0..ATTEMPTS {
             let loaded = certificates.load_managed(issue(), &folder).unwrap();
             let leaf = loaded.identity.chain[0].clone();
             thread::scope(|scope| {
-                scope.spawn(|| certificates.want(&[names.to_vec()]));
+                scope.spawn(|| certificates.set_managed(&[names.to_vec()]));
                 certificates.set("a.test", loaded);
             });
             assert_eq!(shown(&server, &client).await, leaf);

@@ -178,8 +178,8 @@ mod tests {
     #[test]
     fn token_is_answered_until_guard_drops() {
         let tokens = Http01Tokens::default();
-        let way = ChallengeMethod::Http(tokens.clone());
-        let shown = way.start("a.test", "token", "token.thumb").unwrap();
+        let method = ChallengeMethod::Http(tokens.clone());
+        let shown = method.start("a.test", "token", "token.thumb").unwrap();
         assert_eq!(
             tokens.authorization("token").as_deref(),
             Some("token.thumb")
@@ -191,8 +191,8 @@ mod tests {
 
     #[test]
     fn name_outside_own_zones_is_an_error() {
-        let way = ChallengeMethod::Dns(SharedZones::new(Zones::default()));
-        let error = way.start("a.test", "token", "token.thumb").unwrap_err();
+        let method = ChallengeMethod::Dns(SharedZones::new(Zones::default()));
+        let error = method.start("a.test", "token", "token.thumb").unwrap_err();
         assert_eq!(
             error.to_string(),
             "a.test: \"_acme-challenge.a.test\" is not in a configured zone"

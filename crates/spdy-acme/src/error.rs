@@ -27,25 +27,25 @@ pub enum AcmeError {
         /// Its directory.
         directory: String,
     },
-    /// It requires another kind of proof than the configured one.
-    #[error("{name}: expected the challenge {want}, found {offered}")]
+    /// The authority requires another challenge than the configured one.
+    #[error("{name}: expected the challenge {expected}, found {offered}")]
     ChallengeNotOffered {
         /// The name.
         name: String,
-        /// What is configured.
-        want: &'static str,
-        /// What there is.
+        /// The configured challenge.
+        expected: &'static str,
+        /// The challenges that it offers.
         offered: String,
     },
-    /// It looked, and did not see what it wanted.
-    #[error("{name}: the authority rejected the proof ({challenge}): {why}")]
+    /// The authority checked the proof and rejected it.
+    #[error("{name}: the authority rejected the proof ({challenge}): {reason}")]
     ChallengeFailed {
         /// The name.
         name: String,
-        /// How it was to be proven.
+        /// The challenge that was used.
         challenge: &'static str,
-        /// Its reason.
-        why: String,
+        /// The reason that the authority gives.
+        reason: String,
     },
     /// It wants to see another name proven than those that were ordered.
     #[error("the authority requires a proof for {0}, which is not in the order")]
@@ -56,11 +56,11 @@ pub enum AcmeError {
     /// It took too long.
     #[error("no certificate issued within {} s", .0.as_secs())]
     Timeout(Duration),
-    /// What came is no certificate that could be shown.
-    #[error("unusable certificate: {why}")]
+    /// The certificate that was received cannot be served.
+    #[error("unusable certificate: {reason}")]
     Certificate {
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// The task of the order panicked.
     #[error("internal error, please report it: {0}")]
@@ -87,12 +87,12 @@ pub enum AcmeError {
         /// The system's error.
         source: io::Error,
     },
-    /// What stands in a file of the folder is not what was written.
-    #[error("{}: {why}", path.display())]
+    /// A file of the folder is corrupt.
+    #[error("{}: {reason}", path.display())]
     CorruptFile {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
-        why: String,
+        /// What is wrong with it.
+        reason: String,
     },
 }

@@ -35,8 +35,8 @@ impl Http01Handler {
 
     fn authorization(&self, request: &Request<Body>) -> Option<String> {
         let token = request.uri().path().strip_prefix(PATH)?;
-        let is_asked = matches!(*request.method(), Method::GET | Method::HEAD);
-        self.tokens.authorization(token).filter(|_| is_asked)
+        let is_get_or_head = matches!(*request.method(), Method::GET | Method::HEAD);
+        self.tokens.authorization(token).filter(|_| is_get_or_head)
     }
 }
 

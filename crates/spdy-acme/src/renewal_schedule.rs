@@ -39,53 +39,53 @@ pub enum NextAction {
     Wait(SystemTime),
 }
 
-/// One certificate's.
+/// When to renew one certificate.
 #[derive(Debug)]
 pub struct RenewalSchedule {
-    left_percent: u8,
+    remaining_percent: u8,
     jitter_rng: ChaCha8Rng,
-    /// When it is ordered.
+    /// When the certificate is ordered.
     due: SystemTime,
-    /// No advice is followed before.
+    /// Renewal advice is not followed before this time.
     not_before: SystemTime,
-    /// When the advice is fetched.
-    ask: Option<SystemTime>,
+    /// When the renewal advice is fetched next.
+    next_fetch: Option<SystemTime>,
     failures: u32,
 }
 
 impl RenewalSchedule {
-    /// Of a certificate that is not there yet: it is ordered at once. Later it is renewed when `left_percent` of its validity is
-    /// left, 1 to 99.
+    /// The schedule of a certificate that does not exist yet: it is ordered at once. Later it is renewed when
+    /// `remaining_percent` of its validity remains, 1 to 99.
     #[must_use]
-    pub fn new(left_percent: u8, seed: u64) -> Self {
+    pub fn new(remaining_percent: u8, seed: u64) -> Self {
         Self {
-            left_percent: left_percent.clamp(1, 99),
+            remaining_percent: remaining_percent.clamp(1, 99),
             jitter_rng: ChaCha8Rng::seed_from_u64(seed),
             due: UNIX_EPOCH,
             not_before: UNIX_EPOCH,
-            ask: None,
+            next_fetch: None,
             failures: 0,
         }
     }
 
-    /// What is to be done at `now`.
+    /// The next action at `now`.
     #[must_use]
     pub fn next(&self, now: SystemTime) -> NextAction {
         if now >= self.due {
             return NextAction::Order;
         }
-        match self.ask {
-            Some(ask) if now >= ask => NextAction::FetchRenewalInfo,
-            Some(ask) => NextAction::Wait(ask.min(self.due)),
+        match self.next_fetch {
+            Some(next_fetch) if now >= next_fetch => NextAction::FetchRenewalInfo,
+            Some(next_fetch) => NextAction::Wait(next_fetch.min(self.due)),
             None => NextAction::Wait(self.due),
         }
     }
 
-    /// One is there of which this is known, since before: it was found in the folder.
+    /// A stored certificate with this validity was found in the folder.
     pub fn found(&mut self, now: SystemTime, validity: &Range<SystemTime>) {
-        self.due = renewal_time(validity, self.left_percent, self.jitter_rng.random());
+        self.due = renewal_time(validity, self.remaining_percent, self.jitter_rng.random());
         // A restart causes no fetch.
-        self.ask =
+        self.next_fetch =
             Some(now + RENEWAL_INFO_INTERVAL.mul_f64(self.jitter_rng.random_range(0.1..1.0)));
         self.failures = 0;
     }
@@ -98,15 +98,16 @@ impl RenewalSchedule {
         self.due = self.due.max(self.not_before);
     }
 
-    /// The order failed; the authority may have stated how long to wait.
+    /// An order failed; `rest` is how long to wait, if the authority gave a time.
     pub fn record_failure(&mut self, now: SystemTime, rest: Option<Duration>) {
         self.failures = self.failures.saturating_add(1);
         let rest = rest.unwrap_or_default().min(MAX_RETRY_AFTER);
         self.due = now + retry_delay(self.failures, self.jitter_rng.random()).max(rest);
-        self.ask = None;
+        self.next_fetch = None;
     }
 
-    /// The authority suggests to renew within `window`, and to fetch the advice again after so long. It may bring the renewal forward.
+    /// The authority suggests to renew within `window`, and to fetch the advice after `again`. It may only bring the
+    /// renewal forward.
     pub fn record_renewal_info(
         &mut self,
         now: SystemTime,
@@ -116,18 +117,18 @@ impl RenewalSchedule {
         let width = lifetime(window).mul_f64(self.jitter_rng.random());
         let at = (window.start + width).max(self.not_before);
         self.due = self.due.min(at);
-        self.ask = Some(now + again.clamp(MIN_RENEWAL_INFO_INTERVAL, MAX_RETRY_AFTER));
+        self.next_fetch = Some(now + again.clamp(MIN_RENEWAL_INFO_INTERVAL, MAX_RETRY_AFTER));
     }
 
-    /// The authority gives no advice, or none now.
+    /// The authority has no advice at the moment.
     pub fn record_no_renewal_info(&mut self, now: SystemTime) {
-        self.ask = Some(now + RENEWAL_INFO_INTERVAL);
+        self.next_fetch = Some(now + RENEWAL_INFO_INTERVAL);
     }
 
-    /// Whether one that is valid for so long would be renewed by `now` at the latest.
+    /// True if a certificate with this validity should have been renewed before `now`.
     #[must_use]
     pub fn is_overdue(&self, now: SystemTime, validity: &Range<SystemTime>) -> bool {
-        now >= renewal_time(validity, self.left_percent, 0.0)
+        now >= renewal_time(validity, self.remaining_percent, 0.0)
     }
 
     /// When the next order is.
@@ -144,13 +145,17 @@ fn lifetime(validity: &Range<SystemTime>) -> Duration {
         .unwrap_or_default()
 }
 
-/// When what is valid for so long is renewed: when `left_percent` of that is left, earlier by up to a fiftieth of it. `chance` is
-/// from 0 to 1.
+/// The renewal time: when `remaining_percent` of the validity remains, up to a fiftieth of the validity earlier.
+/// `chance` is from 0 to 1.
 #[must_use]
-pub fn renewal_time(validity: &Range<SystemTime>, left_percent: u8, chance: f64) -> SystemTime {
+pub fn renewal_time(
+    validity: &Range<SystemTime>,
+    remaining_percent: u8,
+    chance: f64,
+) -> SystemTime {
     let lifetime = lifetime(validity);
-    let left = lifetime.mul_f64(f64::from(left_percent) / 100.0 + chance / 50.0);
-    validity.end - left.min(lifetime)
+    let remaining = lifetime.mul_f64(f64::from(remaining_percent) / 100.0 + chance / 50.0);
+    validity.end - remaining.min(lifetime)
 }
 
 /// How long after the failure of this number, 1 and up, it is tried again: twice as long each time, and up to a quarter longer by

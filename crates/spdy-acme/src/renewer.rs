@@ -92,11 +92,11 @@ pub type EventHandler = Arc<dyn Fn(&RenewalEvent<'_>) + Send + Sync>;
 pub struct RenewalConfig {
     /// The names of each certificate.
     pub certificates: Vec<Vec<String>>,
-    /// Names that hold up no others: if no certificate comes that has them, one is ordered without.
+    /// Names that must not delay the others: if no certificate has them, one is ordered without them.
     pub optional_names: BTreeSet<String>,
-    /// A certificate is renewed when so much of its validity is left, in percent.
+    /// A certificate is renewed when this percentage of its validity remains.
     pub renew_at_percent_left: u8,
-    /// Chance begins here.
+    /// Seed of the random delays.
     pub seed: u64,
 }
 
@@ -134,47 +134,47 @@ struct RenewalTask {
 }
 
 impl Renewer {
-    /// Serves the `wanted` certificates that `folder` has, and orders the rest from `authority`. It cannot fail: unusable files are
-    /// reported, and their certificates ordered.
+    /// Serves the configured certificates that `folder` has, and orders the others from `authority`. Unusable files
+    /// are reported, and their certificates are ordered.
     ///
     /// # Panics
     ///
-    /// If the `calendar` does not know the hour.
+    /// If `wall_clock` has no wall-clock time.
     #[must_use]
     pub fn start(
-        wanted: &RenewalConfig,
+        config: &RenewalConfig,
         certificates: &Certificates,
         folder: &StateDir,
         authority: Arc<dyn Authority>,
-        (calendar, runtime): (WallClock, &SharedRuntime),
-        tell: &EventHandler,
+        (wall_clock, runtime): (WallClock, &SharedRuntime),
+        on_event: &EventHandler,
     ) -> Self {
         let common = RenewalContext {
             certificates: certificates.clone(),
             folder: folder.clone(),
             authority,
-            calendar,
+            calendar: wall_clock,
             runtime: runtime.clone(),
             order_permits: Arc::new(Semaphore::new(MAX_CONCURRENT_ORDERS)),
-            on_event: tell.clone(),
+            on_event: on_event.clone(),
         };
-        certificates.want(&wanted.certificates);
+        certificates.set_managed(&config.certificates);
         let stop = Latch::new();
-        let is_own = |name: &&String| !wanted.optional_names.contains(*name);
-        for (number, names) in (0..).zip(&wanted.certificates) {
+        let is_own = |name: &&String| !config.optional_names.contains(*name);
+        for (number, names) in (0..).zip(&config.certificates) {
             let mut task = RenewalTask {
                 common: common.clone(),
                 names: names.clone(),
                 own: names.iter().filter(is_own).cloned().collect(),
                 schedule: RenewalSchedule::new(
-                    wanted.renew_at_percent_left,
-                    wanted.seed.wrapping_add(number),
+                    config.renew_at_percent_left,
+                    config.seed.wrapping_add(number),
                 ),
             };
             task.load();
             let stop = stop.clone();
             runtime.spawn(Box::pin(async move {
-                // The stop first: what came at the same moment is not shown any more.
+                // The stop is polled first: a certificate that arrives at the same time is not served.
                 select(stop.wait(), Box::pin(task.run())).await;
             }));
         }
@@ -196,7 +196,7 @@ impl RenewalTask {
         (self.common.on_event)(event);
     }
 
-    /// Takes up what was there before.
+    /// Loads the certificate that is stored in the folder.
     fn load(&mut self) {
         let now = self.now();
         let RenewalContext {
@@ -204,9 +204,9 @@ impl RenewalTask {
             folder,
             ..
         } = &self.common;
-        let kept = folder.load_certificate(self.first());
-        let stored = kept.and_then(|kept| {
-            let loaded = kept.map(|kept| certificates.load_managed(kept, folder));
+        let saved = folder.load_certificate(self.first());
+        let stored = saved.and_then(|saved| {
+            let loaded = saved.map(|saved| certificates.load_managed(saved, folder));
             loaded.transpose()
         });
         let facts = match stored {
@@ -220,7 +220,7 @@ impl RenewalTask {
                 });
             }
         };
-        // Other names than it was made for, or another time: it is shown for what it is good for, until another comes.
+        // The names or the validity differ from the configuration: it is served until the new one arrives.
         if let Err(error) = facts.check(&self.names, now) {
             tracing::debug!(%error, "the stored certificate is unusable");
             return;
@@ -244,7 +244,7 @@ impl RenewalTask {
                     runtime.sleep_until(wake).await;
                 }
                 NextAction::Order => self.order().await,
-                NextAction::FetchRenewalInfo => self.ask().await,
+                NextAction::FetchRenewalInfo => self.fetch_renewal_info().await,
             }
         }
     }
@@ -257,10 +257,10 @@ impl RenewalTask {
             names: &self.names,
             is_first: held.is_none(),
         });
-        let came = self.order_and_install(&self.names, held.as_ref()).await;
+        let result = self.order_and_install(&self.names, held.as_ref()).await;
         let now = self.now();
         let orders = &common.certificates.orders;
-        match came {
+        match result {
             Ok(validity) => {
                 self.schedule.record_issued(now, &validity);
                 orders.issued.fetch_add(1, Ordering::Relaxed);
@@ -359,7 +359,7 @@ impl RenewalTask {
         Ok(validity)
     }
 
-    async fn ask(&mut self) {
+    async fn fetch_renewal_info(&mut self) {
         let held = self.common.certificates.current(self.first());
         let leaf = held.and_then(|held| held.identity.chain.into_iter().next());
         let advice = match leaf {

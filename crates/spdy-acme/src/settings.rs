@@ -52,11 +52,11 @@ pub(crate) fn authority_error(
     }
 }
 
-/// Whether it is a problem of this kind (RFC 8555 §6.7).
+/// True if `error` is a problem of this kind (RFC 8555 §6.7).
 pub(crate) fn is_problem(error: &Error, kind: &str) -> bool {
     let Error::Api(problem) = error else {
         return false;
     };
-    let told = problem.r#type.as_deref().unwrap_or_default();
-    told.strip_prefix("urn:ietf:params:acme:error:") == Some(kind)
+    let problem_type = problem.r#type.as_deref().unwrap_or_default();
+    problem_type.strip_prefix("urn:ietf:params:acme:error:") == Some(kind)
 }

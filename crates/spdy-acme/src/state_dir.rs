@@ -67,12 +67,12 @@ impl StateDir {
         self.0.join(ACCOUNT)
     }
 
-    /// Puts the account aside, beside its place.
+    /// Renames the account file to `.json.old`, so that the next start creates an account.
     ///
     /// # Errors
     ///
     /// The file cannot be renamed.
-    pub fn set_account_aside(&self) -> Result<(), AcmeError> {
+    pub fn archive_account(&self) -> Result<(), AcmeError> {
         let path = self.account_path();
         fs::rename(&path, path.with_extension("json.old")).map_err(|source| at(&path, source))
     }
@@ -178,10 +178,10 @@ mod tests {
         folder.save_account(b"{}").unwrap();
         for identity in [&first, &second] {
             folder.save_certificate("*.a.test", identity).unwrap();
-            let kept = StateDir::open(&path, &live).unwrap();
-            let kept = kept.load_certificate("*.a.test").unwrap().unwrap();
-            assert_eq!(kept.chain, identity.chain);
-            assert_eq!(kept.key, identity.key);
+            let reopened = StateDir::open(&path, &live).unwrap();
+            let saved = reopened.load_certificate("*.a.test").unwrap().unwrap();
+            assert_eq!(saved.chain, identity.chain);
+            assert_eq!(saved.key, identity.key);
         }
         assert_eq!(folder.load_account().unwrap().as_deref(), Some(&b"{}"[..]));
         for other in ["https://acme.test/staging", "https://[::1]:14000/dir"] {
@@ -189,7 +189,7 @@ mod tests {
             assert!(other.load_account().unwrap().is_none());
             assert!(other.load_certificate("*.a.test").unwrap().is_none());
         }
-        folder.set_account_aside().unwrap();
+        folder.archive_account().unwrap();
         assert!(folder.load_account().unwrap().is_none());
     }
 

@@ -121,9 +121,10 @@ impl HttpClient for Transport {
                 false => Body::full(body),
             };
             if parts.uri.scheme_str() != Some(&this.scheme) {
-                let (want, came) = (&this.scheme, &parts.uri);
-                let why = format!("expected a URL of {want} like the directory, found {came}");
-                return Err(Error::Other(why.into()));
+                let (expected, found) = (&this.scheme, &parts.uri);
+                let message =
+                    format!("expected a URL of {expected} like the directory, found {found}");
+                return Err(Error::Other(message.into()));
             }
             let runtime = this.runtime.clone();
             let late = runtime.sleep_until(runtime.now() + EXCHANGE_TIMEOUT);
@@ -132,8 +133,8 @@ impl HttpClient for Transport {
                 Either::Left((answer, _)) => answer,
                 Either::Right(_) => {
                     let seconds = EXCHANGE_TIMEOUT.as_secs();
-                    let why = format!("the response is incomplete after {seconds} s");
-                    Err(Error::Other(why.into()))
+                    let message = format!("the response is incomplete after {seconds} s");
+                    Err(Error::Other(message.into()))
                 }
             }
         })
@@ -148,7 +149,7 @@ mod tests {
 
     #[test]
     fn huge_retry_after_is_capped_and_invalid_ignored() {
-        for (told, handed_on) in [
+        for (value, expected) in [
             ("120", Some("120")),
             ("18446744073709551615", Some("86400")),
             ("Fri, 31 Dec 9999 23:59:59 GMT", Some("86400")),
@@ -156,27 +157,30 @@ mod tests {
             ("soon", None),
         ] {
             let mut headers = HeaderMap::new();
-            headers.insert(header::RETRY_AFTER, told.parse().expect("a value"));
+            headers.insert(
+                header::RETRY_AFTER,
+                value.parse().expect("the value is a valid header value"),
+            );
             limit_retry_after(&mut headers, UNIX_EPOCH);
-            let left = headers.get(header::RETRY_AFTER);
-            let left = left.map(|left| left.to_str().expect("text"));
-            assert_eq!(left, handed_on, "{told}");
+            let actual = headers.get(header::RETRY_AFTER);
+            let actual = actual.map(|actual| actual.to_str().expect("the value is ASCII"));
+            assert_eq!(actual, expected, "{value}");
         }
     }
 
     #[test]
     fn retry_after_is_seconds_or_date() {
         let now = UNIX_EPOCH + Duration::from_secs(784_111_770);
-        for (told, rest) in [
+        for (value, expected) in [
             ("120", Some(120)),
             ("Sun, 06 Nov 1994 08:49:37 GMT", Some(7)),
             ("Sun, 06 Nov 1994 08:49:00 GMT", None),
             ("soon", None),
         ] {
             assert_eq!(
-                parse_retry_after(told, now),
-                rest.map(Duration::from_secs),
-                "{told}"
+                parse_retry_after(value, now),
+                expected.map(Duration::from_secs),
+                "{value}"
             );
         }
     }

@@ -21,8 +21,8 @@ fn now() -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_262_400)
 }
 
-/// A request as a browser sends it.
-fn asked(more: &[(&str, &str)]) -> request::Parts {
+/// A request with the header of a browser.
+fn request_parts(more: &[(&str, &str)]) -> request::Parts {
     let fields = [
         ("accept", "image/avif,image/webp,*/*;q=0.8"),
         ("accept-encoding", "gzip, deflate, br, zstd"),
@@ -42,7 +42,7 @@ fn asked(more: &[(&str, &str)]) -> request::Parts {
     request
         .uri("https://site.test/image.png")
         .body(())
-        .expect("a request")
+        .expect("the request is valid")
         .into_parts()
         .0
 }
@@ -64,7 +64,11 @@ fn answered(more: &[(&str, &str)]) -> response::Parts {
         .fold(Response::builder(), |response, (name, value)| {
             response.header(*name, *value)
         });
-    response.body(()).expect("a response").into_parts().0
+    response
+        .body(())
+        .expect("the response is valid")
+        .into_parts()
+        .0
 }
 
 fn key(at: usize) -> Key {
@@ -77,25 +81,25 @@ fn key(at: usize) -> Key {
         target: &target,
         rules: "8f3a",
     };
-    Key::new(&parts).expect("no zero bytes")
+    Key::new(&parts).expect("the parts of the key have no zero bytes")
 }
 
-fn hits(c: &mut Criterion) {
+fn hits(criterion: &mut Criterion) {
     let policy = Policy::site();
     let cases = [
-        ("1 KiB", asked(&[]), answered(&[])),
+        ("1 KiB", request_parts(&[]), answered(&[])),
         (
             "1 KiB, Vary: Accept-Encoding",
-            asked(&[]),
+            request_parts(&[]),
             answered(&[("vary", "accept-encoding")]),
         ),
         (
             "304",
-            asked(&[("if-none-match", "\"5e0be100-400\"")]),
+            request_parts(&[("if-none-match", "\"5e0be100-400\"")]),
             answered(&[]),
         ),
     ];
-    let mut group = c.benchmark_group("cache/hit");
+    let mut group = criterion.benchmark_group("cache/hit");
     group.throughput(Throughput::Elements(1));
     for (name, request, response) in cases {
         let mut store = Store::new(StoreConfig::default());
@@ -106,12 +110,12 @@ fn hits(c: &mut Criterion) {
         for key in &keys {
             store
                 .insert(key, stored.clone(), body.clone())
-                .expect("room");
+                .expect("the object fits into the store");
         }
         let mut next = 0;
         group.bench_function(name, |b| {
             b.iter(|| {
-                // Far apart, as requests are.
+                // Keys that are far apart, as those of real requests.
                 next = (next + 7919) % KEYS;
                 let variants = store
                     .get(black_box(&keys[next]))
@@ -135,16 +139,16 @@ fn hits(c: &mut Criterion) {
     group.finish();
 }
 
-fn misses(c: &mut Criterion) {
+fn misses(criterion: &mut Criterion) {
     let (policy, request, response) = (
         Policy::site(),
-        asked(&[]),
+        request_parts(&[]),
         answered(&[("vary", "accept-encoding")]),
     );
     let body = Body::copy_of(&[7; 1024]);
-    let mut group = c.benchmark_group("cache/miss");
+    let mut group = criterion.benchmark_group("cache/miss");
     group.throughput(Throughput::Elements(1));
-    group.bench_function("may it be kept", |b| {
+    group.bench_function("may_store", |b| {
         b.iter(|| may_store(&policy, black_box(&request), &response, Times::at(now())));
     });
     let mut store = Store::new(StoreConfig {
@@ -155,12 +159,12 @@ fn misses(c: &mut Criterion) {
         .expect("the response is storable");
     let keys: Vec<Key> = (0..KEYS).map(key).collect();
     let mut next = 0;
-    group.bench_function("kept, and another goes", |b| {
+    group.bench_function("insert and evict", |b| {
         b.iter(|| {
             next = (next + 1) % KEYS;
             store
                 .insert(&keys[next], stored.clone(), body.clone())
-                .expect("room")
+                .expect("the object fits into the store")
         });
     });
     group.finish();

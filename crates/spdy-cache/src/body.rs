@@ -43,7 +43,9 @@ impl Body {
     #[must_use]
     pub fn copy_of(bytes: &[u8]) -> Self {
         let mut gathering = BodyBuilder::new(bytes.len() as u64);
-        gathering.push(bytes).expect("the limit is its length");
+        gathering
+            .push(bytes)
+            .expect("the builder's limit is the length of the bytes");
         gathering.finish()
     }
 
@@ -72,7 +74,8 @@ impl Body {
     pub fn slice(&self, range: Range<u64>) -> impl Iterator<Item = Bytes> {
         assert!(range.end <= self.len, "{range:?} of {} bytes", self.len);
         let size = CHUNK_BYTES as u64;
-        let first = usize::try_from(range.start / size).expect("a place in memory");
+        let first =
+            usize::try_from(range.start / size).expect("the range is within a body in memory");
         let chunks = self.chunks.all.iter().skip(first).enumerate();
         chunks.map_while(move |(at, chunk)| {
             let chunk_start = (first + at) as u64 * size;

@@ -77,11 +77,11 @@ impl CacheStatus {
         }
     }
 
-    /// Forwarded, and why.
+    /// Status of a request that was forwarded, with the reason.
     #[must_use]
-    pub fn forwarded(cache: impl Into<Cow<'static, str>>, why: Forward) -> Self {
+    pub fn forwarded(cache: impl Into<Cow<'static, str>>, forward: Forward) -> Self {
         Self {
-            forward: Some(why),
+            forward: Some(forward),
             ..Self::hit(cache)
         }
     }
@@ -143,14 +143,14 @@ impl fmt::Display for CacheStatus {
 }
 
 impl CacheStatus {
-    /// Every hit writes one: formatting costs more than its content.
+    /// Each hit writes one, and `format!` costs more than the content.
     fn write(&self, to: &mut impl fmt::Write) -> fmt::Result {
         write_item(to, &self.cache)?;
         match self.forward {
             None => to.write_str("; hit")?,
-            Some(why) => {
+            Some(forward) => {
                 to.write_str("; fwd=")?;
-                to.write_str(why.token())?;
+                to.write_str(forward.token())?;
             }
         }
         if let (Some(status), Some(_)) = (&self.forward_status, self.forward) {
@@ -163,7 +163,7 @@ impl CacheStatus {
         }
         for (name, _) in [("; stored", self.stored), ("; collapsed", self.collapsed)]
             .into_iter()
-            .filter(|(_, said)| *said && self.forward.is_some())
+            .filter(|(_, is_set)| *is_set && self.forward.is_some())
         {
             to.write_str(name)?;
         }

@@ -62,13 +62,13 @@ impl PurgeTag {
     }
 }
 
-/// The tags of an answer that is stored under `key`, each once.
+/// The tags of a response that is stored under `key`, each once.
 #[must_use]
 pub fn response_tags(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
     let site = key.site();
     let groups = strings(headers, &CACHE_GROUPS);
-    let words = words(headers).chain(groups.iter().map(Vec::as_slice));
-    let mut tags: Vec<PurgeTag> = words
+    let names = tag_names(headers).chain(groups.iter().map(Vec::as_slice));
+    let mut tags: Vec<PurgeTag> = names
         .map(|tag| PurgeTag::Site {
             site: site.into(),
             tag: tag.into(),
@@ -90,10 +90,10 @@ pub fn invalidated_groups(key: &Key, headers: &HeaderMap) -> Vec<PurgeTag> {
 }
 
 pub(crate) fn count(headers: &HeaderMap) -> usize {
-    words(headers).count() + strings(headers, &CACHE_GROUPS).len()
+    tag_names(headers).count() + strings(headers, &CACHE_GROUPS).len()
 }
 
-fn words(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
+fn tag_names(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let lines = |name| {
         headers
             .get_all(name)
@@ -103,7 +103,7 @@ fn words(headers: &HeaderMap) -> impl Iterator<Item = &[u8]> {
     let keys = lines(&SURROGATE_KEY).flat_map(|line| line.split(u8::is_ascii_whitespace));
     let tags = lines(&CACHE_TAG).flat_map(|line| line.split(|byte| *byte == b','));
     keys.chain(tags.map(<[u8]>::trim_ascii))
-        .filter(|word| !word.is_empty())
+        .filter(|tag| !tag.is_empty())
 }
 
 fn groups_of(key: &Key, headers: &HeaderMap, name: &HeaderName) -> impl Iterator<Item = PurgeTag> {

@@ -74,10 +74,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// Whether https to `host` goes over QUIC.
+    /// True if https to `host` goes over QUIC.
     pub(crate) fn is_over_quic(&self, host: &str) -> bool {
-        let known = self.host_protocols.get(host);
-        known
+        let configured = self.host_protocols.get(host);
+        configured
             .or(self.protocols.first())
             .is_some_and(|it| it.is_over_quic())
     }

@@ -57,16 +57,16 @@ pub(crate) enum ConnectOutcome {
     Shared(ConnectionId),
 }
 
-/// The protocol of a TLS connection on which `offered` was offered.
+/// The protocol of a TLS connection on which `offered` was offered by ALPN.
 fn selected(
     origin: &Origin,
-    agreed: HandshakeInfo,
+    handshake: HandshakeInfo,
     offered: &[Protocol],
 ) -> Result<Protocol, Error> {
-    negotiate::client(agreed.protocol, offered).map_err(|error| Error::Connect {
+    negotiate::client(handshake.protocol, offered).map_err(|error| Error::Connect {
         origin: origin.clone(),
         failure: ConnectFailure::NoProtocol,
-        why: error.to_string(),
+        reason: error.to_string(),
     })
 }
 
@@ -109,10 +109,10 @@ impl Connector {
         number: u64,
         share: impl FnOnce(&[IpAddr]) -> Option<ConnectionId> + Send,
     ) -> Result<ConnectOutcome, Error> {
-        let failed = |failure, why: String| Error::Connect {
+        let failed = |failure, reason: String| Error::Connect {
             origin: origin.clone(),
             failure,
-            why,
+            reason,
         };
         let tls = match (&self.config.tls, origin.secure) {
             (Some(tls), true) => Some(tls),
@@ -132,21 +132,21 @@ impl Connector {
         let began = self.runtime.now();
         if let Some(tls) = tls.filter(|_| self.config.is_over_quic(&origin.host)) {
             let quic = self.connect_quic(origin, &addresses, number, tls).await;
-            let ((quic, agreed, shown), address) = quic
+            let ((quic, handshake, shown), address) = quic
                 .map_err(|error| failed(ConnectFailure::of_transport(&error), error.to_string()))?;
             let options = &self.config.connection;
             return Ok(ConnectOutcome::New(Box::new(EstablishedConnection {
                 connection: Connection::start_http3(quic, number, options, &self.runtime),
                 phases: Phases {
                     dns,
-                    // One handshake for both.
+                    // One handshake for TLS and QUIC.
                     connect: Some((began, self.runtime.now())),
                     tls: None,
                 },
                 route: Route {
                     protocol: Protocol::Http3,
                     address,
-                    tls: Some(agreed),
+                    tls: Some(handshake),
                     shared: false,
                 },
                 certificates: self.config.ip_pooling.then_some(shown),
@@ -160,12 +160,12 @@ impl Connector {
             mut phases,
         } = self.open(origin, &addresses, tls.as_ref()).await?;
         phases.dns = dns;
-        let (agreed, shown) = match secured {
-            Some((agreed, shown)) => (Some(agreed), self.config.ip_pooling.then_some(shown)),
+        let (handshake, shown) = match secured {
+            Some((handshake, shown)) => (Some(handshake), self.config.ip_pooling.then_some(shown)),
             None => (None, None),
         };
-        let protocol = match agreed {
-            Some(agreed) => selected(origin, agreed, &self.config.protocols)?,
+        let protocol = match handshake {
+            Some(handshake) => selected(origin, handshake, &self.config.protocols)?,
             None => self.plain_protocol(origin),
         };
         let options = &self.config.connection;
@@ -175,7 +175,7 @@ impl Connector {
         let route = Route {
             protocol,
             address,
-            tls: agreed,
+            tls: handshake,
             shared: false,
         };
         Ok(ConnectOutcome::New(Box::new(EstablishedConnection {
@@ -196,13 +196,13 @@ impl Connector {
         let (addresses, _) = self.dns.resolve(origin).await;
         let addresses = addresses.map_err(|failure| failure.for_host(&origin.host))?;
         let opened = self.open(origin, &addresses, tls.as_ref()).await?;
-        if let Some((agreed, _)) = opened.tls {
-            selected(origin, agreed, &[Protocol::Http1])?;
+        if let Some((handshake, _)) = opened.tls {
+            selected(origin, handshake, &[Protocol::Http1])?;
         }
         Ok(opened.io)
     }
 
-    /// TCP to one of `addresses`, and TLS over it.
+    /// Connects TCP to one of `addresses`, and TLS over it.
     async fn open(
         &self,
         origin: &Origin,
@@ -212,7 +212,7 @@ impl Connector {
         let failed = |failure, error: io::Error| Error::Connect {
             origin: origin.clone(),
             failure,
-            why: error.to_string(),
+            reason: error.to_string(),
         };
         let began = self.runtime.now();
         let tcp = self.connect_any(addresses, origin.port, |to| self.network.connect(to));
@@ -227,11 +227,11 @@ impl Connector {
         let (io, secured) = match tls {
             None => (io, None),
             Some(tls) => {
-                let shaken = tls.connect_with_certificates(io, &origin.host).await;
-                let (io, agreed, shown) =
-                    shaken.map_err(|error| failed(ConnectFailure::of_tls(&error), error))?;
+                let result = tls.connect_with_certificates(io, &origin.host).await;
+                let (io, handshake, shown) =
+                    result.map_err(|error| failed(ConnectFailure::of_tls(&error), error))?;
                 phases.tls = Some((connected, self.runtime.now()));
-                (io, Some((agreed, shown)))
+                (io, Some((handshake, shown)))
             }
         };
         Ok(ByteConnection {
@@ -242,10 +242,10 @@ impl Connector {
         })
     }
 
-    /// What is spoken with `origin` without TLS.
+    /// The protocol for `origin` without TLS.
     fn plain_protocol(&self, origin: &Origin) -> Protocol {
-        let known = self.config.host_protocols.get(&origin.host).copied();
-        known.unwrap_or(self.config.plain_protocol)
+        let configured = self.config.host_protocols.get(&origin.host).copied();
+        configured.unwrap_or(self.config.plain_protocol)
     }
 
     async fn connect_quic(
@@ -271,7 +271,7 @@ impl Connector {
         self.connect_any(addresses, origin.port, connect).await
     }
 
-    /// The first address that answers. The next is tried when one fails, or is slow to answer.
+    /// Connects to the first address that answers. The next is tried when one fails, or is slow.
     async fn connect_any<T>(
         &self,
         addresses: &[IpAddr],
@@ -289,16 +289,16 @@ impl Connector {
             } else if attempts.is_empty() {
                 return Err(last_error);
             }
-            let patience = match rest.len() {
+            let timeout = match rest.len() {
                 0 => None,
                 _ => Some(self.config.address_stagger),
             };
             loop {
-                match self.with_timeout(patience, attempts.next()).await {
-                    None => break, // slow: another beside it
+                match self.with_timeout(timeout, attempts.next()).await {
+                    None => break, // slow: also try the next address
                     Some(Some(Ok(won))) => return Ok(won),
                     Some(Some(Err(error))) => last_error = error,
-                    Some(None) => break, // none left that could answer
+                    Some(None) => break, // no attempt is in progress
                 }
                 if rest.len() > 0 {
                     break;
@@ -307,16 +307,16 @@ impl Connector {
         }
     }
 
-    /// What `waited` gives, or `None` after `patience`.
+    /// The output of `waited`, or `None` after `timeout`.
     async fn with_timeout<F: Future + Unpin>(
         &self,
-        patience: Option<Duration>,
+        timeout: Option<Duration>,
         waited: F,
     ) -> Option<F::Output> {
-        let Some(patience) = patience else {
+        let Some(timeout) = timeout else {
             return Some(waited.await);
         };
-        let deadline = self.runtime.sleep_until(self.runtime.now() + patience);
+        let deadline = self.runtime.sleep_until(self.runtime.now() + timeout);
         match select(waited, deadline).await {
             Either::Left((output, _)) => Some(output),
             Either::Right(_) => None,

@@ -45,23 +45,23 @@ pub(crate) type ResolveResult = (Result<Vec<IpAddr>, LookupError>, Option<Span>)
 #[derive(Clone, Debug)]
 pub(crate) struct LookupError {
     kind: io::ErrorKind,
-    why: String,
+    reason: String,
 }
 
 impl LookupError {
     fn no_address() -> Self {
         Self {
             kind: io::ErrorKind::NotFound,
-            why: "the name has no address".to_owned(),
+            reason: "the name has no address".to_owned(),
         }
     }
 
-    /// The same as the error of a request to `host`.
+    /// The error of a request to `host`.
     pub(crate) fn for_host(self, host: &str) -> Error {
         Error::Resolve {
             host: host.to_owned(),
             kind: self.kind,
-            why: self.why,
+            reason: self.reason,
         }
     }
 }
@@ -70,7 +70,7 @@ impl From<io::Error> for LookupError {
     fn from(error: io::Error) -> Self {
         Self {
             kind: error.kind(),
-            why: error.to_string(),
+            reason: error.to_string(),
         }
     }
 }
@@ -96,7 +96,7 @@ impl Dns {
         }
     }
 
-    /// The addresses of `origin`'s host, in the order of trying.
+    /// The addresses of `origin`'s host, in the order in which they are tried.
     pub(crate) async fn resolve(&self, origin: &Origin) -> ResolveResult {
         let fixed: Vec<IpAddr> = self
             .fixed
@@ -115,27 +115,27 @@ impl Dns {
         }
         let began = self.runtime.now();
         let look_up = self.lookup(host, began);
-        let was_known = look_up.answered.is_set();
+        let was_cached = look_up.answered.is_set();
         look_up.answered.wait().await;
         let (_, answer) = look_up
             .answer
             .get()
             .expect("the latch is set after the result");
-        let waited = (!was_known).then(|| (began, self.runtime.now()));
+        let waited = (!was_cached).then(|| (began, self.runtime.now()));
         (answer.clone(), waited)
     }
 
-    /// The question that is open or fresh, or a new one.
+    /// The pending or fresh lookup of `host`, or a new one.
     fn lookup(&self, host: &str, now: Instant) -> Arc<Lookup> {
         let mut names = self.names.lock();
-        if let Some(known) = names.get(host) {
-            let good = match known.answer.get() {
+        if let Some(cached) = names.get(host) {
+            let good = match cached.answer.get() {
                 None => true,
                 Some((_, Err(_))) => false,
                 Some((at, Ok(_))) => now.saturating_since(*at) < self.ttl,
             };
             if good {
-                return known.clone();
+                return cached.clone();
             }
         }
         if names.len() >= MAX_NAMES {
@@ -147,8 +147,8 @@ impl Dns {
             answer: OnceLock::new(),
         });
         names.insert(host.to_owned(), look_up.clone());
-        // A task of its own: the first caller may give up while others still wait.
-        let (asking, question) = (look_up.clone(), self.network.resolve(host));
+        // A separate task: the first caller may be dropped while other callers still wait.
+        let (pending, question) = (look_up.clone(), self.network.resolve(host));
         let runtime = self.runtime.clone();
         self.runtime.spawn(Box::pin(async move {
             let answer = match question.await {
@@ -157,9 +157,9 @@ impl Dns {
                 Err(error) => Err(error.into()),
             };
             let now = runtime.now();
-            tracing::trace!(took = ?(now - asking.started_at), ?answer, "name resolved");
-            let _ = asking.answer.set((now, answer));
-            asking.answered.set();
+            tracing::trace!(took = ?(now - pending.started_at), ?answer, "name resolved");
+            let _ = pending.answer.set((now, answer));
+            pending.answered.set();
         }));
         look_up
     }

@@ -88,25 +88,25 @@ pub enum Error {
     /// An http URL, and nothing to fetch it with but HTTP/3, which has no plain form.
     #[error("{0} uses http, but HTTP/3 needs https")]
     NoPlainQuic(Origin),
-    /// The name has no address.
-    #[error("cannot resolve {host}: {why}")]
+    /// The host has no address, or the resolver failed.
+    #[error("cannot resolve {host}: {reason}")]
     Resolve {
         /// The name.
         host: String,
         /// The kind of the resolver's error. `PermissionDenied`: the network refuses the name or its addresses.
         kind: io::ErrorKind,
-        /// What the resolver said.
-        why: String,
+        /// The resolver's message.
+        reason: String,
     },
-    /// No connection, TLS included.
-    #[error("cannot connect to {origin}: {why}")]
+    /// The connection failed, during TCP, TLS or QUIC.
+    #[error("cannot connect to {origin}: {reason}")]
     Connect {
         /// Where to.
         origin: Origin,
         /// At which step.
         failure: ConnectFailure,
-        /// What happened.
-        why: String,
+        /// The cause.
+        reason: String,
     },
     /// A phase took too long.
     #[error("no {phase} from {origin} within {after:?}")]
@@ -126,13 +126,14 @@ pub enum Error {
         /// How long.
         after: Duration,
     },
-    /// Its connections were all busy, and so many others or so long waited for them: the server did nothing wrong.
-    #[error("no free connection to {origin}: {why}")]
+    /// All connections were busy: too many requests waited, or this one waited too long. The server did nothing
+    /// wrong.
+    #[error("no free connection to {origin}: {reason}")]
     Full {
         /// The origin of the request.
         origin: Origin,
-        /// The limit that was met.
-        why: &'static str,
+        /// The limit that was reached.
+        reason: &'static str,
     },
     /// The exchange broke.
     #[error("{origin}: {source}")]
@@ -209,14 +210,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_unreachable_below_tls_whatever_the_message_says() {
-        let origin = Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin");
-        // A text that says the opposite of the type.
-        let why = "no connection".to_owned();
+    fn is_unreachable_depends_on_the_step_and_not_on_the_message() {
+        let origin =
+            Origin::of(&"https://origin.test/".parse().unwrap()).expect("the URL has an origin");
+        // The message contradicts the type.
+        let message = "no connection".to_owned();
         let connect = |failure| Error::Connect {
             origin: origin.clone(),
             failure,
-            why: why.clone(),
+            reason: message.clone(),
         };
         let timed_out = |phase| Error::TimedOut {
             phase,
@@ -226,7 +228,7 @@ mod tests {
         let resolve = |kind| Error::Resolve {
             host: "origin.test".to_owned(),
             kind,
-            why: why.clone(),
+            reason: message.clone(),
         };
         for (error, is_unreachable, is_denied) in [
             (resolve(io::ErrorKind::NotFound), true, false),

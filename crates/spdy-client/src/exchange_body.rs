@@ -20,45 +20,45 @@ use crate::origin::Origin;
 pub(crate) enum BodyReplay {
     /// It is in memory.
     Copy(Body),
-    /// It can be read only once. It is here again if the sender dropped it unread.
-    Lent(Arc<Mutex<Option<Body>>>),
+    /// It can be read only once. The sender returns it here if it drops it unread.
+    ReturnSlot(Arc<Mutex<Option<Body>>>),
 }
 
 impl BodyReplay {
-    /// What is to be sent of `body`, and the spare of it.
+    /// Splits `body` into the part to send and the copy for a retry.
     pub(crate) fn of(body: Body) -> (Body, Self) {
         match body.try_clone() {
             Some(copy) => (body, Self::Copy(copy)),
             None => {
-                let back = Arc::default();
-                let lent = LentBody {
+                let return_slot = Arc::default();
+                let returning_body = ReturningBody {
                     body: Some(body),
                     is_read: false,
-                    return_slot: Arc::clone(&back),
+                    return_slot: Arc::clone(&return_slot),
                 };
-                (Body::wrap(lent), Self::Lent(back))
+                (Body::wrap(returning_body), Self::ReturnSlot(return_slot))
             }
         }
     }
 
-    /// The body, if all of it can be had.
+    /// The body, if all of it is still available.
     pub(crate) fn take(self) -> Option<Body> {
         match self {
             Self::Copy(body) => Some(body),
-            Self::Lent(back) => back.lock().take(),
+            Self::ReturnSlot(return_slot) => return_slot.lock().take(),
         }
     }
 }
 
-/// A body that comes back if it was dropped before the first read.
-struct LentBody {
+/// A body that returns itself if it is dropped before the first read.
+struct ReturningBody {
     /// There until it is dropped.
     body: Option<Body>,
     is_read: bool,
     return_slot: Arc<Mutex<Option<Body>>>,
 }
 
-impl http_body::Body for LentBody {
+impl http_body::Body for ReturningBody {
     type Data = Bytes;
     type Error = BoxError;
 
@@ -82,7 +82,7 @@ impl http_body::Body for LentBody {
     }
 }
 
-impl Drop for LentBody {
+impl Drop for ReturningBody {
     fn drop(&mut self) {
         if !self.is_read {
             *self.return_slot.lock() = self.body.take();
@@ -149,20 +149,20 @@ impl BodyTimeout {
 }
 
 impl LeasedBody {
-    pub(crate) fn new(body: Body, lease: Lease, patience: Option<BodyTimeout>) -> Self {
+    pub(crate) fn new(body: Body, lease: Lease, timeout: Option<BodyTimeout>) -> Self {
         Self {
             body,
             lease: Some(lease),
-            timeout: patience,
+            timeout,
         }
     }
 
-    /// On a connection that no other request will have.
-    pub(crate) fn unpooled(body: Body, patience: Option<BodyTimeout>) -> Self {
+    /// For a connection that serves no other request.
+    pub(crate) fn unpooled(body: Body, timeout: Option<BodyTimeout>) -> Self {
         Self {
             body,
             lease: None,
-            timeout: patience,
+            timeout,
         }
     }
 
@@ -184,8 +184,8 @@ impl http_body::Body for LeasedBody {
             Poll::Ready(Some(Ok(frame))) => {
                 if self.body.is_end_stream() {
                     self.end();
-                } else if let Some(patience) = &mut self.timeout {
-                    patience.restart();
+                } else if let Some(timeout) = &mut self.timeout {
+                    timeout.restart();
                 }
                 Poll::Ready(Some(Ok(frame)))
             }
@@ -194,10 +194,10 @@ impl http_body::Body for LeasedBody {
                 Poll::Ready(ended)
             }
             Poll::Pending => {
-                let Some(patience) = &mut self.timeout else {
+                let Some(timeout) = &mut self.timeout else {
                     return Poll::Pending;
                 };
-                let Poll::Ready(error) = patience.poll_expired(cx) else {
+                let Poll::Ready(error) = timeout.poll_expired(cx) else {
                     return Poll::Pending;
                 };
                 self.body = Body::empty(); // dropped unread: the exchange is cancelled

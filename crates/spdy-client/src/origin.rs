@@ -56,8 +56,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_origin_is_scheme_host_and_port_however_they_are_written() {
-        for (uri, want) in [
+    fn an_origin_is_scheme_host_and_port_in_one_spelling() {
+        for (uri, expected) in [
             ("http://Example.org/a", "http://example.org:80"),
             ("https://example.org", "https://example.org:443"),
             (
@@ -66,7 +66,10 @@ mod tests {
             ),
             ("http://[::1]:8080/", "http://[::1]:8080"),
         ] {
-            assert_eq!(Origin::of(&uri.parse().unwrap()).unwrap().to_string(), want);
+            assert_eq!(
+                Origin::of(&uri.parse().unwrap()).unwrap().to_string(),
+                expected
+            );
         }
         for uri in ["/path", "ftp://example.org/", "example.org:80"] {
             assert!(Origin::of(&uri.parse().unwrap()).is_err(), "{uri}");

@@ -20,7 +20,7 @@ use crate::origin::Origin;
 const BURST: u64 = 10;
 /// Parts of a token.
 const PARTS_PER_TOKEN: u64 = 100;
-/// One is earned so often, whatever is sent.
+/// One token is added in this interval, whatever is sent.
 const EARN_INTERVAL: Duration = Duration::from_secs(1);
 /// Origins with a record; past it, the origin with the oldest request loses its record and starts again.
 const MAX_ORIGINS: usize = 1024;
@@ -70,12 +70,12 @@ impl RetryBudget {
         self.with(origin, now, |tokens| tokens.earn(self.percent));
     }
 
-    /// Whether one may be sent again, which is charged then.
+    /// True if a retry is within the budget; it is then charged.
     pub(crate) fn try_spend(&self, origin: &Origin, now: Instant) -> bool {
         let is_admitted = self.with(origin, now, |tokens| {
-            let left = tokens.hundredths.checked_sub(PARTS_PER_TOKEN);
-            tokens.hundredths = left.unwrap_or(tokens.hundredths);
-            left.is_some()
+            let remaining = tokens.hundredths.checked_sub(PARTS_PER_TOKEN);
+            tokens.hundredths = remaining.unwrap_or(tokens.hundredths);
+            remaining.is_some()
         });
         if !is_admitted {
             self.withheld.fetch_add(1, Ordering::Relaxed);
@@ -115,12 +115,14 @@ mod tests {
     const T0: Instant = Instant::ZERO;
 
     fn origin(number: usize) -> Origin {
-        let url = format!("http://host{number}.test/").parse().expect("a URI");
-        Origin::of(&url).expect("an origin")
+        let url = format!("http://host{number}.test/")
+            .parse()
+            .expect("the URI is valid");
+        Origin::of(&url).expect("the URI has an origin")
     }
 
-    /// How many of `requests` are sent again, if each fails.
-    fn again(budget: &RetryBudget, requests: usize, now: Instant) -> usize {
+    /// How many of `requests` are retried, if each fails.
+    fn admitted_retries(budget: &RetryBudget, requests: usize, now: Instant) -> usize {
         let origin = origin(0);
         let all = (0..requests).filter(|_| {
             budget.sent(&origin, now);
@@ -132,8 +134,8 @@ mod tests {
     #[test]
     fn of_many_failures_a_share_and_a_burst_are_retried() {
         let budget = RetryBudget::new(20);
-        // The first earns nothing, for all ten are there.
-        assert_eq!(again(&budget, 101, T0), 10 + 20);
+        // The bucket is full at the start, so the first request adds nothing.
+        assert_eq!(admitted_retries(&budget, 101, T0), 10 + 20);
         assert_eq!(budget.take_withheld(), 101 - 30);
         assert_eq!(budget.take_withheld(), 0, "they are reported once");
     }
@@ -141,16 +143,16 @@ mod tests {
     #[test]
     fn one_retry_a_second_is_earned_up_to_the_burst() {
         let budget = RetryBudget::new(0);
-        assert_eq!(again(&budget, 100, T0), 10);
+        assert_eq!(admitted_retries(&budget, 100, T0), 10);
         let second = Duration::from_secs(1);
-        assert_eq!(again(&budget, 100, T0 + second * 3), 3);
-        assert_eq!(again(&budget, 100, T0 + second * 1000), 10);
+        assert_eq!(admitted_retries(&budget, 100, T0 + second * 3), 3);
+        assert_eq!(admitted_retries(&budget, 100, T0 + second * 1000), 10);
     }
 
     #[test]
     fn past_the_limit_the_oldest_origin_gets_a_new_budget() {
         let budget = RetryBudget::new(0);
-        assert_eq!(again(&budget, 100, T0), 10);
+        assert_eq!(admitted_retries(&budget, 100, T0), 10);
         let later = T0 + Duration::from_millis(1);
         for other in 1..MAX_ORIGINS {
             assert!(

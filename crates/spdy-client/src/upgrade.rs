@@ -52,12 +52,12 @@ impl std::fmt::Debug for UpgradeOutcome {
 }
 
 impl Client {
-    /// Sends `request`, whose URI is absolute and which asks for another protocol by `Connection` and `Upgrade`, over HTTP/1.1 on
-    /// a connection of its own. It is sent once.
+    /// Sends `request` over HTTP/1.1 on its own connection. Its URI is absolute, and its `Connection` and `Upgrade`
+    /// headers name another protocol. It is sent once.
     ///
     /// # Errors
     ///
-    /// There is no connection, or no answer on it, within the times of the configuration.
+    /// The connection failed, or there was no response within the configured times.
     pub async fn upgrade(&self, request: Request<Body>) -> Result<UpgradeOutcome, Error> {
         let origin = Origin::of(request.uri())?;
         let connector = self.connector();
@@ -72,14 +72,14 @@ impl Client {
             connecting,
         )
         .await??;
-        let asking = upgrade::ask(io, request, &config.connection, runtime);
+        let exchange = upgrade::ask(io, request, &config.connection, runtime);
         let after = config.head_timeout;
         let answer = with_timeout(
             connector,
             &origin,
             TimeoutPhase::Response,
             after,
-            Box::pin(asking),
+            Box::pin(exchange),
         )
         .await?;
         let answer = answer.map_err(|source| Error::Exchange {
@@ -89,11 +89,11 @@ impl Client {
         Ok(match answer {
             UpgradeResponse::Upgraded(head, io) => UpgradeOutcome::Upgraded(head, io),
             UpgradeResponse::Declined(response) => {
-                let patience = config.body_timeout;
-                let patience =
-                    patience.map(|after| BodyTimeout::new(runtime.clone(), after, origin));
+                let body_timeout = config.body_timeout;
+                let body_timeout =
+                    body_timeout.map(|after| BodyTimeout::new(runtime.clone(), after, origin));
                 UpgradeOutcome::Declined(
-                    response.map(|body| Body::wrap(LeasedBody::unpooled(body, patience))),
+                    response.map(|body| Body::wrap(LeasedBody::unpooled(body, body_timeout))),
                 )
             }
         })

@@ -70,7 +70,7 @@ fn answer(server: &StreamingServer<LocalCommands>, request: Request<Incoming>) -
     let query: Vec<_> = url::form_urlencoded::parse(query).collect();
     let has = |name: &str| query.iter().any(|(key, value)| key == name && value == "1");
     let tty = has("tty");
-    let wanted = StreamOptions {
+    let stream_options = StreamOptions {
         stdin: has("stdin"),
         stdout: true,
         stderr: !tty,
@@ -82,9 +82,12 @@ fn answer(server: &StreamingServer<LocalCommands>, request: Request<Incoming>) -
         "exec" => server.exec_url(ExecRequest {
             container,
             command: commands.map(|(_, value)| value.to_string()).collect(),
-            wanted,
+            stream_options,
         }),
-        "attach" => server.attach_url(AttachRequest { container, wanted }),
+        "attach" => server.attach_url(AttachRequest {
+            container,
+            stream_options,
+        }),
         "portforward" => server.port_forward_url(PortForwardRequest {
             sandbox: container,
             ports: Vec::new(),
@@ -139,8 +142,8 @@ async fn run(command: &[String], streams: Streams) -> Result<ExitCode, HandlerEr
         stderr,
         mut resize,
     } = streams;
-    let piped = |wanted| {
-        if wanted {
+    let piped = |enabled| {
+        if enabled {
             Stdio::piped()
         } else {
             Stdio::null()
@@ -152,7 +155,7 @@ async fn run(command: &[String], streams: Streams) -> Result<ExitCode, HandlerEr
         .stdin(piped(stdin.is_some()))
         .stdout(piped(stdout.is_some()))
         .stderr(piped(stderr.is_some()))
-        // This future is dropped when the client is gone.
+        // This future is dropped when the client disconnects.
         .kill_on_drop(true)
         .spawn()
         .map_err(|error| format!("cannot run {program:?}: {error}"))?;
@@ -163,7 +166,7 @@ async fn run(command: &[String], streams: Streams) -> Result<ExitCode, HandlerEr
             log(&format!("{command:?}: a terminal of {}x{}", size.0, size.1));
         }
     };
-    let beside = async {
+    let background = async {
         tokio::join!(feed(stdin, to), sizes);
         std::future::pending::<()>().await;
     };
@@ -171,7 +174,7 @@ async fn run(command: &[String], streams: Streams) -> Result<ExitCode, HandlerEr
         async { tokio::join!(copy(from, stdout), copy(complaints, stderr), child.wait()) };
     let ((), (), status) = tokio::select! {
         ended = to_the_end => ended,
-        () = beside => unreachable!("the future never completes"),
+        () = background => unreachable!("the future never completes"),
     };
     let status = status?;
     log(&format!("{command:?}: {status}"));

@@ -43,14 +43,14 @@ fn complain(error: &Error) {
 async fn run() -> Result<ExitCode, Error> {
     let mut arguments: Vec<String> = std::env::args().skip(1).collect();
     let mut flag = |name: &str| {
-        let given = arguments
+        let position = arguments
             .iter()
             .take(3)
             .position(|argument| argument == name);
-        given.map(|at| arguments.remove(at)).is_some()
+        position.map(|at| arguments.remove(at)).is_some()
     };
     let (stdin, tty, websocket) = (flag("-i"), flag("-t"), flag("-w"));
-    let wanted = StreamOptions {
+    let stream_options = StreamOptions {
         stdin,
         stdout: true,
         stderr: !tty,
@@ -61,7 +61,7 @@ async fn run() -> Result<ExitCode, Error> {
         .ok_or("expected [-i] [-t] [-w] HOST:PORT COMMAND..., or a URL")?;
     let url = match target.starts_with("http://") {
         true => target.clone(),
-        false => new_url(target, command, wanted).await?,
+        false => new_url(target, command, stream_options).await?,
     };
     let request = Request::post(&url).body(())?;
     let authority = request.uri().authority().ok_or("the URL has no host")?;
@@ -70,8 +70,10 @@ async fn run() -> Result<ExitCode, Error> {
     let runtime = SharedRuntime::new(TokioRuntime::start());
     let options = Options::default();
     let mut process = match websocket {
-        true => client::exec_in_websocket(socket, &request, wanted, options, runtime).await?,
-        false => client::exec(socket, &request, wanted, options, runtime).await?,
+        true => {
+            client::exec_in_websocket(socket, &request, stream_options, options, runtime).await?
+        }
+        false => client::exec(socket, &request, stream_options, options, runtime).await?,
     };
     if let Some(resize) = &mut process.resize {
         let number = |name| std::env::var(name).ok()?.parse().ok();
@@ -92,13 +94,17 @@ async fn run() -> Result<ExitCode, Error> {
 }
 
 /// Requests a URL from `cri-exec-server`.
-async fn new_url(server: &str, command: &[String], wanted: StreamOptions) -> Result<String, Error> {
+async fn new_url(
+    server: &str,
+    command: &[String],
+    stream_options: StreamOptions,
+) -> Result<String, Error> {
     let mut query = url::form_urlencoded::Serializer::new(String::new());
     for part in command {
         query.append_pair("command", part);
     }
-    for (name, given) in [("stdin", wanted.stdin), ("tty", wanted.tty)] {
-        if given {
+    for (name, enabled) in [("stdin", stream_options.stdin), ("tty", stream_options.tty)] {
+        if enabled {
             query.append_pair(name, "1");
         }
     }

@@ -48,11 +48,11 @@ pub enum StreamError {
     /// It ran over SPDY.
     #[error(transparent)]
     Spdy(#[from] spdy::Error),
-    /// It ran over a plain WebSocket, and that was lost.
-    #[error("the WebSocket was lost: {why}")]
+    /// The plain WebSocket under it was lost.
+    #[error("the WebSocket was lost: {reason}")]
     WebSocket {
-        /// What happened to it.
-        why: Arc<str>,
+        /// The cause.
+        reason: Arc<str>,
     },
     /// Its end was sent before.
     #[error("the channel can no longer send")]
@@ -60,10 +60,10 @@ pub enum StreamError {
 }
 
 impl StreamError {
-    /// The peer is gone: writing is not possible any more.
+    /// The peer has closed: writing is no longer possible.
     pub(crate) fn peer_gone() -> Self {
         Self::WebSocket {
-            why: "it has ended".into(),
+            reason: "it has ended".into(),
         }
     }
 }
@@ -97,11 +97,11 @@ pub enum ClientError {
     /// No transport is left to try.
     #[error("no transport is configured")]
     NoTransport,
-    /// The server answered with 101, and the rest of its WebSocket handshake is wrong.
-    #[error("invalid WebSocket handshake from the server: {why}")]
+    /// The server answered with 101, but the rest of its WebSocket handshake is invalid.
+    #[error("invalid WebSocket handshake from the server: {reason}")]
     Handshake {
-        /// What is.
-        why: String,
+        /// What is invalid.
+        reason: String,
     },
     /// A stream, the session or the WebSocket failed.
     #[error("the session failed: {0}")]
@@ -120,11 +120,11 @@ pub enum ClientError {
         /// Its words.
         message: String,
     },
-    /// What came on the error stream is no status.
-    #[error("the error stream has no valid status: {why}")]
+    /// The data on the error stream is not a status.
+    #[error("the error stream has no valid status: {reason}")]
     Status {
         /// What is wrong with it.
-        why: String,
+        reason: String,
     },
     /// Reading or writing failed.
     #[error(transparent)]

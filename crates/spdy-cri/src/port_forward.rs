@@ -148,14 +148,14 @@ fn add(mut half: HalfPair, label: &StreamLabel, incoming: Incoming) -> Option<Ha
     (half.error.is_some() || half.data.is_some()).then_some(half)
 }
 
-/// The second stream did not come.
+/// Rejects a connection whose second stream was not opened.
 async fn reject_half(id: &Bytes, half: HalfPair, config: &Config) {
     let id = String::from_utf8_lossy(id);
     tracing::debug!(%id, "a forwarded connection has only one stream");
     if let Some(mut error) = half.error {
-        let patience = config.stream_creation_timeout;
-        let text = format!("no data stream for request {id} within {patience:?}");
-        let _ = error.send(text.into()).await; // a client that has left need not get it
+        let timeout = config.stream_creation_timeout;
+        let text = format!("no data stream for request {id} within {timeout:?}");
+        let _ = error.send(text.into()).await; // the client may have disconnected
     }
 }
 
@@ -175,18 +175,18 @@ async fn forward<H: Handler>(
             .await;
         forwarded.err().map(|error| error.to_string())
     } else {
-        drop(data); // its answer goes out before its end
+        drop(data); // its SYN_REPLY is sent before its end
         Some(format!("expected one of the ports {ports:?}"))
     };
-    if let Some(why) = failed {
-        let text = error_text(&sandbox, port, &why);
-        let _ = error.send(text.into()).await; // a client that has left need not get it
+    if let Some(reason) = failed {
+        let text = error_text(&sandbox, port, &reason);
+        let _ = error.send(text.into()).await; // the client may have disconnected
     }
 }
 
 /// The text of the error stream, as the kubelet writes it.
-pub(crate) fn error_text(sandbox: &str, port: u16, why: &str) -> String {
-    format!("error forwarding port {port} to pod {sandbox}: {why}")
+pub(crate) fn error_text(sandbox: &str, port: u16, reason: &str) -> String {
+    format!("error forwarding port {port} to pod {sandbox}: {reason}")
 }
 
 #[cfg(test)]
@@ -208,12 +208,12 @@ mod tests {
         for over in [false, true] {
             let block = HeaderBlock::from_iter([(STREAM_TYPE, ERROR), (PORT, "80")]);
             let stream = session.open(block, OpenOptions::default()).await;
-            let incoming = accept.next().await.expect("a stream");
+            let incoming = accept.next().await.expect("the client has opened a stream");
             if over {
                 drop(stream);
-                session.ping().await.expect("an answer, behind RST_STREAM");
+                session.ping().await.expect("SYN_REPLY follows RST_STREAM");
             }
-            let label = stream_label(&incoming).expect("its headers");
+            let label = stream_label(&incoming).expect("SYN_REPLY has headers");
             let half = HalfPair {
                 port: label.port,
                 error: None,

@@ -95,10 +95,12 @@ impl ChannelProtocol {
         }
     }
 
-    /// The sub-protocol of that name.
+    /// The sub-protocol with this name.
     #[must_use]
     pub fn from_name(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|known| known.name() == name)
+        Self::ALL
+            .into_iter()
+            .find(|protocol| protocol.name() == name)
     }
 
     /// What its error channel carries. Sizes of a terminal have a channel in every version.

@@ -60,17 +60,25 @@ impl OpenStreams {
         }
     }
 
-    /// A required stream that has not come.
-    fn missing(&self, version: RemoteCommand, wanted: StreamOptions) -> Option<&'static str> {
+    /// A required stream that is not open yet.
+    fn missing(
+        &self,
+        version: RemoteCommand,
+        stream_options: StreamOptions,
+    ) -> Option<&'static str> {
         [
             (ERROR, true, &self.error),
-            (STDIN, wanted.stdin, &self.stdin),
-            (STDOUT, wanted.stdout, &self.stdout),
-            (STDERR, wanted.stderr, &self.stderr),
-            (RESIZE, wanted.tty && version.has_resize(), &self.resize),
+            (STDIN, stream_options.stdin, &self.stdin),
+            (STDOUT, stream_options.stdout, &self.stdout),
+            (STDERR, stream_options.stderr, &self.stderr),
+            (
+                RESIZE,
+                stream_options.tty && version.has_resize(),
+                &self.resize,
+            ),
         ]
         .into_iter()
-        .find(|(_, wanted, stream)| *wanted && stream.is_none())
+        .find(|(_, is_required, stream)| *is_required && stream.is_none())
         .map(|(name, _, _)| name)
     }
 }
@@ -81,31 +89,31 @@ pub(crate) fn header(incoming: &Incoming, name: &str) -> Option<bytes::Bytes> {
     headers.value(name).map(|value| headers.share(value))
 }
 
-/// Serves one session to its end.
+/// Serves one session until it ends.
 pub(crate) async fn serve<F>(
     mut accept: Accept,
     version: RemoteCommand,
-    wanted: StreamOptions,
-    patience: Duration,
+    stream_options: StreamOptions,
+    timeout: Duration,
     runtime: &SharedRuntime,
     run: impl FnOnce(Streams) -> F,
 ) where
     F: Future<Output = Result<ExitCode, HandlerError>>,
 {
     let session = accept.handle();
-    let mut gathered = OpenStreams::default();
-    let mut deadline = runtime.sleep_until(runtime.now() + patience);
-    while let Some(missing) = gathered.missing(version, wanted) {
+    let mut open_streams = OpenStreams::default();
+    let mut deadline = runtime.sleep_until(runtime.now() + timeout);
+    while let Some(missing) = open_streams.missing(version, stream_options) {
         tokio::select! {
             incoming = accept.next() => match incoming {
-                Some(incoming) => gathered.take(incoming),
-                None => return, // the client is gone
+                Some(incoming) => open_streams.take(incoming),
+                None => return, // the client has disconnected
             },
             () = &mut deadline => {
                 tracing::debug!(missing, "the client did not open all streams");
-                let late = format!("no {missing} stream within {patience:?}");
-                write_status(gathered.error.take(), version, &Err(late)).await;
-                drop(gathered);
+                let late = format!("no {missing} stream within {timeout:?}");
+                write_status(open_streams.error.take(), version, &Err(late)).await;
+                drop(open_streams);
                 session.shutdown();
                 session.closed().await;
                 return;
@@ -118,23 +126,27 @@ pub(crate) async fn serve<F>(
         stdout,
         stderr,
         resize,
-    } = gathered;
+    } = open_streams;
     if let Some(stdin) = stdin.as_mut().filter(|_| version == RemoteCommand::V1) {
-        // Clients of the first version wait for it; those of later ones take it as the command's end.
+        // Clients of the first version wait for it; clients of later versions treat it as the end of the command.
         let _ = stdin.finish();
     }
-    // Streams that were opened without a request end here.
+    // Streams that were opened without a request are dropped here.
     let streams = Streams {
-        stdin: stdin.filter(|_| wanted.stdin).map(Input::of_spdy),
-        stdout: stdout.filter(|_| wanted.stdout).map(Output::of_spdy),
-        stderr: stderr.filter(|_| wanted.stderr).map(Output::of_spdy),
+        stdin: stdin.filter(|_| stream_options.stdin).map(Input::of_spdy),
+        stdout: stdout
+            .filter(|_| stream_options.stdout)
+            .map(Output::of_spdy),
+        stderr: stderr
+            .filter(|_| stream_options.stderr)
+            .map(Output::of_spdy),
         resize: resize
-            .filter(|_| wanted.tty)
+            .filter(|_| stream_options.tty)
             .map(|sizes| ResizeEvents::new(Input::of_spdy(sizes))),
     };
     let ended = tokio::select! {
         ended = run(streams) => ended.map_err(|error| error.to_string()),
-        () = refuse_all(&mut accept) => return, // the client is gone
+        () = refuse_all(&mut accept) => return, // the client has disconnected
     };
     write_status(error, version, &ended).await;
     session.shutdown();
@@ -157,8 +169,8 @@ async fn write_status(
     let status = status::encode(version, ended);
     if let Some(mut error) = error
         && !status.is_empty()
-        && let Err(why) = error.send(status.into()).await
+        && let Err(send_error) = error.send(status.into()).await
     {
-        tracing::debug!(%why, "cannot report the exit status of the command");
+        tracing::debug!(error = %send_error, "cannot report the exit status of the command");
     }
 }

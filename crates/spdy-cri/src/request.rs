@@ -35,8 +35,8 @@ pub struct ExecRequest {
     pub container: String,
     /// Program and arguments; no shell.
     pub command: Vec<String>,
-    /// Its streams.
-    pub wanted: StreamOptions,
+    /// The streams of the command.
+    pub stream_options: StreamOptions,
 }
 
 /// Join the process that a container runs.
@@ -44,8 +44,8 @@ pub struct ExecRequest {
 pub struct AttachRequest {
     /// The container's id.
     pub container: String,
-    /// Its streams.
-    pub wanted: StreamOptions,
+    /// The streams of the process.
+    pub stream_options: StreamOptions,
 }
 
 /// Reach ports of a pod.

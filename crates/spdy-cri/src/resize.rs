@@ -32,14 +32,14 @@ impl ResizeEvents {
         Self { channel, buffer }
     }
 
-    /// The next size; `None` when none will come any more. May be dropped and called again.
+    /// The next size; `None` after the last. May be dropped and called again.
     pub async fn next(&mut self) -> Option<TerminalSize> {
         loop {
             match next_size(&mut self.buffer) {
                 Ok(Some(size)) => return Some(size),
                 Ok(None) => {}
-                Err(why) => {
-                    tracing::debug!(%why, "the resize stream has no valid size");
+                Err(reason) => {
+                    tracing::debug!(%reason, "the resize stream has no valid size");
                     return None;
                 }
             }
@@ -103,17 +103,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn sizes_come_out_however_they_were_cut() {
+    fn sizes_are_parsed_with_any_split() {
         let wire = b"{\"Width\":80,\"Height\":24}\n{\"Width\":132,\"Height\":43}\n";
         for size in 1..wire.len() {
-            let (mut buffer, mut got) = (BytesMut::new(), Vec::new());
+            let (mut buffer, mut sizes) = (BytesMut::new(), Vec::new());
             for piece in wire.chunks(size) {
                 buffer.extend_from_slice(piece);
-                while let Some(size) = next_size(&mut buffer).expect("sizes") {
-                    got.push((size.width, size.height));
+                while let Some(size) = next_size(&mut buffer).expect("the sizes are valid") {
+                    sizes.push((size.width, size.height));
                 }
             }
-            assert_eq!(got, [(80, 24), (132, 43)], "in pieces of {size}");
+            assert_eq!(sizes, [(80, 24), (132, 43)], "in pieces of {size}");
         }
     }
 

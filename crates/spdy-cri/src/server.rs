@@ -144,26 +144,26 @@ impl<H: Handler> StreamingServer<H> {
         &self.0.handler
     }
 
-    /// A URL where the client may run the command.
+    /// A URL at which the client may run the command.
     ///
     /// # Errors
     ///
-    /// If the request makes no sense, or too many URLs wait.
+    /// The request is invalid, or too many URLs are pending.
     pub fn exec_url(&self, request: ExecRequest) -> Result<String, RequestError> {
-        request.wanted.check()?;
+        request.stream_options.check()?;
         if request.command.is_empty() {
             return Err(RequestError::NoCommand);
         }
         self.url(&request.container.clone(), StreamingRequest::Exec(request))
     }
 
-    /// A URL where the client may join the container's process.
+    /// A URL at which the client may attach to the container's process.
     ///
     /// # Errors
     ///
-    /// If the request makes no sense, or too many URLs wait.
+    /// The request is invalid, or too many URLs are pending.
     pub fn attach_url(&self, request: AttachRequest) -> Result<String, RequestError> {
-        request.wanted.check()?;
+        request.stream_options.check()?;
         self.url(
             &request.container.clone(),
             StreamingRequest::Attach(request),
@@ -182,11 +182,11 @@ impl<H: Handler> StreamingServer<H> {
         )
     }
 
-    fn url(&self, name: &str, asked: StreamingRequest) -> Result<String, RequestError> {
+    fn url(&self, name: &str, streaming_request: StreamingRequest) -> Result<String, RequestError> {
         if name.is_empty() {
             return Err(RequestError::MissingTarget);
         }
-        let verb = asked.verb();
+        let verb = streaming_request.verb();
         let mut random = [0; RANDOM_BYTES];
         getrandom::fill(&mut random)
             .map_err(|error| RequestError::NoRandomness(error.to_string()))?;
@@ -194,7 +194,7 @@ impl<H: Handler> StreamingServer<H> {
         let limit = self.0.config.max_tokens;
         let token = self
             .tokens()
-            .insert(now, random, asked)
+            .insert(now, random, streaming_request)
             .map_err(|_| RequestError::TooMany { limit })?;
         Ok(format!("{}/{verb}/{token}", self.0.base))
     }
@@ -285,15 +285,15 @@ impl<H: Handler> StreamingServer<H> {
         self.0.stopped.send_replace(true);
     }
 
-    /// The answer, and the session that follows a 101.
+    /// The response, and the session that follows a 101.
     fn answer<B>(&self, mut request: Request<B>) -> (Response<String>, Option<BoxFuture<()>>) {
         match self.negotiate(&request) {
-            Ok((agreed, response)) => {
+            Ok((negotiated, response)) => {
                 let upgrade = hyper::upgrade::on(&mut request);
                 let server = self.clone();
                 let session: BoxFuture<()> = Box::pin(async move {
                     match upgrade.await {
-                        Ok(io) => server.run(agreed, TokioIo::new(io)).await,
+                        Ok(io) => server.run(negotiated, TokioIo::new(io)).await,
                         Err(error) => tracing::debug!(%error, "the client left during the upgrade"),
                     }
                 });
@@ -303,7 +303,7 @@ impl<H: Handler> StreamingServer<H> {
         }
     }
 
-    /// Judges a request. Its token is used up, whatever becomes of it.
+    /// Negotiates a request. Its token is used up, whatever the result.
     fn negotiate<B>(
         &self,
         request: &Request<B>,
@@ -317,46 +317,46 @@ impl<H: Handler> StreamingServer<H> {
         let (verb, token) = path
             .and_then(|path| path.strip_prefix('/')?.split_once('/'))
             .ok_or_else(unknown)?;
-        let asked = self
+        let streaming_request = self
             .tokens()
             .take(self.0.runtime.now(), token)
-            .filter(|asked| asked.verb() == verb)
+            .filter(|streaming_request| streaming_request.verb() == verb)
             .ok_or_else(unknown)?;
-        let versions: &[&str] = match asked {
+        let versions: &[&str] = match streaming_request {
             StreamingRequest::Exec(_) | StreamingRequest::Attach(_) => &self.0.versions,
             StreamingRequest::PortForward(_) => &[PORT_FORWARD],
         };
         let in_spdy = || -> Result<_, Refusal> {
             let accepted = upgrade::negotiate(request, versions)?;
-            // Chosen from our own list; without a name it is the first version.
+            // The protocol is one of our own list; without a name it is the first version.
             let version = accepted.protocol().and_then(RemoteCommand::from_name);
-            let speech = SessionProtocol::Spdy(version.unwrap_or(RemoteCommand::V1));
-            Ok((speech, accepted.response()))
+            let protocol = SessionProtocol::Spdy(version.unwrap_or(RemoteCommand::V1));
+            Ok((protocol, accepted.response()))
         };
-        let in_websocket = || self.negotiate_websocket(&asked, request);
-        // What the client names first, else what it names beside it; if neither, why the first was not. Each looks
-        // whether it is named at all.
-        let judged = if websocket::is_preferred(request) {
-            in_websocket().or_else(|why| in_spdy().map_err(|_| why))
+        let in_websocket = || self.negotiate_websocket(&streaming_request, request);
+        // The protocol that the client names first, otherwise the other one that it names; if neither works, the
+        // first refusal. Each branch checks whether the client names its protocol at all.
+        let outcome = if websocket::is_preferred(request) {
+            in_websocket().or_else(|refusal| in_spdy().map_err(|_| refusal))
         } else {
-            in_spdy().or_else(|why| in_websocket().map_err(|_| why))
+            in_spdy().or_else(|refusal| in_websocket().map_err(|_| refusal))
         };
-        let (speech, response) = judged?;
-        let agreed = NegotiatedUpgrade {
-            request: asked,
-            protocol: speech,
+        let (protocol, response) = outcome?;
+        let negotiated = NegotiatedUpgrade {
+            request: streaming_request,
+            protocol,
         };
-        Ok((agreed, response.map(|()| String::new())))
+        Ok((negotiated, response.map(|()| String::new())))
     }
 
-    /// Judges a request for WebSocket: SPDY inside of it, or channels.
+    /// Negotiates a WebSocket request: SPDY inside of it, or channels.
     fn negotiate_websocket<B>(
         &self,
-        asked: &StreamingRequest,
+        streaming_request: &StreamingRequest,
         request: &Request<B>,
     ) -> Result<(SessionProtocol, Response<()>), Refusal> {
         let config = &self.0.config;
-        let forward = match asked {
+        let forward = match streaming_request {
             StreamingRequest::PortForward(forward) => Some(forward),
             StreamingRequest::Exec(_) | StreamingRequest::Attach(_) => None,
         };
@@ -377,13 +377,13 @@ impl<H: Handler> StreamingServer<H> {
         let (named, protocol) = match offered.peek() {
             None => (false, Some(unnamed).filter(served)),
             Some(_) => {
-                let mut known = offered.filter_map(ChannelProtocol::from_name);
-                (true, known.find(served))
+                let mut candidates = offered.filter_map(ChannelProtocol::from_name);
+                (true, candidates.find(served))
             }
         };
         let Some(protocol) = protocol else {
-            let known = config.channels.iter().filter(|known| served(known));
-            let names: Vec<_> = known.map(|known| known.name()).collect();
+            let candidates = config.channels.iter().filter(|candidate| served(candidate));
+            let names: Vec<_> = candidates.map(|candidate| candidate.name()).collect();
             let message = format!("expected one of the sub-protocols {names:?}");
             return Err(Refusal::new(StatusCode::FORBIDDEN, message));
         };
@@ -396,7 +396,7 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Runs a session to its end.
-    async fn run<T>(&self, agreed: NegotiatedUpgrade, io: T)
+    async fn run<T>(&self, negotiated: NegotiatedUpgrade, io: T)
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
     {
@@ -406,24 +406,25 @@ impl<H: Handler> StreamingServer<H> {
             builder = builder.metrics(metrics);
         }
         let NegotiatedUpgrade {
-            request: asked,
-            protocol: speech,
-        } = agreed;
-        match speech {
+            request: streaming_request,
+            protocol,
+        } = negotiated;
+        match protocol {
             SessionProtocol::Spdy(version) => {
                 let (accept, connection) = builder.handshake(CloseLast::new(io), runtime);
-                self.drive(asked, version, accept, connection).await;
+                self.drive(streaming_request, version, accept, connection)
+                    .await;
             }
             SessionProtocol::Tunnel => {
                 let io = CloseLast::new(tunnel::Tunnel::server(io).await);
                 let (accept, connection) = builder.handshake(io, runtime);
-                self.drive(asked, RemoteCommand::V1, accept, connection)
+                self.drive(streaming_request, RemoteCommand::V1, accept, connection)
                     .await;
             }
             SessionProtocol::Channels(protocol, ports) => {
                 let mut stopped = self.0.stopped.subscribe();
                 tokio::select! {
-                    () = self.serve_channels(asked, protocol, ports, io) => {}
+                    () = self.serve_channels(streaming_request, protocol, ports, io) => {}
                     _ = stopped.wait_for(|stopped| *stopped) => {}
                 }
             }
@@ -433,7 +434,7 @@ impl<H: Handler> StreamingServer<H> {
     /// Runs connection and application together: when the connection has ended, both have.
     async fn drive<T>(
         &self,
-        asked: StreamingRequest,
+        streaming_request: StreamingRequest,
         version: RemoteCommand,
         accept: Accept,
         connection: server::Connection<T>,
@@ -446,7 +447,12 @@ impl<H: Handler> StreamingServer<H> {
                 tracing::debug!(%error, "session lost");
             }
         };
-        let both = async { tokio::join!(driven, self.serve_session(asked, version, accept)) };
+        let both = async {
+            tokio::join!(
+                driven,
+                self.serve_session(streaming_request, version, accept)
+            )
+        };
         tokio::select! {
             _ = both => {}
             _ = stopped.wait_for(|stopped| *stopped) => {}
@@ -454,24 +460,29 @@ impl<H: Handler> StreamingServer<H> {
     }
 
     /// Serves a request over a session.
-    async fn serve_session(&self, asked: StreamingRequest, version: RemoteCommand, accept: Accept) {
+    async fn serve_session(
+        &self,
+        streaming_request: StreamingRequest,
+        version: RemoteCommand,
+        accept: Accept,
+    ) {
         let Inner {
             handler,
             config,
             runtime,
             ..
         } = &*self.0;
-        let patience = config.stream_creation_timeout;
-        match asked {
+        let timeout = config.stream_creation_timeout;
+        match streaming_request {
             StreamingRequest::Exec(request) => {
-                let wanted = request.wanted;
+                let stream_options = request.stream_options;
                 let run = |streams| handler.exec(request, streams);
-                remote_command::serve(accept, version, wanted, patience, runtime, run).await;
+                remote_command::serve(accept, version, stream_options, timeout, runtime, run).await;
             }
             StreamingRequest::Attach(request) => {
-                let wanted = request.wanted;
+                let stream_options = request.stream_options;
                 let run = |streams| attach(&**handler, request, streams);
-                remote_command::serve(accept, version, wanted, patience, runtime, run).await;
+                remote_command::serve(accept, version, stream_options, timeout, runtime, run).await;
             }
             StreamingRequest::PortForward(request) => {
                 port_forward::serve(accept, handler.clone(), request, config, runtime).await;
@@ -482,7 +493,7 @@ impl<H: Handler> StreamingServer<H> {
     /// Serves a request over a plain WebSocket.
     async fn serve_channels<T>(
         &self,
-        asked: StreamingRequest,
+        streaming_request: StreamingRequest,
         protocol: ChannelProtocol,
         ports: Vec<u16>,
         io: T,
@@ -491,16 +502,18 @@ impl<H: Handler> StreamingServer<H> {
     {
         let (handler, runtime) = (&self.0.handler, &self.0.runtime);
         let limit = self.0.config.message_bytes;
-        match asked {
+        match streaming_request {
             StreamingRequest::Exec(request) => {
-                let wanted = request.wanted;
+                let stream_options = request.stream_options;
                 let run = |streams| handler.exec(request, streams);
-                channels::remote_command::serve(io, protocol, wanted, limit, runtime, run).await;
+                channels::remote_command::serve(io, protocol, stream_options, limit, runtime, run)
+                    .await;
             }
             StreamingRequest::Attach(request) => {
-                let wanted = request.wanted;
+                let stream_options = request.stream_options;
                 let run = |streams| attach(&**handler, request, streams);
-                channels::remote_command::serve(io, protocol, wanted, limit, runtime, run).await;
+                channels::remote_command::serve(io, protocol, stream_options, limit, runtime, run)
+                    .await;
             }
             StreamingRequest::PortForward(PortForwardRequest { sandbox, .. }) => {
                 let handler = handler.clone();

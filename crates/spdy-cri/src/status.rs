@@ -135,7 +135,7 @@ pub(crate) fn is_complete(version: RemoteCommand, bytes: &[u8]) -> bool {
     version.has_exit_code() && serde_json::from_slice::<Status>(bytes).is_ok()
 }
 
-/// What a client makes of the error stream.
+/// The result of the command that the error stream reports, as a client reads it.
 pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, ClientError> {
     if !version.has_exit_code() {
         return match bytes {
@@ -145,7 +145,7 @@ pub(crate) fn decode(version: RemoteCommand, bytes: &[u8]) -> Result<ExitCode, C
             }),
         };
     }
-    let malformed = |why: String| Err(ClientError::Status { why });
+    let malformed = |reason: String| Err(ClientError::Status { reason });
     let status: Status = match serde_json::from_slice(bytes) {
         Ok(status) => status,
         Err(error) => return malformed(error.to_string()),
@@ -195,11 +195,11 @@ mod tests {
             let success = encode(version, &Ok(ExitCode::SUCCESS));
             assert!(
                 decode(version, success.as_bytes())
-                    .expect("success")
+                    .expect("the status is success")
                     .is_success()
             );
             let failure = encode(version, &Err("no such container".to_owned()));
-            let error = decode(version, failure.as_bytes()).expect_err("a failure");
+            let error = decode(version, failure.as_bytes()).expect_err("the status is a failure");
             assert!(error.to_string().contains("no such container"), "{error}");
             let seven = encode(version, &Ok(ExitCode(7)));
             match decode(version, seven.as_bytes()) {
@@ -219,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn a_status_that_is_none_is_an_error_and_no_success() {
+    fn an_invalid_status_is_an_error_and_no_success() {
         let cases: [&[u8]; 6] = [
             b"",
             b"{}",
@@ -229,8 +229,11 @@ mod tests {
             br#"{"status":"Failure","reason":"NonZeroExitCode","details":{"causes":[{"reason":"ExitCode","message":"256"}]}}"#,
         ];
         for case in cases {
-            let got = decode(RemoteCommand::V4, case);
-            assert!(matches!(got, Err(ClientError::Status { .. })), "{got:?}");
+            let decoded = decode(RemoteCommand::V4, case);
+            assert!(
+                matches!(decoded, Err(ClientError::Status { .. })),
+                "{decoded:?}"
+            );
         }
     }
 }

@@ -5,13 +5,13 @@ use std::time::Duration;
 use futures_util::future::{Either, select};
 use spdy::SharedRuntime;
 
-/// What `work` gives, if it takes no longer than `patience`.
+/// The output of `work`, or `None` after `timeout`.
 pub(crate) async fn with_timeout<R>(
     runtime: &SharedRuntime,
-    patience: Duration,
+    timeout: Duration,
     work: impl Future<Output = R>,
 ) -> Option<R> {
-    let deadline = runtime.sleep_until(runtime.now() + patience);
+    let deadline = runtime.sleep_until(runtime.now() + timeout);
     match select(std::pin::pin!(work), deadline).await {
         Either::Left((done, _)) => Some(done),
         Either::Right(((), _)) => None,

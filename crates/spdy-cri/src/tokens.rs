@@ -46,14 +46,14 @@ impl<R> Tokens<R> {
         }
     }
 
-    /// A token for `request`, good until `lifetime` from `now`.
+    /// Creates a token for `request`, valid for `lifetime` from `now`.
     pub(crate) fn insert(
         &mut self,
         now: Instant,
         random: [u8; RANDOM_BYTES],
         request: R,
     ) -> Result<String, Full> {
-        self.forget_expired(now);
+        self.remove_expired(now);
         if self.waiting.len() >= self.limit {
             return Err(Full);
         }
@@ -68,19 +68,19 @@ impl<R> Tokens<R> {
         };
         self.waiting.insert(number, entry);
         if let Some(twin) = self.numbers.insert(token.clone(), number) {
-            self.waiting.remove(&twin); // chance gave the same 128 bits twice
+            self.waiting.remove(&twin); // the same 128 random bits were drawn twice
         }
         Ok(token)
     }
 
-    /// What `token` was made for, once.
+    /// The request of `token`; each token works once.
     pub(crate) fn take(&mut self, now: Instant, token: &str) -> Option<R> {
-        self.forget_expired(now);
+        self.remove_expired(now);
         let number = self.numbers.remove(token)?;
         Some(self.waiting.remove(&number)?.request)
     }
 
-    fn forget_expired(&mut self, now: Instant) {
+    fn remove_expired(&mut self, now: Instant) {
         while let Some(first) = self.waiting.first_entry()
             && first.get().until <= now
         {
@@ -101,21 +101,27 @@ mod tests {
     }
 
     #[test]
-    fn a_token_is_taken_once() {
+    fn a_token_can_be_used_once() {
         let mut tokens = tokens(2);
-        let token = tokens.insert(Instant::ZERO, [1; 16], "a").expect("room");
+        let token = tokens
+            .insert(Instant::ZERO, [1; 16], "a")
+            .expect("the limit is not reached");
         assert_eq!(tokens.take(Instant::ZERO, "other"), None);
         assert_eq!(tokens.take(Instant::ZERO, &token), Some("a"));
         assert_eq!(tokens.take(Instant::ZERO, &token), None);
     }
 
     #[test]
-    fn a_token_lives_for_its_time_and_no_longer() {
+    fn a_token_expires_at_the_end_of_its_lifetime() {
         let mut tokens = tokens(2);
         let moment = Duration::from_nanos(1);
         let (first, second) = ([1; 16], [2; 16]);
-        let first = tokens.insert(Instant::ZERO, first, "a").expect("room");
-        let second = tokens.insert(Instant::ZERO, second, "b").expect("room");
+        let first = tokens
+            .insert(Instant::ZERO, first, "a")
+            .expect("the limit is not reached");
+        let second = tokens
+            .insert(Instant::ZERO, second, "b")
+            .expect("the limit is not reached");
         assert_eq!(
             tokens.take(Instant::ZERO + (MINUTE - moment), &first),
             Some("a")
@@ -126,11 +132,17 @@ mod tests {
     #[test]
     fn one_more_than_the_limit_is_refused_until_one_is_used_or_expires() {
         let mut tokens = tokens(2);
-        let token = tokens.insert(Instant::ZERO, [1; 16], "a").expect("room");
-        tokens.insert(Instant::ZERO, [2; 16], "b").expect("room");
+        let token = tokens
+            .insert(Instant::ZERO, [1; 16], "a")
+            .expect("the limit is not reached");
+        tokens
+            .insert(Instant::ZERO, [2; 16], "b")
+            .expect("the limit is not reached");
         assert_eq!(tokens.insert(Instant::ZERO, [3; 16], "c"), Err(Full));
         tokens.take(Instant::ZERO, &token);
-        tokens.insert(Instant::ZERO, [3; 16], "c").expect("room");
+        tokens
+            .insert(Instant::ZERO, [3; 16], "c")
+            .expect("the limit is not reached");
         assert_eq!(tokens.insert(Instant::ZERO, [4; 16], "d"), Err(Full));
         let later = Instant::ZERO + MINUTE;
         tokens

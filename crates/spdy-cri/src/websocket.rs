@@ -47,12 +47,11 @@ fn config(message_bytes: usize) -> WebSocketConfig {
 /// Value of the `Upgrade` header.
 const PROTOCOL: &str = "websocket";
 
-/// True if `request` asks for WebSocket, possibly among other protocols, and not for SPDY before it: the
-/// client lists its favourite first (RFC 9110 §7.8). client-go lists one, and sends a new request for the
-/// other.
+/// True if `request` offers WebSocket, possibly among other protocols, and not SPDY before it: the client lists its
+/// preferred protocol first (RFC 9110 §7.8). client-go lists one, and sends a new request for the other.
 pub(crate) fn is_preferred<B>(request: &Request<B>) -> bool {
-    let known = [PROTOCOL, upgrade::PROTOCOL];
-    first_token(request.headers(), &UPGRADE, &known) == Some(PROTOCOL)
+    let protocols = [PROTOCOL, upgrade::PROTOCOL];
+    first_token(request.headers(), &UPGRADE, &protocols) == Some(PROTOCOL)
 }
 
 /// The sub-protocols that `request` offers, the client's favourite first.
@@ -100,8 +99,8 @@ pub(crate) async fn server<T: AsyncRead + AsyncWrite + Unpin>(
     WebSocketStream::from_raw_socket(io, Role::Server, Some(config(message_bytes))).await
 }
 
-/// Requests a WebSocket of one of `protocols`, and returns which the server chose. Of a refusal's body
-/// only the part that arrived with its head is stored.
+/// Requests a WebSocket with one of `protocols`, and returns the protocol that the server chose. Of the body of a
+/// refusal, only the part that arrived with its head is stored.
 pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     io: T,
     request: &Request<()>,
@@ -110,14 +109,14 @@ pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
     limits: Limits,
     runtime: &SharedRuntime,
 ) -> Result<(WebSocketStream<T>, String), ClientError> {
-    let request = ask(request, protocols)?;
+    let request = build_request(request, protocols)?;
     let config = Some(config(message_bytes));
     let connecting = tokio_tungstenite::client_async_with_config(request, io, config);
     let after = limits.timeout;
     let connected = with_timeout(runtime, after, Box::pin(connecting)).await;
     match connected.ok_or(UpgradeError::TimedOut { after })? {
         Ok((socket, response)) => {
-            // It has checked that the server chose what was offered.
+            // tungstenite has checked that the server chose an offered protocol.
             let chosen = response.headers().get(SEC_WEBSOCKET_PROTOCOL);
             let chosen = chosen.and_then(|name| name.to_str().ok());
             Ok((socket, chosen.unwrap_or_default().to_owned()))
@@ -134,14 +133,14 @@ pub(crate) async fn connect<T: AsyncRead + AsyncWrite + Unpin>(
         }
         Err(Error::Io(error)) => Err(ClientError::Io(error)),
         Err(error) => Err(ClientError::Handshake {
-            why: error.to_string(),
+            reason: error.to_string(),
         }),
     }
 }
 
-/// The request of the handshake.
-fn ask(request: &Request<()>, protocols: &[String]) -> Result<Request<()>, UpgradeError> {
-    let refuse = |why| UpgradeError::Request { why };
+/// Builds the request of the handshake.
+fn build_request(request: &Request<()>, protocols: &[String]) -> Result<Request<()>, UpgradeError> {
+    let refuse = |reason| UpgradeError::Request { reason };
     let host = match (request.headers().get(HOST), request.uri().authority()) {
         (Some(host), _) => host.clone(),
         (None, Some(authority)) => {

@@ -23,23 +23,23 @@ fn frames(frame: impl Fn(u32) -> Frame) -> Vec<Frame> {
     (0..FRAMES).map(frame).collect()
 }
 
-/// What is measured: a name, and frames that are alike.
+/// The measured cases: a name, and frames of one kind.
 fn kinds() -> [(&'static str, Vec<Frame>); 4] {
     let id = |number: u32| StreamId::new(2 * number + 1);
     let data = |len: usize| {
         let payload = Bytes::from(vec![0x5a; len]);
-        frames(|n| {
+        frames(|number| {
             Frame::Data(Data {
-                stream_id: id(n),
+                stream_id: id(number),
                 payload: payload.clone(),
                 fin: false,
             })
         })
     };
     let block = Bytes::from(vec![0x5a; 60]);
-    let syn_stream = |n| {
+    let syn_stream = |number| {
         Frame::SynStream(SynStream {
-            stream_id: id(n),
+            stream_id: id(number),
             associated_to: StreamId::ZERO,
             priority: Priority::HIGHEST,
             fin: true,
@@ -47,10 +47,10 @@ fn kinds() -> [(&'static str, Vec<Frame>); 4] {
             block: block.clone(),
         })
     };
-    let control = |n: u32| match n % 2 {
-        0 => Frame::Ping(Ping { id: n }),
+    let control = |number: u32| match number % 2 {
+        0 => Frame::Ping(Ping { id: number }),
         _ => Frame::WindowUpdate(WindowUpdate {
-            stream_id: id(n),
+            stream_id: id(number),
             delta: 1 << 15,
         }),
     };
@@ -165,7 +165,9 @@ fn inflate(c: &mut Criterion) {
                     // A stream cannot be begun again, so a session's worth is read: 100 blocks.
                     let mut inflater = Inflater::new(VERSION, BlockLimits::default());
                     for block in &wire {
-                        let inflated = inflater.inflate(block).expect("decode the encoded block");
+                        let inflated = inflater
+                            .inflate(block)
+                            .expect("an encoded block can be decoded");
                         black_box(&inflated.headers);
                     }
                 });

@@ -58,14 +58,14 @@ enum State {
     Head,
     /// A control frame with an incomplete payload.
     Control { kind: Kind, head: ControlHead },
-    /// In a DATA frame with `left` bytes to come, never 0.
+    /// In a DATA frame with `remaining` bytes to come, never 0.
     Data {
         stream_id: StreamId,
         fin: bool,
-        left: usize,
+        remaining: usize,
     },
     /// In a skipped frame.
-    Skip { left: usize },
+    Skip { remaining: usize },
     /// Past a fault: the next frame cannot be found any more.
     Failed(FrameError),
 }
@@ -139,33 +139,35 @@ impl Decoder {
                 State::Data {
                     stream_id,
                     fin,
-                    left,
+                    remaining,
                 } => {
-                    let piece = left.min(input.len());
+                    let piece = remaining.min(input.len());
                     if piece == 0 {
                         return Ok(None);
                     }
-                    let left = left - piece;
-                    self.state = match left {
+                    let remaining = remaining - piece;
+                    self.state = match remaining {
                         0 => State::Head,
-                        left => State::Data {
+                        remaining => State::Data {
                             stream_id,
                             fin,
-                            left,
+                            remaining,
                         },
                     };
                     let payload = input.split_to(piece).freeze();
                     return Ok(Some(Frame::Data(Data {
                         stream_id,
                         payload,
-                        fin: fin && left == 0,
+                        fin: fin && remaining == 0,
                     })));
                 }
-                State::Skip { left } => {
-                    let piece = left.min(input.len());
+                State::Skip { remaining } => {
+                    let piece = remaining.min(input.len());
                     input.advance(piece);
-                    if piece < left {
-                        self.state = State::Skip { left: left - piece };
+                    if piece < remaining {
+                        self.state = State::Skip {
+                            remaining: remaining - piece,
+                        };
                         return Ok(None);
                     }
                     self.state = State::Head;
@@ -175,7 +177,7 @@ impl Decoder {
         }
     }
 
-    /// Judges a head of DATA; a frame is returned if it is complete, or will be dropped.
+    /// Handles the head of a DATA frame. Returns a frame if it is complete, or will be dropped.
     fn begin_data(&mut self, head: DataHead) -> Result<Option<Frame>, FrameError> {
         let DataHead {
             stream_id,
@@ -206,19 +208,23 @@ impl Decoder {
         self.state = State::Data {
             stream_id,
             fin,
-            left: len,
+            remaining: len,
         };
         Ok(None)
     }
 
-    /// Judges a head of a control frame; a frame is returned if it will be dropped.
+    /// Handles the head of a control frame. Returns a frame if it will be dropped.
     fn begin_control(&mut self, head: ControlHead) -> Result<Option<Frame>, FrameError> {
         let kind = head.kind(self.version);
-        // A SYN_STREAM of another version may have moved a compressor that we cannot follow, so the
-        // session cannot go on; the text's RST_STREAM with UNSUPPORTED_VERSION would hide that.
+        // A SYN_STREAM of another version may have changed the compression context, which we cannot follow, so the
+        // session cannot continue. The RST_STREAM with UNSUPPORTED_VERSION of the spec would hide that.
         if head.version != self.version.wire() {
-            let (want, got) = (self.version.wire(), head.version);
-            return Err(FrameError::Version { kind, want, got });
+            let (expected, found) = (self.version.wire(), head.version);
+            return Err(FrameError::Version {
+                kind,
+                expected,
+                found,
+            });
         }
         if !Frame::check(self.version, kind, head)? {
             self.skip(head.len);
@@ -231,18 +237,18 @@ impl Decoder {
             }));
         }
         if head.len > self.limits.control_payload_bytes {
-            let (limit, got) = (self.limits.control_payload_bytes, head.len);
-            return Err(FrameError::TooLarge { kind, limit, got });
+            let (limit, found) = (self.limits.control_payload_bytes, head.len);
+            return Err(FrameError::TooLarge { kind, limit, found });
         }
         self.state = State::Control { kind, head };
         Ok(None)
     }
 
-    fn skip(&mut self, left: usize) {
-        self.state = if left == 0 {
+    fn skip(&mut self, remaining: usize) {
+        self.state = if remaining == 0 {
             State::Head
         } else {
-            State::Skip { left }
+            State::Skip { remaining }
         };
     }
 }

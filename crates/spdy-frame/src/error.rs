@@ -14,45 +14,45 @@ use crate::frames::kind::Kind;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FrameError {
-    /// A frame type that has one length came with another.
-    #[error("{kind} frame has {got} bytes, expected {want}")]
+    /// A frame whose type has a fixed length has another length.
+    #[error("{kind} frame has {found} bytes, expected {expected}")]
     Length {
         /// Type of the frame.
         kind: Kind,
         /// Payload bytes that the spec fixes.
-        want: usize,
+        expected: usize,
         /// Payload bytes that the head announced.
-        got: usize,
+        found: usize,
     },
     /// A frame with a fixed part and a block is shorter than its fixed part.
-    #[error("{kind} frame has {got} bytes, expected at least {want}")]
+    #[error("{kind} frame has {found} bytes, expected at least {expected}")]
     TooShort {
         /// Type of the frame.
         kind: Kind,
         /// Payload bytes of the fixed part.
-        want: usize,
+        expected: usize,
         /// Payload bytes that the head announced.
-        got: usize,
+        found: usize,
     },
     /// A control frame longer than [`Limits::control_payload_bytes`](crate::decoder::Limits).
-    #[error("{kind} frame has {got} bytes, limit {limit}")]
+    #[error("{kind} frame has {found} bytes, limit {limit}")]
     TooLarge {
         /// Type of the frame.
         kind: Kind,
         /// Payload bytes that are taken.
         limit: usize,
         /// Payload bytes that the head announced.
-        got: usize,
+        found: usize,
     },
     /// A control frame of another version of SPDY than the session's.
-    #[error("{kind} frame has version {got}, expected {want}")]
+    #[error("{kind} frame has version {found}, expected {expected}")]
     Version {
         /// Type of the frame.
         kind: Kind,
         /// Version number of the session, as on the wire (2 or 3).
-        want: u16,
+        expected: u16,
         /// Version number in the head.
-        got: u16,
+        found: u16,
     },
     /// The peer is an HTTP/1.x server: its first bytes are a status line.
     #[error("the peer sent an HTTP/1.{minor} response to SPDY: this port does not speak SPDY")]
@@ -67,12 +67,12 @@ pub enum FrameError {
         kind: Kind,
     },
     /// The count in a SETTINGS frame disagrees with the frame's length, which is 4 + 8 for each entry.
-    #[error("SETTINGS frame has {got} bytes for {count} entries, expected 4 + 8 per entry")]
+    #[error("SETTINGS frame has {found} bytes for {count} entries, expected 4 + 8 per entry")]
     SettingsCount {
         /// Entries that the frame claims.
         count: u32,
         /// Payload bytes that the head announced.
-        got: usize,
+        found: usize,
     },
 }
 
@@ -81,53 +81,53 @@ pub enum FrameError {
 #[non_exhaustive]
 pub enum BlockError {
     /// The block ends inside a count, a length, a name or a value.
-    #[error("header block ends after {have} bytes, expected {want}")]
+    #[error("header block ends after {found} bytes, expected {expected}")]
     Overrun {
-        /// Bytes that what came before calls for.
-        want: u64,
+        /// Bytes that the fields before it require.
+        expected: u64,
         /// Bytes in the block.
-        have: usize,
+        found: usize,
     },
     /// Bytes follow the last pair.
-    #[error("header block has {got} bytes after its last pair, expected none")]
+    #[error("header block has {found} bytes after its last pair, expected none")]
     Leftover {
-        /// Bytes left over.
-        got: usize,
+        /// Bytes after the last pair.
+        found: usize,
     },
     /// More plain bytes than [`BlockLimits::plain_bytes`](crate::header_block::BlockLimits).
-    #[error("header block has {got} decompressed bytes, limit {limit}")]
+    #[error("header block has {found} decompressed bytes, limit {limit}")]
     TooLong {
         /// Plain bytes that are taken.
         limit: usize,
         /// Plain bytes of the block.
-        got: usize,
+        found: usize,
     },
     /// More pairs and further components than
     /// [`BlockLimits::pairs`](crate::header_block::BlockLimits).
-    #[error("header block has {got} pairs and additional components, limit {limit}")]
+    #[error("header block has {found} pairs and additional components, limit {limit}")]
     TooManyPairs {
         /// Pairs and further components that are taken.
         limit: usize,
         /// What the block claims, or where the count stopped.
-        got: usize,
+        found: usize,
     },
     /// A name longer than [`BlockLimits::name_bytes`](crate::header_block::BlockLimits).
-    #[error("header name has {got} bytes, limit {limit}")]
+    #[error("header name has {found} bytes, limit {limit}")]
     NameTooLong {
         /// Bytes that are taken.
         limit: usize,
         /// Bytes of the name.
-        got: usize,
+        found: usize,
     },
     /// A value longer than [`BlockLimits::value_bytes`](crate::header_block::BlockLimits).
-    #[error("value of {name} has {got} bytes, limit {limit}")]
+    #[error("value of {name} has {found} bytes, limit {limit}")]
     ValueTooLong {
         /// The name.
         name: String,
         /// Bytes that are taken.
         limit: usize,
         /// Bytes of the value.
-        got: usize,
+        found: usize,
     },
     /// A name of no bytes.
     #[error("header name is empty, expected at least 1 byte")]
@@ -184,19 +184,19 @@ pub enum InflateError {
     /// The first block does not begin as a zlib stream with a preset dictionary: two bytes of zlib
     /// head with FDICT set, four bytes of dictionary id (RFC 1950 §2.2).
     #[error(
-        "first header block starts with {got:02x?}, expected a zlib header with a preset dictionary"
+        "first header block starts with {found:02x?}, expected a zlib header with a preset dictionary"
     )]
     Head {
-        /// What the block begins with, up to two bytes.
-        got: Vec<u8>,
+        /// The first bytes of the block, at most two.
+        found: Vec<u8>,
     },
     /// The stream was made with another dictionary.
-    #[error("preset dictionary has checksum {got:08x}, expected {want:08x}")]
+    #[error("preset dictionary has checksum {found:08x}, expected {expected:08x}")]
     Dictionary {
         /// Adler-32 of the version's dictionary.
-        want: u32,
+        expected: u32,
         /// Adler-32 in the stream.
-        got: u32,
+        found: u32,
     },
     /// The bytes are no deflate stream.
     #[error("invalid deflate data after {inflated} decompressed bytes of the header block")]

@@ -28,22 +28,22 @@ impl BlockWriter {
     ///
     /// A value that [is sensitive](http::HeaderValue::is_sensitive) makes a secret of its name.
     ///
-    /// Crumbs of a cookie are joined by `; `: one value is what Chromium sent and every server reads.
-    /// SPDY/2 has no empty values.
+    /// Crumbs of a cookie are joined by `; `: Chromium sent one value, and every server reads it. SPDY/2 has no empty
+    /// values.
     pub(crate) fn headers(&mut self, version: Version, headers: &HeaderMap) {
         let names = Names::of(version);
         let hop = listed_in_connection(headers);
         let mut last: Option<&HeaderName> = None;
         let mut is_empty = true;
         for (name, value) in headers {
-            let unsayable = value.is_empty() && version == Version::V2;
-            if unsayable || is_not_sent(version, names, name) || hop.contains(name) {
+            let is_unsendable = value.is_empty() && version == Version::V2;
+            if is_unsendable || is_not_sent(version, names, name) || hop.contains(name) {
                 continue;
             }
             if value.is_sensitive() {
                 self.0.mark_secret(name.as_str().as_bytes());
             }
-            // Values of one name come one behind the other.
+            // Values of one name are adjacent.
             if last != Some(name) {
                 self.0.pair(name.as_str().as_bytes(), value.as_bytes());
                 (last, is_empty) = (Some(name), value.is_empty());

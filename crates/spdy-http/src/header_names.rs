@@ -115,7 +115,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn hop_by_hop_names_are_known_and_others_are_not() {
+    fn hop_by_hop_names_are_recognized_and_others_are_not() {
         for name in [
             "te",
             "upgrade",

@@ -136,7 +136,7 @@ mod tests {
 
     fn add(headers: &mut HeaderMap, name: &str, value: &[u8]) -> Result<(), BadHeader> {
         let block = HeaderBlock::from_iter([(name, value)]);
-        let (name, value) = block.iter().next().expect("one pair");
+        let (name, value) = block.iter().next().expect("the block has one pair");
         append(headers, &block, name, value)
     }
 
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn values_between_nuls_become_values_of_their_own() {
-        let headers = one("set-cookie", b"a=1\0b=2").expect("good");
+        let headers = one("set-cookie", b"a=1\0b=2").expect("the header is valid");
         let values: Vec<_> = headers.get_all("set-cookie").iter().collect();
         assert_eq!(values, ["a=1", "b=2"]);
     }
@@ -156,7 +156,7 @@ mod tests {
     #[test]
     fn crumbs_of_a_cookie_become_one_value() {
         assert_eq!(
-            one("cookie", b"a=1\0b=2").expect("good")["cookie"],
+            one("cookie", b"a=1\0b=2").expect("the header is valid")["cookie"],
             "a=1; b=2"
         );
     }
@@ -164,7 +164,7 @@ mod tests {
     #[test]
     fn equal_content_lengths_merge_and_different_ones_fail() {
         assert_eq!(
-            one("content-length", b"12\x0012").expect("good")["content-length"],
+            one("content-length", b"12\x0012").expect("the header is valid")["content-length"],
             "12"
         );
         for bad in [
@@ -202,12 +202,12 @@ mod tests {
 
     #[test]
     fn one_value_more_than_the_limit_is_refused() {
-        let taken = |components: usize| {
+        let add_components = |components: usize| {
             let value = vec!["v"; components].join("\0");
             add(&mut HeaderMap::new(), "x", value.as_bytes())
         };
-        assert_eq!(taken(MAX_VALUES), Ok(()));
+        assert_eq!(add_components(MAX_VALUES), Ok(()));
         let over = Err(BadHeader::TooMany { limit: MAX_VALUES });
-        assert_eq!(taken(MAX_VALUES + 1), over);
+        assert_eq!(add_components(MAX_VALUES + 1), over);
     }
 }

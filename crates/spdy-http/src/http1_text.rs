@@ -60,11 +60,11 @@ mod tests {
         let request = Request::get("http://example.org:8080/a?b")
             .header("accept", "*/*")
             .header("cookie", "x");
-        let (head, ()) = request.body(()).expect("valid").into_parts();
+        let (head, ()) = request.body(()).expect("the head is valid").into_parts();
         assert_eq!(request_head_bytes(&head), text.len());
         let origin_form = Request::get("/a?b").header("host", "example.org:8080");
         let request = origin_form.header("accept", "*/*").header("cookie", "x");
-        let (head, ()) = request.body(()).expect("valid").into_parts();
+        let (head, ()) = request.body(()).expect("the head is valid").into_parts();
         assert_eq!(request_head_bytes(&head), text.len());
     }
 
@@ -75,7 +75,7 @@ mod tests {
             .status(404)
             .header("set-cookie", "a")
             .header("set-cookie", "bc");
-        let (head, ()) = response.body(()).expect("valid").into_parts();
+        let (head, ()) = response.body(()).expect("the head is valid").into_parts();
         assert_eq!(response_head_bytes(&head), text.len());
     }
 }

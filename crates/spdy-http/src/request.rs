@@ -71,12 +71,12 @@ pub enum BadRequest {
         /// The one that rules.
         authority: String,
     },
-    /// The stream is none that a request comes on: the block is empty, the stream is unidirectional, or
-    /// it belongs to another, as a push would. It is reset with PROTOCOL_ERROR.
-    #[error("stream cannot carry a request: {why}")]
+    /// The stream cannot carry a request: the block is empty, the stream is unidirectional, or it is associated with
+    /// another stream, as a push is. It is reset with PROTOCOL_ERROR.
+    #[error("stream cannot carry a request: {reason}")]
     Stream {
         /// What is wrong with it.
-        why: &'static str,
+        reason: &'static str,
     },
     /// A pair that HTTP cannot carry.
     #[error(transparent)]
@@ -288,14 +288,14 @@ impl FirstLine<'_> {
         (!authority.as_str().contains('@') && !authority.host().is_empty()).then_some(authority)
     }
 
-    /// Scheme and host, where they stand beside an absolute url, must say the same: who looks at the one
-    /// and who looks at the other would see different requests.
+    /// Scheme and host beside an absolute URL must match it. Otherwise two recipients, of which one reads the URL and
+    /// one reads the headers, would see different requests.
     fn agrees_with(&self, uri: &Uri, names: &Names) -> Result<(), BadRequest> {
         let scheme = uri.scheme_str().unwrap_or_default();
-        if let Some(said) = self.scheme
-            && !said.eq_ignore_ascii_case(scheme.as_bytes())
+        if let Some(sent_scheme) = self.scheme
+            && !sent_scheme.eq_ignore_ascii_case(scheme.as_bytes())
         {
-            return Err(value_error(names.scheme, said));
+            return Err(value_error(names.scheme, sent_scheme));
         }
         match (self.host, uri.authority()) {
             (Some(host), Some(authority)) => check_host(host, scheme, authority.as_str()),

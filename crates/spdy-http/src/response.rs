@@ -94,7 +94,7 @@ pub fn decode(version: Version, block: &HeaderBlock) -> Result<Parts, BadRespons
     read(version, block, |_| false)
 }
 
-/// Reads a response, leaving out the pairs whose names `skip` knows.
+/// Reads a response without the pairs whose names `skip` matches.
 pub(crate) fn read(
     version: Version,
     block: &HeaderBlock,
@@ -102,25 +102,25 @@ pub(crate) fn read(
 ) -> Result<Parts, BadResponse> {
     let names = Names::of(version);
     let (mut head, ()) = Response::new(()).into_parts();
-    let mut got_status = false;
+    let mut has_status = false;
     for (name, value) in block.iter() {
         if name == names.status.as_bytes() {
             head.status = status(value)?;
-            got_status = true;
+            has_status = true;
         } else if name == names.version.as_bytes() {
-            // What the peer calls itself changes nothing here, so any value will do.
+            // The version of the peer has no other effect, so any value is accepted.
             if value == b"HTTP/1.0" {
                 head.version = http::Version::HTTP_10;
             }
         } else if is_hop_by_hop(name) || skip(name) {
-            // not for us
+            // applies to one hop only
         } else if name.starts_with(b":") {
             return Err(BadResponse::Unknown { name: quote(name) });
         } else {
             append(&mut head.headers, block, name, value)?;
         }
     }
-    if !got_status {
+    if !has_status {
         return Err(BadResponse::Missing { name: names.status });
     }
     Ok(head)

@@ -46,13 +46,13 @@ pub enum BadTrailers {
     Header(#[from] BadHeader),
 }
 
-/// Adds what a HEADERS frame brought to `trailers`. `head` is the block that brought the message's head, as long as no
-/// DATA has come: after DATA a name may come again, as it may in HTTP/1.1.
+/// Adds the pairs of a HEADERS frame to `trailers`. `head` is the block of the message's head, until DATA arrives:
+/// after DATA a name may be repeated, as in HTTP/1.1.
 ///
-/// Hop-by-hop headers are left out, and so are `host` and `content-length`: only the head states where a message goes
-/// and how long it is (RFC 9110 §6.5.1). A name with a colon is not an HTTP name and is refused at any position. The
-/// SPDY/2 names for the parts of a first line (`url`, `version` ...) are plain names. After DATA, where no first line
-/// can be meant, they mean no more than others.
+/// Hop-by-hop headers are left out, and so are `host` and `content-length`: only the head states the destination and
+/// the length of a message (RFC 9110 §6.5.1). A name with a colon is not an HTTP name and is rejected at any
+/// position. The SPDY/2 names for the parts of a first line (`url`, `version` ...) are plain names; after DATA they
+/// have no special meaning.
 ///
 /// # Errors
 ///
@@ -69,10 +69,10 @@ pub fn add(
             continue;
         }
         let text = String::from_utf8_lossy(name);
-        let elsewhere = [header::HOST, header::CONTENT_LENGTH]
+        let is_skipped = [header::HOST, header::CONTENT_LENGTH]
             .iter()
-            .any(|known| known.as_str() == text);
-        let of_first_line = head.is_some() && names.contains(&text) && !elsewhere;
+            .any(|skipped| skipped.as_str() == text);
+        let of_first_line = head.is_some() && names.contains(&text) && !is_skipped;
         if name.starts_with(b":") || of_first_line {
             return Err(BadTrailers::Unknown { name: quote(name) });
         }
@@ -81,7 +81,7 @@ pub fn add(
         {
             return Err(BadTrailers::Repeated { name: quote(name) });
         }
-        if !elsewhere {
+        if !is_skipped {
             append(trailers, block, name, value)?;
         }
     }

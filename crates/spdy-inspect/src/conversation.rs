@@ -271,27 +271,27 @@ impl Conversation {
                 }
                 TlsOutput::Plain(at, direction, bytes) => inner.push(at, direction, &bytes, around),
                 TlsOutput::Gap(at, direction, len) => inner.gap(at, direction, len, around),
-                TlsOutput::Failed(at, why) => {
+                TlsOutput::Failed(at, reason) => {
                     if let Layer::Unknown(_) = &inner.layer {
                         let (server_name, offered) = tls.offered();
                         let what = EventKind::EncryptedTls {
                             server_name: server_name.map(str::to_owned),
                             offered: offered.to_vec(),
-                            why,
+                            reason,
                         };
                         around.out.push((at, what));
                         self.layer = Layer::NotOurs;
                         return;
                     }
                     if !inner.is_not_ours() {
-                        around.out.push((at, EventKind::Unreadable(why)));
+                        around.out.push((at, EventKind::Unreadable(reason)));
                     }
                 }
             }
         }
     }
 
-    /// Takes what a WebSocket around this conversation held.
+    /// Handles the content of a WebSocket around this conversation.
     fn handle_websocket(&mut self, unframed: Vec<WebSocketOutput>, around: &mut Context<'_>) {
         for unframed in unframed {
             match unframed {
@@ -299,7 +299,9 @@ impl Conversation {
                     self.push(at, direction, &bytes, around);
                 }
                 WebSocketOutput::Gap(at, direction, len) => self.gap(at, direction, len, around),
-                WebSocketOutput::Lost(at, why) => around.out.push((at, EventKind::Unreadable(why))),
+                WebSocketOutput::Lost(at, reason) => {
+                    around.out.push((at, EventKind::Unreadable(reason)));
+                }
             }
         }
     }
@@ -310,7 +312,7 @@ impl Conversation {
             return;
         };
         loop {
-            // Before each answer, so that it makes no difference whether the next one is here already.
+            // Before each response, so that it makes no difference whether the next one is already buffered.
             while http.pending.is_none() {
                 match http.client.poll(limit) {
                     Some(Head::UpgradeRequest {
@@ -343,9 +345,9 @@ impl Conversation {
                 None => return,
             };
             match (&http.pending, status) {
-                // The request may be missing in the capture: 101 to SPDY says enough.
-                (asked, 101) if let Some(switch) = switch => {
-                    let (target, body) = match asked {
+                // The capture may lack the request: a 101 to SPDY is enough.
+                (pending, 101) if let Some(switch) = switch => {
+                    let (target, body) = match pending {
                         Some(PendingUpgrade::Upgrade {
                             target, body_bytes, ..
                         }) => (Some(target.clone()), *body_bytes),
@@ -390,8 +392,8 @@ impl Conversation {
                     return;
                 }
                 (Some(PendingUpgrade::Upgrade { target, to, .. }), _) => {
-                    let why = format!("{target} requested {to}, response: {line}");
-                    around.out.push((at, EventKind::Unreadable(why)));
+                    let message = format!("{target} requested {to}, response: {line}");
+                    around.out.push((at, EventKind::Unreadable(message)));
                     http.pending = None;
                 }
                 _ => http.pending = None,

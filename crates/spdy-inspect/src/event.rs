@@ -37,8 +37,8 @@ pub enum EventKind {
         server_name: Option<String>,
         /// Protocols that the client offered by ALPN.
         offered: Vec<String>,
-        /// Why.
-        why: String,
+        /// Why it cannot be decrypted.
+        reason: String,
     },
     /// Exec, attach or port-forward of Kubernetes by a plain WebSocket: streams without SPDY. There are no further
     /// events about it.

@@ -59,8 +59,8 @@ pub enum Finding {
         last_good: u32,
         /// Why; SPDY/2 does not say.
         status: Option<GoAwayStatus>,
-        /// Streams that its sender will not answer.
-        left_behind: u64,
+        /// Later streams that the sender did not process.
+        unprocessed_streams: u64,
         /// When.
         at: Instant,
     },
@@ -84,8 +84,8 @@ pub enum Finding {
         stream: u32,
         /// Way of the frame.
         direction: Direction,
-        /// Why.
-        why: String,
+        /// Why they are invalid.
+        reason: String,
     },
     /// Bytes that are no frame; the direction is not read on.
     Fault {
@@ -95,8 +95,8 @@ pub enum Finding {
         direction: Direction,
         /// Where, in the session's bytes of this direction.
         offset: u64,
-        /// Why.
-        why: String,
+        /// Why it is invalid.
+        reason: String,
     },
     /// Bytes that are not in the capture.
     Gap {
@@ -186,13 +186,13 @@ impl fmt::Display for Finding {
                 direction,
                 last_good,
                 status,
-                left_behind,
+                unprocessed_streams,
                 at,
             } => {
                 let status = status.map_or_else(String::new, |status| format!(" with {status}"));
                 write!(
                     f,
-                    "the {} sent GOAWAY{status} at {}: last good stream {last_good}, {left_behind} later streams not processed",
+                    "the {} sent GOAWAY{status} at {}: last good stream {last_good}, {unprocessed_streams} later streams not processed",
                     direction.sender(),
                     ms(at)
                 )
@@ -213,20 +213,20 @@ impl fmt::Display for Finding {
             Self::Headers {
                 stream,
                 direction,
-                why,
+                reason,
             } => write!(
                 f,
-                "stream {stream}: invalid headers from the {}: {why}",
+                "stream {stream}: invalid headers from the {}: {reason}",
                 direction.sender()
             ),
             Self::Fault {
                 direction,
                 offset,
-                why,
+                reason,
                 ..
             } => write!(
                 f,
-                "invalid frame from the {} at byte {offset} of the session: {why}; the rest is not decoded",
+                "invalid frame from the {} at byte {offset} of the session: {reason}; the rest is not decoded",
                 direction.sender()
             ),
             Self::Gap {

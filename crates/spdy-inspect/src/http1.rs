@@ -81,21 +81,21 @@ impl Heads {
     }
 }
 
-fn find(bytes: &[u8], wanted: &[u8]) -> Option<usize> {
+fn find(bytes: &[u8], needle: &[u8]) -> Option<usize> {
     bytes
-        .windows(wanted.len())
-        .position(|window| window == wanted)
+        .windows(needle.len())
+        .position(|window| window == needle)
 }
 
 fn read(text: &str) -> Option<Head> {
     let lines: Vec<_> = text.split("\r\n").collect();
     let is_first = |line: &&str| line.ends_with(" HTTP/1.1") || line.contains("HTTP/1.1 ");
     let at = lines.iter().rposition(is_first)?;
-    let value = |wanted: &str| {
+    let value = |header_name: &str| {
         lines[at + 1..].iter().find_map(|line| {
             let (name, value) = line.split_once(':')?;
             name.trim()
-                .eq_ignore_ascii_case(wanted)
+                .eq_ignore_ascii_case(header_name)
                 .then(|| value.trim())
         })
     };
@@ -111,8 +111,8 @@ fn read(text: &str) -> Option<Head> {
     if let Some(status_at) = line.find("HTTP/1.1 ") {
         let status_line = &line[status_at..];
         let status = status_line.get(9..12)?.parse().ok()?;
-        let told = status == 101 || status >= 200;
-        return told.then(|| Head::Response {
+        let is_final = status == 101 || status >= 200;
+        return is_final.then(|| Head::Response {
             status,
             line: status_line.to_owned(),
             switch,

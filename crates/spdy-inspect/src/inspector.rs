@@ -43,8 +43,8 @@ pub struct Counts {
     pub other_links: u64,
     /// TCP connections.
     pub connections: u64,
-    /// TCP connections that were given up for others, by [`Limits::connections`].
-    pub given_up: u64,
+    /// TCP connections that were dropped because of [`Limits::connections`].
+    pub evicted: u64,
 }
 
 /// Client and server, as far as is known: the first sent the SYN, or has the higher port.
@@ -189,9 +189,9 @@ impl Inspector {
             (segment.to, segment.from)
         };
         let (syn, ack) = (segment.flags & SYN != 0, segment.flags & ACK != 0);
-        if syn && let Some(known) = self.connections.get(&key) {
-            // The ports are used again: what was there before is over.
-            let half = &known.halves[known.direction(segment.from).index()];
+        if syn && let Some(previous) = self.connections.get(&key) {
+            // The ports are reused: the old connection has ended.
+            let half = &previous.halves[previous.direction(segment.from).index()];
             if half.has_begun() && !half.is_at_start(segment.seq.wrapping_add(1)) {
                 let old = self.connections.remove(&key);
                 if let Some(mut old) = old {
@@ -249,7 +249,7 @@ impl Inspector {
             }
             false => segment.seq,
         };
-        // A connection that is not ours costs nothing but its place.
+        // A connection of another protocol takes no memory but its entry.
         if !connection.conversation.is_not_ours() {
             half.push(self.now, seq, segment.payload, &mut pieces);
             if half.held_bytes() > self.options.limits.held_bytes {
@@ -275,7 +275,7 @@ impl Inspector {
         if reset || connection.closed == [true; 2] && connection.held_bytes() == 0 {
             self.end(&mut connection, true);
         }
-        // It keeps its place when it has ended: what is sent again is no connection of its own.
+        // The entry stays after the end: a retransmission is not a new connection.
         self.connections.insert(key, connection);
     }
 
@@ -319,7 +319,7 @@ impl Inspector {
         }
     }
 
-    /// Gives up the connections that were idle longest, if there are too many.
+    /// Drops the connections that were idle longest, if there are too many.
     fn make_room(&mut self) {
         let limit = self.options.limits.connections.max(1);
         if self.connections.len() < limit {
@@ -334,9 +334,9 @@ impl Inspector {
         idle.truncate((limit / 8).max(1));
         for (_, key) in idle {
             if let Some(mut connection) = self.connections.remove(&key) {
-                // What is over, or not ours, is no loss.
+                // A connection that has ended, or is of another protocol, is no loss.
                 let lost = !connection.conversation.is_not_ours();
-                self.counts.given_up += u64::from(lost);
+                self.counts.evicted += u64::from(lost);
                 self.end(&mut connection, false);
             }
         }

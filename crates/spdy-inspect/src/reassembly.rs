@@ -83,23 +83,23 @@ impl Reassembly {
         self.held_bytes
     }
 
-    /// Takes a segment that arrived at `at`, and appends to `out` what is now in order.
+    /// Handles a segment that arrived at `at`, and appends to `out` what is now in order.
     pub(crate) fn push(&mut self, at: Instant, seq: u32, payload: &[u8], out: &mut Vec<Piece>) {
         if payload.is_empty() {
             return;
         }
         let next_seq = *self.next_seq.get_or_insert(seq);
-        // Half of the numbers are before, half behind (RFC 9293 §3.4).
+        // Half of the sequence numbers are before it, half after it (RFC 9293 §3.4).
         let distance = i64::from(seq.wrapping_sub(next_seq) as i32);
         let end = self.next as i64 + distance + payload.len() as i64;
         if end <= self.next as i64 {
             self.segments.retransmitted += 1;
             return;
         }
-        let known = usize::try_from(-distance).unwrap_or(0);
+        let received_len = usize::try_from(-distance).unwrap_or(0);
         let offset = self.next + u64::try_from(distance).unwrap_or(0);
-        let fresh = Bytes::copy_from_slice(&payload[known..]);
-        if known > 0 {
+        let fresh = Bytes::copy_from_slice(&payload[received_len..]);
+        if received_len > 0 {
             self.segments.overlapping += 1;
         }
         if offset > self.next {
@@ -111,10 +111,10 @@ impl Reassembly {
         self.drain(out);
     }
 
-    /// Puts away what lies behind a hole, without what is there already.
+    /// Stores the bytes behind a hole that are not stored yet.
     fn hold(&mut self, at: Instant, mut offset: u64, mut bytes: Bytes) {
         let len_before = bytes.len();
-        let mut kept = 0;
+        let mut held_len = 0;
         while !bytes.is_empty() {
             let before = self.held.range(..=offset).next_back();
             let covered = before.map_or(0, |(start, (_, held))| {
@@ -138,13 +138,13 @@ impl Reassembly {
             }
             let piece = bytes.split_to(room);
             self.held_bytes += piece.len();
-            kept += piece.len();
+            held_len += piece.len();
             self.held.insert(offset, (at, piece));
             offset += room as u64;
         }
-        match kept {
+        match held_len {
             0 => self.segments.retransmitted += 1,
-            kept if kept < len_before => self.segments.overlapping += 1,
+            held_len if held_len < len_before => self.segments.overlapping += 1,
             _ => {}
         }
     }
@@ -157,7 +157,7 @@ impl Reassembly {
         out.push(Piece::Bytes(at, bytes));
     }
 
-    /// Tells what is held and in order now.
+    /// Emits the stored bytes that are now in order.
     fn drain(&mut self, out: &mut Vec<Piece>) {
         while let Some(entry) = self.held.first_entry() {
             if *entry.key() > self.next {
@@ -165,9 +165,9 @@ impl Reassembly {
             }
             let (offset, (at, mut bytes)) = entry.remove_entry();
             self.held_bytes -= bytes.len();
-            let known = usize::try_from(self.next - offset).unwrap_or(usize::MAX);
-            if known < bytes.len() {
-                let _ = bytes.split_to(known);
+            let received_len = usize::try_from(self.next - offset).unwrap_or(usize::MAX);
+            if received_len < bytes.len() {
+                let _ = bytes.split_to(received_len);
                 self.emit(at, bytes, out);
             }
         }

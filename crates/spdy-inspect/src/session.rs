@@ -51,12 +51,12 @@ enum State {
     Head,
     Data {
         seen: DataProgress,
-        left: usize,
+        remaining: usize,
     },
     Control {
         offset: u64,
         len_bytes: usize,
-        left: usize,
+        remaining: usize,
         bytes: BytesMut,
     },
     Lost,
@@ -127,7 +127,7 @@ impl Session {
         }
     }
 
-    /// So many bytes are not in the capture.
+    /// `len` bytes are not in the capture.
     pub(crate) fn gap(
         &mut self,
         at: Instant,
@@ -139,9 +139,9 @@ impl Session {
         let whole = usize::try_from(len).unwrap_or(usize::MAX);
         let harmless = match &mut half.state {
             State::Lost => return,
-            State::Data { seen, left } if whole <= *left => {
+            State::Data { seen, remaining } if whole <= *remaining => {
                 seen.missing += whole;
-                *left -= whole;
+                *remaining -= whole;
                 true
             }
             _ => false,
@@ -207,7 +207,7 @@ impl Half {
             at,
             direction,
             offset,
-            why: error.to_string(),
+            reason: error.to_string(),
         })
     }
 
@@ -233,7 +233,7 @@ impl Half {
                             }
                             self.take(HEAD_LEN);
                             State::Data {
-                                left: head.len,
+                                remaining: head.len,
                                 seen: DataProgress {
                                     head,
                                     offset,
@@ -245,19 +245,19 @@ impl Half {
                         Head::Control(head) => State::Control {
                             offset,
                             len_bytes: head.len,
-                            left: HEAD_LEN + head.len,
+                            remaining: HEAD_LEN + head.len,
                             bytes: BytesMut::new(),
                         },
                     };
                 }
-                State::Data { seen, left } => {
-                    let piece = (*left).min(self.input.len());
+                State::Data { seen, remaining } => {
+                    let piece = (*remaining).min(self.input.len());
                     let shown = piece.min(shown_limit.saturating_sub(seen.shown.len()));
                     seen.shown.extend_from_slice(&self.input[..shown]);
-                    *left -= piece;
+                    *remaining -= piece;
                     self.input.advance(piece);
                     self.offset += piece as u64;
-                    if *left > 0 {
+                    if *remaining > 0 {
                         return Ok(None);
                     }
                     let State::Data { seen, .. } = std::mem::replace(&mut self.state, State::Head)
@@ -269,13 +269,13 @@ impl Half {
                 State::Control {
                     offset,
                     len_bytes,
-                    left,
+                    remaining,
                     bytes,
                 } => {
                     let (offset, len_bytes) = (*offset, *len_bytes);
-                    let piece = (*left).min(self.input.len());
-                    *left -= piece;
-                    let done = *left == 0;
+                    let piece = (*remaining).min(self.input.len());
+                    *remaining -= piece;
+                    let done = *remaining == 0;
                     bytes.extend_from_slice(&self.input[..piece]);
                     self.input.advance(piece);
                     self.offset += piece as u64;
@@ -284,8 +284,8 @@ impl Half {
                         Ok(frame) => frame,
                         Err(error) => return Err(self.fault(at, direction, offset, &error)),
                     };
-                    // A frame to be skipped is told at its head: the decoder must see its payload pass, or
-                    // it would skip as much of the next one.
+                    // A skipped frame is reported at its head: the decoder must still see its payload, or it would
+                    // skip as much of the next frame.
                     if done && !bytes.is_empty() && !matches!(self.decoder.decode(bytes), Ok(None))
                     {
                         unreachable!("expected one frame at {offset}, found two")
@@ -342,12 +342,12 @@ impl Half {
                     (headers, inflated.plain_bytes)
                 }
                 Err(error) => {
-                    let why = error.to_string();
-                    self.inflater = Err(why.clone());
-                    (Err(why), 0)
+                    let reason = error.to_string();
+                    self.inflater = Err(reason.clone());
+                    (Err(reason), 0)
                 }
             },
-            Err(why) => (Err(format!("after an earlier error: {why}")), 0),
+            Err(reason) => (Err(format!("after an earlier error: {reason}")), 0),
         }
     }
 }

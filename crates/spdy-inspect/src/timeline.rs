@@ -47,7 +47,7 @@ pub struct Summary {
     /// Streams by id, as far as [`Limits::streams`] goes.
     pub streams: BTreeMap<u32, StreamTimeline>,
     /// Streams past the limit.
-    pub streams_left_out: u64,
+    pub omitted_streams: u64,
     /// Stalls of the session's window, by direction of the data.
     pub session_stalls: [Stalls; 2],
     /// WINDOW_UPDATE frames sent by the client, by the server.
@@ -55,7 +55,7 @@ pub struct Summary {
     /// What looks wrong, in the order in which it was seen.
     pub findings: Vec<Finding>,
     /// Findings past [`Limits::findings`].
-    pub findings_left_out: u64,
+    pub omitted_findings: u64,
     /// What TCP did, to the server and to the client.
     pub segments: [Segments; 2],
 }
@@ -109,8 +109,8 @@ struct Gauge {
 }
 
 impl Gauge {
-    /// The credit is `credit` at `at`, after a window moved.
-    fn moved(&mut self, at: Instant, credit: i64) {
+    /// Updates the stall state after the window changed to `credit` at `at`.
+    fn update_credit(&mut self, at: Instant, credit: i64) {
         if let (true, Some(since), None) = (credit > 0, self.empty_since, self.refilled) {
             self.refilled = Some(at.max(since));
         }
@@ -158,8 +158,8 @@ pub(crate) struct TimeLine {
     is_session_overrun_reported: [bool; 2],
     session_findings: Vec<Finding>,
     is_headers_reported: [bool; 2],
-    /// The highest stream past the limit, so that each is counted once.
-    highest_left_out: u32,
+    /// The highest stream ID past the limit, so that each stream is counted once.
+    highest_omitted: u32,
     goaways: Vec<Finding>,
 }
 
@@ -180,11 +180,11 @@ impl TimeLine {
                 frames: [0; 2],
                 data_bytes: [0; 2],
                 streams: BTreeMap::new(),
-                streams_left_out: 0,
+                omitted_streams: 0,
                 session_stalls: Default::default(),
                 window_updates: [0; 2],
                 findings: Vec::new(),
-                findings_left_out: 0,
+                omitted_findings: 0,
                 segments: Default::default(),
             },
             limits: limits.clone(),
@@ -196,7 +196,7 @@ impl TimeLine {
             is_session_overrun_reported: [false; 2],
             session_findings: Vec::new(),
             is_headers_reported: [false; 2],
-            highest_left_out: 0,
+            highest_omitted: 0,
             goaways: Vec::new(),
         }
     }
@@ -205,18 +205,18 @@ impl TimeLine {
         if self.summary.findings.len() < self.limits.findings {
             self.summary.findings.push(finding);
         } else {
-            self.summary.findings_left_out += 1;
+            self.summary.omitted_findings += 1;
         }
     }
 
-    /// The line of a stream; a stream that was not seen to open gets one too, and a finding.
+    /// The timeline of a stream. A stream without a SYN_STREAM in the capture gets one too, and a finding.
     fn stream(&mut self, at: Instant, id: u32, seen: &FrameRecord) -> Option<&mut StreamTimeline> {
         let streams = &self.summary.streams;
         if !streams.contains_key(&id) {
             if streams.len() >= self.limits.streams {
-                if id > self.highest_left_out {
-                    self.highest_left_out = id;
-                    self.summary.streams_left_out += 1;
+                if id > self.highest_omitted {
+                    self.highest_omitted = id;
+                    self.summary.omitted_streams += 1;
                 }
                 return None;
             }
@@ -239,11 +239,11 @@ impl TimeLine {
         match &seen.frame {
             Frame::SynStream(frame) => {
                 let id = frame.stream_id.value();
-                let asked = text_of(seen, asked);
+                let request = text_of(seen, request_text);
                 if let Some(line) = self.stream(at, id, seen) {
                     line.opened = line.opened.or(Some(at));
                     line.opened_by = line.opened_by.or(Some(direction));
-                    line.request = asked;
+                    line.request = request;
                     if frame.unidirectional {
                         line.finished[direction.back().index()] = Some(at);
                     }
@@ -291,7 +291,7 @@ impl TimeLine {
             }
             Frame::Settings(frame) => {
                 if let Some(value) = frame.value(SettingId::INITIAL_WINDOW_SIZE) {
-                    // Streams see it at their next DATA: there may be thousands of them.
+                    // Streams apply it at their next DATA: there may be thousands of streams.
                     let data = direction.back().index();
                     self.initial[data] = i64::from(value);
                     self.initial_at[data] = at;
@@ -306,10 +306,10 @@ impl TimeLine {
                     direction,
                     last_good,
                     status: frame.status,
-                    left_behind: 0,
+                    unprocessed_streams: 0,
                     at,
                 });
-                // A peer that repeats itself says no more than at first.
+                // A GOAWAY that repeats an earlier one is ignored.
                 self.goaways.truncate(2);
             }
             Frame::Noop | Frame::Ping(_) | Frame::Skipped { .. } => {}
@@ -317,16 +317,16 @@ impl TimeLine {
     }
 
     fn headers(&mut self, stream: u32, seen: &FrameRecord) {
-        let told = &mut self.is_headers_reported[seen.direction.index()];
-        if let Some(Err(why)) = &seen.headers
-            && !*told
+        let is_reported = &mut self.is_headers_reported[seen.direction.index()];
+        if let Some(Err(reason)) = &seen.headers
+            && !*is_reported
         {
-            // Once a direction: later blocks fall with the first.
-            *told = true;
+            // Reported once for each direction: after the first error, all later blocks fail too.
+            *is_reported = true;
             self.add_finding(Finding::Headers {
                 stream,
                 direction: seen.direction,
-                why: why.clone(),
+                reason: reason.clone(),
             });
         }
     }
@@ -357,7 +357,7 @@ impl TimeLine {
         }
         let credit = line.credit(which, initial);
         // SETTINGS may have opened the windows of all streams at once.
-        line.gauge[which].moved(initial_at, credit + len as i64);
+        line.gauge[which].update_credit(initial_at, credit + len as i64);
         let stall = line.gauge[which].sent(at, credit, &mut line.stalls[which]);
         let overrun =
             credit < 0 && !std::mem::replace(&mut line.is_overrun_reported[which], credit < 0);
@@ -414,19 +414,19 @@ impl TimeLine {
             }
             let credit = &mut self.session_credit[data];
             *credit = credit.saturating_add(delta);
-            self.session_gauge[data].moved(at, *credit);
+            self.session_gauge[data].update_credit(at, *credit);
             return;
         }
         let initial = self.initial[data];
         if let Some(line) = self.stream(at, id, seen) {
             line.granted[data] = line.granted[data].saturating_add(delta);
             let credit = line.credit(data, initial);
-            line.gauge[data].moved(at, credit);
+            line.gauge[data].update_credit(at, credit);
         }
     }
 
     pub(crate) fn finish(mut self, at: Instant, whole: bool) -> Summary {
-        // Frames of SPDY/3 and 3.1 look alike; without a window of the session it is SPDY/3.
+        // Frames of SPDY/3 and 3.1 look alike; without a session window it is SPDY/3.
         let version = *self.summary.info.version.get_or_insert(Version::V3);
         let mut later = Vec::new();
         if version.has_session_window() {
@@ -473,10 +473,13 @@ impl TimeLine {
             }
         }
         for (id, line) in &self.summary.streams {
-            let asker = line.opened_by.map(Direction::index);
-            let asked = asker.is_some_and(|asker| line.finished[asker].is_some());
-            let answerable = asker.is_some_and(|asker| line.finished[1 - asker].is_none());
-            if whole && asked && answerable && line.replied.is_none() && line.reset.is_none() {
+            let requester = line.opened_by.map(Direction::index);
+            let is_requested =
+                requester.is_some_and(|requester| line.finished[requester].is_some());
+            let answerable =
+                requester.is_some_and(|requester| line.finished[1 - requester].is_none());
+            if whole && is_requested && answerable && line.replied.is_none() && line.reset.is_none()
+            {
                 later.push(Finding::NeverReplied { stream: *id });
             }
         }
@@ -485,19 +488,19 @@ impl TimeLine {
                 direction,
                 last_good,
                 status,
-                left_behind,
+                unprocessed_streams,
                 ..
             } = &mut goaway
             else {
                 continue;
             };
-            // Streams of the other side, later than the last that was taken.
+            // Streams of the other side after the last good stream.
             let other = direction.back();
             let lost = |(id, line): &(&u32, &StreamTimeline)| {
                 **id > *last_good && line.opened_by == Some(other) && line.replied.is_none()
             };
-            *left_behind = self.summary.streams.iter().filter(lost).count() as u64;
-            if *left_behind > 0 || status.is_some_and(|status| status != GoAwayStatus::OK) {
+            *unprocessed_streams = self.summary.streams.iter().filter(lost).count() as u64;
+            if *unprocessed_streams > 0 || status.is_some_and(|status| status != GoAwayStatus::OK) {
                 later.push(goaway);
             }
         }
@@ -545,8 +548,8 @@ fn first(block: &HeaderBlock, names: [&str; 2]) -> Option<String> {
     )
 }
 
-/// SPDY/3 spells names with a colon, SPDY/2 without.
-fn asked(block: &HeaderBlock) -> String {
+/// SPDY/3 names have a colon, SPDY/2 names have none.
+fn request_text(block: &HeaderBlock) -> String {
     let method = first(block, [":method", "method"]);
     let path = first(block, [":path", "url"]);
     let host = first(block, [":host", "host"]);

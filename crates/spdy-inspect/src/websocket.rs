@@ -43,7 +43,7 @@ struct Half {
 /// What is left of a frame.
 #[derive(Clone, Copy, Debug)]
 struct Payload {
-    left: u64,
+    remaining: u64,
     /// The next byte's part of it first.
     mask: [u8; 4],
     /// Of a message; that of PING and its like is passed over.
@@ -52,7 +52,7 @@ struct Payload {
 
 impl Payload {
     fn skip(&mut self, len: u64) {
-        self.left -= len;
+        self.remaining -= len;
         self.mask.rotate_left((len % 4) as usize);
     }
 }
@@ -74,11 +74,11 @@ impl WebSocket {
             match half.step() {
                 Step::Wait => return,
                 Step::Passed => {}
-                Step::Took(bytes) => out.push(WebSocketOutput::Bytes(at, direction, bytes)),
+                Step::Data(bytes) => out.push(WebSocketOutput::Bytes(at, direction, bytes)),
                 Step::Over => return half.lose(),
-                Step::Lost(why) => {
+                Step::Lost(reason) => {
                     half.lose();
-                    return out.push(WebSocketOutput::Lost(at, format!("{direction}: {why}")));
+                    return out.push(WebSocketOutput::Lost(at, format!("{direction}: {reason}")));
                 }
             }
         }
@@ -96,7 +96,7 @@ impl WebSocket {
             return;
         }
         match &mut half.payload {
-            Some(payload) if len <= payload.left => {
+            Some(payload) if len <= payload.remaining => {
                 payload.skip(len);
                 if payload.is_data {
                     out.push(WebSocketOutput::Gap(at, direction, len));
@@ -104,10 +104,10 @@ impl WebSocket {
             }
             _ => {
                 half.lose();
-                let why = format!(
+                let reason = format!(
                     "{direction}: {len} bytes are missing, among them a WebSocket frame head"
                 );
-                out.push(WebSocketOutput::Lost(at, why));
+                out.push(WebSocketOutput::Lost(at, reason));
             }
         }
     }
@@ -115,7 +115,7 @@ impl WebSocket {
 
 enum Step {
     Wait,
-    Took(BytesMut),
+    Data(BytesMut),
     Passed,
     /// A close: nothing follows it.
     Over,
@@ -135,18 +135,18 @@ impl Half {
         let Some(payload) = &mut self.payload else {
             return self.head();
         };
-        let here = usize::try_from(payload.left).unwrap_or(usize::MAX);
+        let here = usize::try_from(payload.remaining).unwrap_or(usize::MAX);
         let mut bytes = self.input.split_to(here.min(self.input.len()));
         for (byte, mask) in bytes.iter_mut().zip(payload.mask.iter().cycle()) {
             *byte ^= mask;
         }
         payload.skip(bytes.len() as u64);
         let is_data = payload.is_data;
-        if payload.left == 0 {
+        if payload.remaining == 0 {
             self.payload = None;
         }
         match is_data {
-            true => Step::Took(bytes),
+            true => Step::Data(bytes),
             false => Step::Passed,
         }
     }
@@ -170,7 +170,7 @@ impl Half {
             OpCode::Control(_) => false,
         };
         self.payload = (len > 0).then_some(Payload {
-            left: len,
+            remaining: len,
             mask: head.mask.unwrap_or_default(),
             is_data,
         });

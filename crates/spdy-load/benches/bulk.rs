@@ -104,11 +104,11 @@ fn main() {
     let rounds = numbers.first().copied().unwrap_or(5).max(1);
     let bytes = numbers.get(1).copied().unwrap_or(1000) * 1_000_000;
     let mut out = io::stdout().lock();
-    let mut say = |text: String| writeln!(out, "{text}").expect("stdout takes it");
-    say(format!(
+    let mut print = |text: String| writeln!(out, "{text}").expect("stdout can be written");
+    print(format!(
         "{bytes} bytes over one stream, {rounds} rounds: medians; MB/s, CPU s/GB of both ends"
     ));
-    say(format!(
+    print(format!(
         "{:<32} {:>16} {:>16} {:>22} {:>10}",
         "", "spdy/3.1", "h2", "speed (min-max)", "CPU"
     ));
@@ -119,8 +119,8 @@ fn main() {
             spdy.push(transfer(Side::Spdy, setting, bytes));
             h2.push(transfer(Side::H2, setting, bytes));
         }
-        let rate = |took: &TransferTime| bytes as f64 / 1e6 / took.wall.as_secs_f64();
-        let cpu = |took: &TransferTime| took.cpu.as_secs_f64() * 1e9 / bytes as f64;
+        let rate = |time: &TransferTime| bytes as f64 / 1e6 / time.wall.as_secs_f64();
+        let cpu = |time: &TransferTime| time.cpu.as_secs_f64() * 1e9 / bytes as f64;
         let shown = |all: &[TransferTime]| {
             format!(
                 "{:.0}, {:.3}",
@@ -137,7 +137,7 @@ fn main() {
         let (speed, cost) = (ratios(&rate), ratios(&cpu));
         let min = speed.iter().copied().fold(f64::INFINITY, f64::min);
         let max = speed.iter().copied().fold(0.0, f64::max);
-        say(format!(
+        print(format!(
             "{name:<32} {:>16} {:>16} {:>22} {:>10.2}",
             shown(&spdy),
             shown(&h2),
@@ -168,11 +168,11 @@ fn transfer(side: Side, setting: Setting, bytes: u64) -> TransferTime {
             .enable_all()
             .build(),
     };
-    let runtime = runtime.expect("a runtime can be made");
+    let runtime = runtime.expect("the runtime can be created");
     // A task: on the thread that blocks, two threads would be slower than they are.
     let task = runtime.spawn(async move {
         let (near, far) = connect(setting.transport).await;
-        let cpu = own_cpu().expect("there is /proc");
+        let cpu = own_cpu().expect("/proc is mounted");
         let begun = Instant::now();
         let received = match side {
             Side::Spdy => over_spdy(near, far, setting.windows, bytes).await,
@@ -180,10 +180,10 @@ fn transfer(side: Side, setting: Setting, bytes: u64) -> TransferTime {
         };
         let wall = begun.elapsed();
         assert_eq!(received, bytes, "bytes of the body");
-        let cpu = own_cpu().expect("there is /proc") - cpu;
+        let cpu = own_cpu().expect("/proc is mounted") - cpu;
         TransferTime { wall, cpu }
     });
-    runtime.block_on(task).expect("no end panicked")
+    runtime.block_on(task).expect("neither side panicked")
 }
 
 async fn connect(transport: Transport) -> (BoxIo, BoxIo) {
@@ -196,11 +196,13 @@ async fn connect(transport: Transport) -> (BoxIo, BoxIo) {
             let listener = TcpListener::bind("127.0.0.1:0")
                 .await
                 .expect("loopback has a free port");
-            let address = listener.local_addr().expect("it is bound");
-            let near = TcpStream::connect(address).await.expect("it listens");
-            let (far, _) = listener.accept().await.expect("somebody connected");
-            near.set_nodelay(true).expect("a socket of TCP");
-            far.set_nodelay(true).expect("a socket of TCP");
+            let address = listener.local_addr().expect("the listener is bound");
+            let near = TcpStream::connect(address)
+                .await
+                .expect("the server listens");
+            let (far, _) = listener.accept().await.expect("the client has connected");
+            near.set_nodelay(true).expect("the socket is a TCP socket");
+            far.set_nodelay(true).expect("the socket is a TCP socket");
             (Box::new(near), Box::new(far))
         }
     }
@@ -208,21 +210,23 @@ async fn connect(transport: Transport) -> (BoxIo, BoxIo) {
 
 /// So many bytes, in pieces that share one memory.
 struct Pieces {
-    left: u64,
+    remaining: u64,
     piece: Bytes,
 }
 
 impl Pieces {
     fn new(bytes: u64) -> Self {
         Self {
-            left: bytes,
+            remaining: bytes,
             piece: Bytes::from(vec![b'x'; PIECE]),
         }
     }
 
     fn take(&mut self) -> Option<Bytes> {
-        let len = usize::try_from(self.left).unwrap_or(usize::MAX).min(PIECE);
-        self.left -= len as u64;
+        let len = usize::try_from(self.remaining)
+            .unwrap_or(usize::MAX)
+            .min(PIECE);
+        self.remaining -= len as u64;
         (len > 0).then(|| self.piece.slice(..len))
     }
 }
@@ -239,7 +243,7 @@ impl http_body::Body for Pieces {
     }
 
     fn is_end_stream(&self) -> bool {
-        self.left == 0
+        self.remaining == 0
     }
 }
 
@@ -259,15 +263,15 @@ async fn over_spdy(near: BoxIo, far: BoxIo, windows: Windows, bytes: u64) -> u64
     connection.spawn();
     let request = Request::get("http://localhost/")
         .body(Body::empty())
-        .expect("a valid request");
+        .expect("the request is valid");
     let response = session
         .request(request, Priority::HIGHEST)
         .await
-        .expect("a response");
+        .expect("the server responds");
     let mut body = response.into_body();
     let mut received = 0;
     while let Some(frame) = std::future::poll_fn(|cx| Pin::new(&mut body).poll_frame(cx)).await {
-        let data = frame.expect("a whole body").into_data();
+        let data = frame.expect("the body is complete").into_data();
         received += data.map_or(0, |data| data.len() as u64);
     }
     session.shutdown();
@@ -281,24 +285,32 @@ async fn over_spdy(near: BoxIo, far: BoxIo, windows: Windows, bytes: u64) -> u64
 
 async fn over_h2(near: BoxIo, far: BoxIo, windows: Windows, bytes: u64) -> u64 {
     let serving = tokio::spawn(async move {
-        let mut connection = h2::server::handshake(far).await.expect("a handshake");
+        let mut connection = h2::server::handshake(far)
+            .await
+            .expect("the handshake succeeds");
         while let Some(request) = connection.accept().await {
-            let (_, mut respond) = request.expect("a request");
+            let (_, mut respond) = request.expect("the server gets a request");
             tokio::spawn(async move {
                 let mut stream = respond
                     .send_response(Response::new(()), false)
-                    .expect("it is open");
+                    .expect("the connection is open");
                 let mut pieces = Pieces::new(bytes);
                 while let Some(mut piece) = pieces.take() {
                     while !piece.is_empty() {
                         stream.reserve_capacity(piece.len());
                         let capacity = std::future::poll_fn(|cx| stream.poll_capacity(cx)).await;
-                        let capacity = capacity.expect("it is open").expect("it is open");
+                        let capacity = capacity
+                            .expect("the connection is open")
+                            .expect("the connection is open");
                         let part = piece.split_to(capacity.min(piece.len()));
-                        stream.send_data(part, false).expect("it is open");
+                        stream
+                            .send_data(part, false)
+                            .expect("the connection is open");
                     }
                 }
-                stream.send_data(Bytes::new(), true).expect("it is open");
+                stream
+                    .send_data(Bytes::new(), true)
+                    .expect("the connection is open");
             });
         }
     });
@@ -311,20 +323,22 @@ async fn over_h2(near: BoxIo, far: BoxIo, windows: Windows, bytes: u64) -> u64 {
     let (mut sender, connection) = client
         .handshake::<_, Bytes>(near)
         .await
-        .expect("a handshake");
+        .expect("the handshake succeeds");
     let connection = tokio::spawn(connection);
     let request = Request::get("http://localhost/")
         .body(())
-        .expect("a valid request");
-    let (response, _) = sender.send_request(request, true).expect("it is open");
-    let mut body = response.await.expect("a response").into_body();
+        .expect("the request is valid");
+    let (response, _) = sender
+        .send_request(request, true)
+        .expect("the connection is open");
+    let mut body = response.await.expect("the server responds").into_body();
     let mut received = 0;
     while let Some(data) = body.data().await {
-        let data = data.expect("a whole body");
+        let data = data.expect("the body is complete");
         received += data.len() as u64;
         body.flow_control()
             .release_capacity(data.len())
-            .expect("it was received");
+            .expect("released bytes were received before");
     }
     drop((sender, body));
     connection

@@ -24,12 +24,12 @@ pub enum TargetError {
         second: String,
     },
     /// A method or header that a protocol cannot carry.
-    #[error("request for {url}: {why}")]
+    #[error("request for {url}: {reason}")]
     Request {
         /// What was asked for.
         url: String,
         /// What is wrong.
-        why: String,
+        reason: String,
     },
 }
 
@@ -45,13 +45,13 @@ pub enum RunError {
         /// Why it was not found.
         source: io::Error,
     },
-    /// Not one session could be set up; the first failure says why.
-    #[error("cannot connect to {to}: {why}")]
+    /// No session could be set up.
+    #[error("cannot connect to {to}: {reason}")]
     Connect {
         /// Host and port.
         to: String,
         /// The first failure.
-        why: String,
+        reason: String,
     },
     /// A thread or its runtime could not be made.
     #[error("cannot start a load thread")]

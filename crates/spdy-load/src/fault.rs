@@ -41,18 +41,18 @@ impl fmt::Display for FaultKind {
 #[derive(Clone, Debug)]
 pub(crate) struct Fault {
     pub(crate) kind: FaultKind,
-    pub(crate) why: String,
+    pub(crate) reason: String,
 }
 
 impl Fault {
-    pub(crate) fn new(kind: FaultKind, why: impl fmt::Display) -> Self {
+    pub(crate) fn new(kind: FaultKind, reason: impl fmt::Display) -> Self {
         Self {
             kind,
-            why: why.to_string(),
+            reason: reason.to_string(),
         }
     }
 
-    pub(crate) fn lost(why: impl fmt::Display) -> Self {
-        Self::new(FaultKind::ConnectionLost, why)
+    pub(crate) fn lost(reason: impl fmt::Display) -> Self {
+        Self::new(FaultKind::ConnectionLost, reason)
     }
 }

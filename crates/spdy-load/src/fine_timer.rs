@@ -118,10 +118,10 @@ mod tests {
     use super::FineTimer;
 
     #[tokio::test]
-    async fn it_rings_when_it_is_due_and_not_before_however_it_is_set() {
+    async fn the_timer_fires_at_its_deadline_however_it_is_set() {
         let mut timer = FineTimer::new().unwrap();
         let begun = Instant::now();
-        // Set far away, then near, then let an early ring of an old setting pass by.
+        // Set it far ahead, then near, then let the expiry of an old setting pass.
         for micros in [5_000_000, 300] {
             let due = begun + Duration::from_micros(micros);
             let _ = poll_fn(|cx| std::task::Poll::Ready(timer.poll_until(cx, due))).await;

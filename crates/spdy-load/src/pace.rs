@@ -30,10 +30,10 @@ impl Pace {
         let Some(rate) = rate else {
             return Self::Closed;
         };
-        let apart = 1.0 / rate;
+        let period_s = 1.0 / rate;
         Self::Open {
-            next: origin + Duration::from_secs_f64(apart * number as f64),
-            interval: Duration::from_secs_f64(apart * sessions as f64),
+            next: origin + Duration::from_secs_f64(period_s * number as f64),
+            interval: Duration::from_secs_f64(period_s * sessions as f64),
         }
     }
 

@@ -27,17 +27,18 @@ pub struct Expect {
 }
 
 impl Expect {
-    /// Whether an answer has the status it should.
+    /// True if the response has the expected status.
     #[must_use]
     pub fn is_status(&self, status: u16) -> bool {
         self.status
-            .map_or((200..400).contains(&status), |want| status == want)
+            .map_or((200..400).contains(&status), |expected| status == expected)
     }
 
-    /// Whether its body is as long as it should be.
+    /// True if the body has the expected length.
     #[must_use]
     pub fn is_length(&self, body_bytes: u64) -> bool {
-        self.body_bytes.is_none_or(|want| body_bytes == want)
+        self.body_bytes
+            .is_none_or(|expected| body_bytes == expected)
     }
 }
 
@@ -97,14 +98,14 @@ pub(crate) mod tests {
 
     /// One request at a time for `url`.
     pub(crate) fn plan(url: &str) -> Plan {
-        let urls = [url.parse().expect("a url")];
+        let urls = [url.parse().expect("the URL is valid")];
         let target = Target::new(&urls, &Method::GET, &HeaderMap::new(), bytes::Bytes::new());
         let trust = Trust {
             insecure: true,
             ..Trust::default()
         };
         Plan {
-            target: target.expect("a target"),
+            target: target.expect("the target is valid"),
             protocol: None,
             tls: ClientTls::new(&trust, &TlsOptions::default()).expect("the TLS options are valid"),
             sessions: 1,

@@ -61,21 +61,21 @@ impl Processes {
         })
     }
 
-    /// Every process called `name`, by its command or the file name of its first argument, and their
+    /// All processes with this name, by their command or by the file name of their first argument, and their
     /// descendants.
     ///
     /// # Errors
     ///
-    /// There is none, or no `/proc`.
+    /// There is no such process, or no `/proc`.
     pub fn by_name(name: &str) -> Result<Self, ProcessError> {
-        let roots: BTreeSet<u32> = ids()?.filter(|pid| is_called(*pid, name)).collect();
+        let roots: BTreeSet<u32> = ids()?.filter(|pid| is_named(*pid, name)).collect();
         if roots.is_empty() {
             return Err(ProcessError::NoSuchName(name.to_owned()));
         }
         Ok(Self { roots })
     }
 
-    /// What they have used so far. Those that are gone count no more.
+    /// What the processes have used so far. Processes that have ended are not included.
     ///
     /// # Errors
     ///
@@ -83,13 +83,13 @@ impl Processes {
     pub fn sample(&self) -> Result<Sample, ProcessError> {
         let all: Vec<Stat> = ids()?.filter_map(Stat::read).collect();
         let mut family = self.roots.clone();
-        // A child may stand before its parent in the list.
+        // A child may be before its parent in the list.
         loop {
-            let known = family.len();
+            let len_before = family.len();
             let children = all.iter().filter(|stat| family.contains(&stat.parent));
             let children: Vec<u32> = children.map(|stat| stat.pid).collect();
             family.extend(children);
-            if family.len() == known {
+            if family.len() == len_before {
                 break;
             }
         }
@@ -118,7 +118,7 @@ fn ids() -> Result<impl Iterator<Item = u32>, ProcessError> {
         .filter_map(|entry| entry.file_name().to_str()?.parse().ok()))
 }
 
-fn is_called(pid: u32, name: &str) -> bool {
+fn is_named(pid: u32, name: &str) -> bool {
     if pid == std::process::id() {
         return false;
     }
@@ -185,15 +185,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_stat_line_gives_all_times_whatever_the_command_is_called() {
+    fn a_stat_line_is_parsed_with_any_command_name() {
         let line = "42 (a (b) c) S 7 42 42 0 -1 4194560 9 8 7 6 100 20 3 4 20 0 1 0 55 66 77";
         let stat = Stat::parse(42, line, 100);
-        let want = Stat {
+        let expected = Stat {
             pid: 42,
             parent: 7,
             cpu: Duration::from_millis(1270),
         };
-        assert_eq!(stat, Some(want));
+        assert_eq!(stat, Some(expected));
         assert_eq!(Stat::parse(42, "42 (cut off) S 7", 100), None);
     }
 

@@ -29,12 +29,12 @@ use crate::worker::{ConnectReport, Worker, WorkerResult};
 
 pub use crate::progress::{Phase, Progress};
 
-/// Carries `plan` out, on threads of its own, and measures `processes` meanwhile. When `stop` completes, the
-/// run ends and its result is what it has come to.
+/// Runs `plan` on its own threads, and measures `processes` meanwhile. When `stop` completes, the run ends early and
+/// returns its results so far.
 ///
 /// # Errors
 ///
-/// [`RunError`]: nothing could be measured at all. Requests that fail are part of the report.
+/// [`RunError`]: nothing could be measured. Failed requests are part of the report.
 pub async fn run(
     plan: Plan,
     processes: Option<&Processes>,
@@ -51,7 +51,7 @@ pub async fn run(
         Length::Time(_) => 0,
     }));
     let threads = plan.threads.clamp(1, plan.sessions.max(1));
-    let mut harvests = Vec::with_capacity(threads);
+    let mut receivers = Vec::with_capacity(threads);
     for thread in 0..threads {
         let worker = Worker {
             sessions: (thread..plan.sessions).step_by(threads).collect(),
@@ -61,7 +61,7 @@ pub async fn run(
         };
         let (plan, addresses) = (plan.clone(), addresses.clone());
         let (live, budget) = (live.clone(), budget.clone());
-        // What a thread's sessions share is not for other threads, so it is made there.
+        // The sessions of a thread share state that is not `Send`, so it is created on the thread.
         let shared = || Shared {
             plan,
             addresses,
@@ -70,7 +70,7 @@ pub async fn run(
             traffic: Rc::default(),
             tally: RefCell::default(),
         };
-        harvests.push(start(worker, shared)?);
+        receivers.push(start(worker, shared)?);
     }
     drop(ready_in);
     tokio::pin!(stop);
@@ -80,22 +80,22 @@ pub async fn run(
     let mut failure = None;
     let mut stopped_early = false;
     for _ in 0..threads {
-        let told: Option<ConnectReport> = tokio::select! {
-            told = ready.recv() => told,
+        let report: Option<ConnectReport> = tokio::select! {
+            report = ready.recv() => report,
             () = &mut stop => { stopped_early = true; None }
         };
-        let Some(told) = told else { break };
-        connected += told.connected;
-        protocol = protocol.or(told.protocol);
-        failure = failure.or(told.failure);
+        let Some(report) = report else { break };
+        connected += report.connected;
+        protocol = protocol.or(report.protocol);
+        failure = failure.or(report.failure);
     }
     let Some(protocol) = protocol else {
-        let why = match failure {
-            Some(fault) => fault.why,
+        let reason = match failure {
+            Some(fault) => fault.reason,
             None => "the run was stopped".to_owned(),
         };
         let to = format!("{}:{}", plan.target.host(), plan.target.port());
-        return Err(RunError::Connect { to, why });
+        return Err(RunError::Connect { to, reason });
     };
 
     let now = Instant::now();
@@ -110,20 +110,20 @@ pub async fn run(
     };
     let mut before = Consumption::now(processes)?;
     begin.send_replace(Some(window));
-    let gathered = join_workers(harvests, now);
-    tokio::pin!(gathered);
-    let mut harvest = None;
+    let workers = join_workers(receivers, now);
+    tokio::pin!(workers);
+    let mut result = None;
     if window.start > window.begin && !stopped_early {
         live.enter(Phase::WarmUp);
         tokio::select! {
             () = tokio::time::sleep_until(start.into()) => {}
             () = &mut stop => stopped_early = true,
-            all = &mut gathered => harvest = Some(all),
+            all = &mut workers => result = Some(all),
         }
         before = Consumption::now(processes)?;
     }
     live.enter(Phase::Measuring);
-    if harvest.is_none() && !stopped_early {
+    if result.is_none() && !stopped_early {
         let time = async {
             match window.end {
                 Some(end) => tokio::time::sleep_until(end.into()).await,
@@ -133,15 +133,15 @@ pub async fn run(
         tokio::select! {
             () = time => {}
             () = &mut stop => stopped_early = true,
-            all = &mut gathered => harvest = Some(all),
+            all = &mut workers => result = Some(all),
         }
     }
     let after = Consumption::now(processes)?;
     let ended = Instant::now();
     end_early.send_replace(true);
-    let all = match harvest {
+    let all = match result {
         Some(all) => all,
-        None => gathered.as_mut().await,
+        None => workers.as_mut().await,
     };
     let end = window.end.unwrap_or(ended).min(ended).min(all.ended);
     Ok(Report {
@@ -171,12 +171,12 @@ async fn resolve(plan: &Plan) -> Result<Arc<[SocketAddr]>, RunError> {
     Ok(found.into_iter().map(at).collect())
 }
 
-/// Starts a thread that does what `worker` is to do.
+/// Starts a thread that runs `worker`.
 fn start(
     worker: Worker,
     shared: impl FnOnce() -> Shared + Send + 'static,
 ) -> Result<oneshot::Receiver<WorkerResult>, RunError> {
-    let (done, harvest) = oneshot::channel();
+    let (done, receiver) = oneshot::channel();
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -184,17 +184,17 @@ fn start(
     std::thread::Builder::new()
         .name("load".to_owned())
         .spawn(move || {
-            let harvest = runtime.block_on(worker.run(shared()));
-            // The receiver may be gone.
-            let _ = done.send(harvest);
+            let result = runtime.block_on(worker.run(shared()));
+            // The receiver may be dropped.
+            let _ = done.send(result);
         })
         .map_err(RunError::Thread)?;
-    Ok(harvest)
+    Ok(receiver)
 }
 
 /// Merges the results of all threads. A thread that panicked has already printed why.
 async fn join_workers(
-    harvests: Vec<oneshot::Receiver<WorkerResult>>,
+    receivers: Vec<oneshot::Receiver<WorkerResult>>,
     begun: Instant,
 ) -> WorkerResult {
     let mut all = WorkerResult {
@@ -202,11 +202,11 @@ async fn join_workers(
         bytes: Bytes::default(),
         ended: begun,
     };
-    for harvest in harvests {
-        let harvest = harvest.await.expect("a thread of the load panicked");
-        all.tally.add(harvest.tally);
-        all.bytes = all.bytes.plus(harvest.bytes);
-        all.ended = all.ended.max(harvest.ended);
+    for receiver in receivers {
+        let result = receiver.await.expect("a thread of the load panicked");
+        all.tally.add(result.tally);
+        all.bytes = all.bytes.plus(result.bytes);
+        all.ended = all.ended.max(result.ended);
     }
     all
 }

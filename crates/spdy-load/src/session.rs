@@ -84,8 +84,8 @@ pub(crate) struct Session {
     backlog: VecDeque<PendingRequest>,
     /// Requests of the target in turn.
     next_number: usize,
-    /// The budget is spent.
-    spent: bool,
+    /// No request remains in the budget.
+    is_budget_spent: bool,
     /// Answers on this connection.
     answers: u64,
     ended: bool,
@@ -101,11 +101,11 @@ pub(crate) struct OpenConnection {
     pub(crate) protocol: Protocol,
 }
 
-/// Connects, and agrees on a protocol.
+/// Connects, and negotiates the protocol.
 pub(crate) async fn connect(shared: &Shared) -> Result<OpenConnection, Fault> {
     let begun = Instant::now();
     let timeout = shared.plan.connect_timeout;
-    let connected = tokio::time::timeout(timeout, shake_hands(shared))
+    let connected = tokio::time::timeout(timeout, open_connection(shared))
         .await
         .map_err(|_| {
             Fault::new(
@@ -118,7 +118,7 @@ pub(crate) async fn connect(shared: &Shared) -> Result<OpenConnection, Fault> {
     Ok(connected)
 }
 
-async fn shake_hands(shared: &Shared) -> Result<OpenConnection, Fault> {
+async fn open_connection(shared: &Shared) -> Result<OpenConnection, Fault> {
     let failed = |error: io::Error| Fault::new(FaultKind::Connect, error);
     let plan = &shared.plan;
     let mut io = Err(failed(io::ErrorKind::AddrNotAvailable.into()));
@@ -131,18 +131,18 @@ async fn shake_hands(shared: &Shared) -> Result<OpenConnection, Fault> {
     let mut io = io?;
     let mut protocol = plan.protocol.unwrap_or(Protocol::Http1);
     if plan.target.is_secure() {
-        let (secured, agreed) = plan
+        let (secured, handshake) = plan
             .tls
             .connect(io, plan.target.host())
             .await
             .map_err(failed)?;
         io = secured;
-        let agreed = agreed.protocol.unwrap_or(Protocol::Http1);
-        if plan.protocol.is_some_and(|wanted| wanted != agreed) {
-            let why = format!("the server selected {agreed}, expected {protocol}");
-            return Err(Fault::new(FaultKind::Connect, why));
+        let selected = handshake.protocol.unwrap_or(Protocol::Http1);
+        if plan.protocol.is_some_and(|expected| expected != selected) {
+            let message = format!("the server selected {selected}, expected {protocol}");
+            return Err(Fault::new(FaultKind::Connect, message));
         }
-        protocol = agreed;
+        protocol = selected;
     }
     let wire = Wire::start(io, protocol, plan, shared.traffic.clone()).await?;
     Ok(OpenConnection { wire, protocol })
@@ -151,18 +151,18 @@ async fn shake_hands(shared: &Shared) -> Result<OpenConnection, Fault> {
 /// Why a session stops polling its connection.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum Stop {
-    /// All is done.
-    Spent,
+    /// All requests are done.
+    Finished,
     /// The connection is over, or drained.
     Reconnect,
 }
 
 impl Session {
-    /// Session `number`, on a connection that stands.
+    /// Session `number`, on an open connection.
     ///
     /// # Errors
     ///
-    /// The system has no timer left.
+    /// The system has no timer.
     pub(crate) fn new(
         shared: Rc<Shared>,
         number: usize,
@@ -181,7 +181,7 @@ impl Session {
             free: (0..streams).rev().collect(),
             backlog: VecDeque::new(),
             next_number: number % plan.target.requests(),
-            spent: false,
+            is_budget_spent: false,
             answers: 0,
             ended: false,
             events: Vec::new(),
@@ -191,11 +191,11 @@ impl Session {
         })
     }
 
-    /// Loads the server until the budget is spent, or the connection is lost and no other can be had.
+    /// Loads the server until the budget is spent, or the connection is lost and no other can be opened.
     pub(crate) async fn run(mut self) {
         loop {
             match poll_fn(|cx| self.poll_run(cx)).await {
-                Stop::Spent => return,
+                Stop::Finished => return,
                 Stop::Reconnect => {}
             }
             if !self.reconnect().await {
@@ -204,8 +204,7 @@ impl Session {
         }
     }
 
-    /// Another connection in the place of the one that ended; `false` if none can be had for so long as a
-    /// request may take.
+    /// Opens a connection in place of the one that ended; `false` if that fails for as long as the request timeout.
     async fn reconnect(&mut self) -> bool {
         let begun = Instant::now();
         if self.answers == 0 {
@@ -221,11 +220,11 @@ impl Session {
                     return true;
                 }
                 Ok(connected) => {
-                    let why = format!(
+                    let message = format!(
                         "the server selected {} on reconnect, expected {}",
                         connected.protocol, self.protocol
                     );
-                    self.fault(Fault::new(FaultKind::Connect, why), begun);
+                    self.fault(Fault::new(FaultKind::Connect, message), begun);
                 }
                 Err(fault) => self.fault(fault, begun),
             }
@@ -239,12 +238,12 @@ impl Session {
     fn poll_run(&mut self, cx: &mut Context<'_>) -> Poll<Stop> {
         let mut events = std::mem::take(&mut self.events);
         let mut stop = None;
-        let mut turns = 0;
+        let mut passes = 0;
         while stop.is_none() {
             let mut progress = self.wire.receive(cx, &mut events);
             let now = Instant::now();
             self.handle_events(&mut events, now);
-            self.ask(cx, now);
+            self.send_requests(cx, now);
             self.wire.flush(cx, &mut events);
             progress |= !events.is_empty();
             self.handle_events(&mut events, now);
@@ -252,8 +251,8 @@ impl Session {
             if !progress && stop.is_none() && !self.wait(cx, now, &mut events) {
                 break;
             }
-            turns += 1;
-            if turns == MAX_PASSES {
+            passes += 1;
+            if passes == MAX_PASSES {
                 cx.waker().wake_by_ref();
                 break;
             }
@@ -265,10 +264,10 @@ impl Session {
     fn stop(&mut self) -> Option<Stop> {
         let idle = self.free.len() == self.slots.len();
         if idle && let Length::Requests(_) = self.shared.plan.length {
-            self.spent |= self.shared.budget.load(Ordering::Relaxed) == 0;
+            self.is_budget_spent |= self.shared.budget.load(Ordering::Relaxed) == 0;
         }
-        if idle && self.spent && self.backlog.is_empty() {
-            Some(Stop::Spent)
+        if idle && self.is_budget_spent && self.backlog.is_empty() {
+            Some(Stop::Finished)
         } else if self.ended || idle && self.wire.is_closing() {
             Some(Stop::Reconnect)
         } else {
@@ -276,20 +275,20 @@ impl Session {
         }
     }
 
-    /// Sends what is due, as far as there is room.
-    fn ask(&mut self, cx: &mut Context<'_>, now: Instant) {
+    /// Sends the requests that are due, as far as there is room.
+    fn send_requests(&mut self, cx: &mut Context<'_>, now: Instant) {
         while let Some(&slot) = self.free.last() {
             if self.ended || self.wire.is_closing() {
                 return;
             }
             let resent = self.backlog.front().copied();
-            let due = resent.or_else(|| self.next_request(now));
-            let Some(mut order) = due else {
+            let next = resent.or_else(|| self.next_request(now));
+            let Some(mut order) = next else {
                 return;
             };
             order.sent = now;
             if !self.wire.send(cx, slot, order.number) {
-                // The connection tells when it has room; until then it stays first in line.
+                // The connection reports when it has room; until then the request stays first in the queue.
                 if resent.is_none() {
                     self.backlog.push_back(order);
                 }
@@ -305,17 +304,17 @@ impl Session {
 
     /// A new request, if one is due and the budget allows it.
     fn next_request(&mut self, now: Instant) -> Option<PendingRequest> {
-        if self.spent || self.pace.next().is_some_and(|next| next > now) {
+        if self.is_budget_spent || self.pace.next().is_some_and(|next| next > now) {
             return None;
         }
         if let Length::Requests(_) = self.shared.plan.length
             && now >= self.window.start
         {
             let budget = &self.shared.budget;
-            let less = |left: u64| left.checked_sub(1);
-            let taken = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-            if taken.is_err() {
-                self.spent = true;
+            let less = |remaining: u64| remaining.checked_sub(1);
+            let result = budget.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+            if result.is_err() {
+                self.is_budget_spent = true;
                 return None;
             }
         }
@@ -330,7 +329,7 @@ impl Session {
         })
     }
 
-    /// Takes note of what happened.
+    /// Handles the events of the connection.
     fn handle_events(&mut self, events: &mut Vec<Event>, now: Instant) {
         let (mut answered, mut failed) = (0, 0);
         for event in events.drain(..) {
@@ -346,10 +345,10 @@ impl Session {
                     self.answers += 1;
                     answered += 1;
                     if self.counts(order.sent, now) {
-                        let took = now.saturating_duration_since(order.intended);
+                        let latency = now.saturating_duration_since(order.intended);
                         let shared = &self.shared;
                         let mut tally = shared.tally.borrow_mut();
-                        tally.answer(took, status, body_bytes, &shared.plan.expect);
+                        tally.answer(latency, status, body_bytes, &shared.plan.expect);
                     }
                 }
                 Event::Lost { slot, fault, again } => {
@@ -399,9 +398,10 @@ impl Session {
         count(&mut self.shared.tally.borrow_mut());
     }
 
-    /// Waits for the next time-out and the next intended beginning; `true` if there is something to do at once.
+    /// Waits for the next timeout and the next intended start; `true` if one of them has come.
     fn wait(&mut self, cx: &mut Context<'_>, now: Instant, events: &mut Vec<Event>) -> bool {
-        let waits_for_time = !self.free.is_empty() && !self.spent && self.backlog.is_empty();
+        let waits_for_time =
+            !self.free.is_empty() && !self.is_budget_spent && self.backlog.is_empty();
         if let (Some(due), Some(fine)) = (self.pace.next(), &mut self.fine)
             && waits_for_time
             && fine.poll_until(cx, due).is_ready()
@@ -409,21 +409,21 @@ impl Session {
             return true;
         }
         let timeout = self.shared.plan.timeout;
-        // A timer that is early is kept: looking at every slot each time would cost more than it brings.
+        // A timer that is early is reused: looking at every slot each time would cost more than it saves.
         let timer = self.timer.get_or_insert_with(|| {
             let oldest = self.slots.iter().flatten().map(|order| order.sent).min();
             let expires = oldest.unwrap_or(now) + timeout;
             Box::pin(tokio::time::sleep_until(expires.into()))
         });
-        let rang = timer.as_mut().poll(cx).is_ready();
-        if rang {
+        let fired = timer.as_mut().poll(cx).is_ready();
+        if fired {
             self.timer = None;
             self.expire(Instant::now(), events);
         }
-        rang
+        fired
     }
 
-    /// Gives up what has waited for too long.
+    /// Cancels requests that have waited for too long.
     fn expire(&mut self, now: Instant, events: &mut Vec<Event>) {
         let timeout = self.shared.plan.timeout;
         for slot in 0..self.slots.len() {
@@ -432,8 +432,8 @@ impl Session {
             if let Some(order) = expired {
                 self.release(slot);
                 self.wire.cancel(slot, events);
-                let why = format_args!("no response within {timeout:?}").to_string();
-                self.fault(Fault::new(FaultKind::Timeout, why), order.sent);
+                let message = format_args!("no response within {timeout:?}").to_string();
+                self.fault(Fault::new(FaultKind::Timeout, message), order.sent);
                 self.shared.progress.add(0, 1);
             }
         }

@@ -72,9 +72,15 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    pub(crate) fn answer(&mut self, took: Duration, status: u16, body_bytes: u64, expect: &Expect) {
+    pub(crate) fn answer(
+        &mut self,
+        latency: Duration,
+        status: u16,
+        body_bytes: u64,
+        expect: &Expect,
+    ) {
         self.answered += 1;
-        self.latency.record(took);
+        self.latency.record(latency);
         *self.statuses.entry(status).or_default() += 1;
         self.body_bytes += body_bytes;
         if !expect.is_status(status) {
@@ -85,11 +91,11 @@ impl Tally {
     }
 
     pub(crate) fn fault(&mut self, fault: Fault) {
-        let known = self.faults.entry(fault.kind).or_insert(Faults {
+        let faults = self.faults.entry(fault.kind).or_insert(Faults {
             count: 0,
-            first: fault.why,
+            first: fault.reason,
         });
-        known.count += 1;
+        faults.count += 1;
     }
 
     pub(crate) fn add(&mut self, other: Self) {
@@ -104,11 +110,11 @@ impl Tally {
         self.wrong_length += other.wrong_length;
         for (kind, faults) in other.faults {
             let count = faults.count;
-            let known = self
+            let total = self
                 .faults
                 .entry(kind)
                 .or_insert(Faults { count: 0, ..faults });
-            known.count += count;
+            total.count += count;
         }
         self.resent += other.resent;
         self.reconnects += other.reconnects;
@@ -121,7 +127,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_time_is_taken_however_long() {
+    fn a_time_of_any_length_is_recorded() {
         let mut times = LatencyHistogram::default();
         for time in [Duration::ZERO, Duration::from_micros(7), Duration::MAX] {
             times.record(time);

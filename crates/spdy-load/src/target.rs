@@ -81,8 +81,8 @@ impl Target {
         self.requests.len()
     }
 
-    /// Whether answers come without bodies, whatever their headers say.
-    pub(crate) fn asks_for_heads(&self) -> bool {
+    /// True if responses have no bodies, whatever their headers are.
+    pub(crate) fn is_head_request(&self) -> bool {
         self.requests[0].method() == Method::HEAD
     }
 
@@ -123,17 +123,17 @@ impl Target {
         self.requests.iter().map(text).collect()
     }
 
-    /// For SPDY: the header blocks; they are compressed when they are written, since every block depends on
-    /// those before it.
+    /// For SPDY: the header blocks. They are compressed when they are written, since every block depends on the
+    /// blocks before it.
     ///
     /// # Errors
     ///
-    /// A head that does not fit into a block.
+    /// A head does not fit into a block.
     pub(crate) fn blocks(&self, version: SpdyVersion) -> Result<Vec<HeaderBlock>, TargetError> {
         let block = |request: &Request<()>| {
-            let failed = |why: String| TargetError::Request {
+            let failed = |reason: String| TargetError::Request {
                 url: request.uri().to_string(),
-                why,
+                reason,
             };
             let (head, ()) = request.clone().into_parts();
             let block = spdy_http::request::encode(version, &head)
@@ -173,8 +173,8 @@ fn request(url: &Uri, method: &Method, headers: &HeaderMap, body: &Bytes) -> Req
     *request.uri_mut() = url.clone();
     *request.version_mut() = Version::HTTP_2;
     *request.headers_mut() = headers.clone();
-    let wants_length = !body.is_empty() || matches!(*method, Method::POST | Method::PUT);
-    if wants_length && !headers.contains_key(header::CONTENT_LENGTH) {
+    let needs_length = !body.is_empty() || matches!(*method, Method::POST | Method::PUT);
+    if needs_length && !headers.contains_key(header::CONTENT_LENGTH) {
         request
             .headers_mut()
             .insert(header::CONTENT_LENGTH, body.len().into());
@@ -187,16 +187,19 @@ mod tests {
     use super::*;
 
     fn target(urls: &[&str], method: &Method, body: &'static str) -> Result<Target, TargetError> {
-        let urls: Vec<Uri> = urls.iter().map(|url| url.parse().expect("a url")).collect();
+        let urls: Vec<Uri> = urls
+            .iter()
+            .map(|url| url.parse().expect("the URL is valid"))
+            .collect();
         let mut headers = HeaderMap::new();
-        headers.insert("x-a", "b".parse().expect("a value"));
+        headers.insert("x-a", "b".parse().expect("the header value is valid"));
         Target::new(&urls, method, &headers, Bytes::from_static(body.as_bytes()))
     }
 
     #[test]
     fn a_request_is_written_for_http_1_with_host_headers_and_length() {
         let urls = ["http://u:p@a.test:81/x?y=z", "http://A.test:81"];
-        let target = target(&urls, &Method::POST, "abc").expect("one origin");
+        let target = target(&urls, &Method::POST, "abc").expect("the URLs have one origin");
         let texts: Vec<_> = target.texts();
         assert_eq!(
             texts,

@@ -59,8 +59,8 @@ impl Traffic {
 pub(crate) struct CountingIo {
     io: BoxIo,
     traffic: Rc<Traffic>,
-    /// What is sent, and what is received, frame by frame.
-    walks: Option<Box<[FrameScanner; 2]>>,
+    /// Frame scanners for sent and for received bytes.
+    scanners: Option<Box<[FrameScanner; 2]>>,
 }
 
 impl CountingIo {
@@ -69,14 +69,14 @@ impl CountingIo {
         Self {
             io,
             traffic,
-            walks: None,
+            scanners: None,
         }
     }
 
-    /// And the payloads of HEADERS and CONTINUATION.
+    /// Also counts the payloads of HEADERS and CONTINUATION.
     pub(crate) fn http2(io: BoxIo, traffic: Rc<Traffic>) -> Self {
         Self {
-            walks: Some(Box::new([
+            scanners: Some(Box::new([
                 FrameScanner::for_client(),
                 FrameScanner::default(),
             ])),
@@ -84,10 +84,10 @@ impl CountingIo {
         }
     }
 
-    fn header_bytes(&mut self, way: usize, bytes: &[u8]) -> u64 {
+    fn header_bytes(&mut self, direction: usize, bytes: &[u8]) -> u64 {
         let mut len = 0;
-        if let Some(walks) = &mut self.walks {
-            walks[way].scan(bytes, |frame, _| {
+        if let Some(scanners) = &mut self.scanners {
+            scanners[direction].scan(bytes, |frame, _| {
                 if matches!(frame.kind, 1 | 5 | 9) {
                     len += frame.len_bytes as u64;
                 }
@@ -149,11 +149,11 @@ impl AsyncWrite for CountingIo {
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let polled = Pin::new(&mut self.io).poll_write_vectored(cx, slices);
-        if let Poll::Ready(Ok(mut left)) = polled {
+        if let Poll::Ready(Ok(mut remaining)) = polled {
             for slice in slices {
-                let len = left.min(slice.len());
+                let len = remaining.min(slice.len());
                 self.sent(&slice[..len]);
-                left -= len;
+                remaining -= len;
             }
         }
         polled

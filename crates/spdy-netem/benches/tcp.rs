@@ -49,14 +49,14 @@ fn run(path: &PathConfig) -> World {
     world
 }
 
-fn downloads(c: &mut Criterion) {
+fn downloads(criterion: &mut Criterion) {
     let clean = PathConfig::new(1_000_000, 5_000_000, 28 * MS);
-    let one_percent = Probability::from_ppb(10_000_000).expect("below 100 %");
+    let one_percent = Probability::from_ppb(10_000_000).expect("1 % is a probability");
     let lossy = PathConfig {
         loss_down: LossModel::bernoulli(one_percent),
         ..clean.clone()
     };
-    let mut group = c.benchmark_group("tcp/1 MB");
+    let mut group = criterion.benchmark_group("tcp/1 MB");
     for (name, path) in [("clean", clean), ("1 % loss", lossy)] {
         let packets = run(&path).trace.len() as u64;
         group.throughput(Throughput::Elements(packets));

@@ -152,10 +152,10 @@ enum LossProcess {
     States(GilbertElliott),
 }
 
-/// A loss model with its state and its own stream of chance.
+/// A loss model with its state and its own random stream.
 #[derive(Clone, Debug)]
 pub struct Loss {
-    dice: LossProcess,
+    process: LossProcess,
     chance: RandomStream,
     is_bad: bool,
 }
@@ -165,19 +165,19 @@ impl Loss {
     ///
     /// # Panics
     ///
-    /// If `model` has bursts that [`LossModel::bursts`] would refuse.
+    /// If `model` has bursts that [`LossModel::bursts`] would reject.
     #[must_use]
     pub fn new(model: LossModel, chance: RandomStream) -> Self {
         Self {
-            dice: model.process(),
+            process: model.process(),
             chance,
             is_bad: false,
         }
     }
 
-    /// Whether the next packet is lost.
+    /// True if the next packet is lost.
     pub fn is_next_lost(&mut self) -> bool {
-        match self.dice {
+        match self.process {
             LossProcess::None => false,
             LossProcess::Each(loss) => loss.sample(&mut self.chance),
             LossProcess::States(GilbertElliott {
@@ -186,8 +186,8 @@ impl Loss {
                 loss_good,
                 loss_bad,
             }) => {
-                let turns = if self.is_bad { recovers } else { worsens };
-                self.is_bad ^= turns.sample(&mut self.chance);
+                let transition = if self.is_bad { recovers } else { worsens };
+                self.is_bad ^= transition.sample(&mut self.chance);
                 let loss = if self.is_bad { loss_bad } else { loss_good };
                 loss.sample(&mut self.chance)
             }
@@ -203,17 +203,17 @@ mod tests {
     const SEED: u64 = 11;
 
     fn percent(percent: u32) -> Probability {
-        Probability::from_ppb(percent * 10_000_000).expect("at most 100")
+        Probability::from_ppb(percent * 10_000_000).expect("the percentage is at most 100")
     }
 
-    fn taken(model: LossModel, packets: usize) -> Vec<bool> {
+    fn sample_losses(model: LossModel, packets: usize) -> Vec<bool> {
         let mut loss = Loss::new(model, RandomStream::new(SEED, Purpose::LossDown));
         (0..packets).map(|_| loss.is_next_lost()).collect()
     }
 
     #[test]
     fn bernoulli_loses_its_share() {
-        let lost = taken(LossModel::bernoulli(percent(2)), 100_000);
+        let lost = sample_losses(LossModel::bernoulli(percent(2)), 100_000);
         let lost = lost.iter().filter(|lost| **lost).count();
         assert!(
             (1_850..2_150).contains(&lost),
@@ -223,8 +223,8 @@ mod tests {
 
     #[test]
     fn bursts_keep_the_share_and_have_the_length() {
-        let model = LossModel::bursts(percent(2), 4).expect("possible");
-        let lost = taken(model, 400_000);
+        let model = LossModel::bursts(percent(2), 4).expect("2 % in bursts of 4 is possible");
+        let lost = sample_losses(model, 400_000);
         let count = lost.iter().filter(|lost| **lost).count();
         let bursts = lost.windows(2).filter(|pair| pair[1] && !pair[0]).count();
         assert!(
@@ -240,8 +240,8 @@ mod tests {
 
     #[test]
     fn nothing_and_everything_are_exact() {
-        assert!(!taken(LossModel::None, 1_000).contains(&true));
-        assert!(!taken(LossModel::Bernoulli(percent(100)), 1_000).contains(&false));
+        assert!(!sample_losses(LossModel::None, 1_000).contains(&true));
+        assert!(!sample_losses(LossModel::Bernoulli(percent(100)), 1_000).contains(&false));
         assert_eq!(LossModel::bursts(percent(100), 4), None);
         assert_eq!(LossModel::bursts(percent(1), 0), None);
         assert_eq!(

@@ -69,7 +69,7 @@ pub struct Transit {
     at: Instant,
     way: Direction,
     len_bytes: usize,
-    passes_left: u32,
+    remaining_passes: u32,
 }
 
 impl Transit {
@@ -240,7 +240,7 @@ impl Path {
             at: now,
             way,
             len_bytes,
-            passes_left: self.passes,
+            remaining_passes: self.passes,
         })
     }
 
@@ -267,10 +267,10 @@ impl Path {
             at: now,
             way,
             len_bytes,
-            passes_left,
+            remaining_passes,
         } = transit;
         let pipe = self.pipe_of(way);
-        let Some(left) = self.pipes[pipe].offer(now, len_bytes) else {
+        let Some(departed_at) = self.pipes[pipe].offer(now, len_bytes) else {
             return PathOutcome::QueueFull;
         };
         let direction = match way {
@@ -284,15 +284,15 @@ impl Path {
                 direction.delay_ns - share * u64::from(self.passes - 1),
             )
         };
-        if passes_left > 1 {
-            let at = left + Duration::from_nanos(share);
+        if remaining_passes > 1 {
+            let at = departed_at + Duration::from_nanos(share);
             return PathOutcome::NextPass(Transit {
                 at,
-                passes_left: passes_left - 1,
+                remaining_passes: remaining_passes - 1,
                 ..transit
             });
         }
-        // Chance is rolled once a packet, where it leaves its last pipe.
+        // One random number for each packet, when it leaves its last pipe.
         if direction.loss.is_next_lost() {
             return PathOutcome::Lost;
         }
@@ -300,7 +300,7 @@ impl Path {
             0 => 0,
             most => direction.jitter.below(most.saturating_add(1)),
         };
-        let mut arrives = left + Duration::from_nanos(last_share.saturating_add(jitter));
+        let mut arrives = departed_at + Duration::from_nanos(last_share.saturating_add(jitter));
         if !self.reorder {
             arrives = arrives.max(direction.last_arrival);
             direction.last_arrival = arrives;
@@ -353,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn jitter_delays_but_does_not_reorder_unless_asked() {
+    fn jitter_reorders_packets_only_if_reordering_is_on() {
         let mut config = PathConfig::new(1_000_000_000, 1_000_000_000, 10 * MS);
         config.jitter = 5 * MS;
         let arrivals = |config: &PathConfig| -> Vec<Instant> {

@@ -75,12 +75,12 @@ mod tests {
 
     fn departures(tick_ms: u64, offers: &[(u64, usize)]) -> Vec<u64> {
         // A byte a microsecond: 1,000 bytes take 1 ms.
-        let rate = Bitrate::from_bps(8_000_000).expect("not zero");
+        let rate = Bitrate::from_bps(8_000_000).expect("the rate is not zero");
         let tick = Duration::from_millis(tick_ms);
         let mut pipe = Pipe::new(rate, QueueLimit::Packets(50), tick);
         let offer = |&(us, len_bytes): &(u64, usize)| {
-            let left = pipe.offer(Instant::from_micros(us), len_bytes);
-            left.expect("room").as_micros()
+            let departed_at = pipe.offer(Instant::from_micros(us), len_bytes);
+            departed_at.expect("the queue has room").as_micros()
         };
         offers.iter().map(offer).collect()
     }
@@ -98,9 +98,9 @@ mod tests {
     #[test]
     fn a_timer_takes_nothing_of_the_rate_of_a_busy_pipe() {
         let offers = vec![(0, 1_000); 40];
-        let left = departures(10, &offers);
-        assert_eq!(left.first(), Some(&10_000));
-        assert_eq!(left.last(), Some(&40_000), "40 ms of work");
-        assert_eq!(left.iter().filter(|left| **left == 20_000).count(), 10);
+        let times = departures(10, &offers);
+        assert_eq!(times.first(), Some(&10_000));
+        assert_eq!(times.last(), Some(&40_000), "40 ms of work");
+        assert_eq!(times.iter().filter(|time| **time == 20_000).count(), 10);
     }
 }

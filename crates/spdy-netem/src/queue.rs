@@ -58,10 +58,12 @@ impl DropTail {
         }
     }
 
-    /// Whether a packet of `len_bytes` that comes at `now` finds room. Calls come in order of `now`.
+    /// True if a packet of `len_bytes` that arrives at `now` fits. Calls are in order of `now`.
     pub fn has_room(&mut self, now: Instant, len_bytes: usize) -> bool {
-        while let Some((_, left)) = self.waiting.pop_front_if(|(leaves, _)| *leaves <= now) {
-            self.waiting_bytes -= left as u64;
+        while let Some((_, departed_bytes)) =
+            self.waiting.pop_front_if(|(leaves, _)| *leaves <= now)
+        {
+            self.waiting_bytes -= departed_bytes as u64;
         }
         match self.limit {
             QueueLimit::Packets(limit) => self.waiting.len() < limit as usize,
@@ -87,7 +89,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_packet_past_the_limit_finds_no_room_until_one_has_left() {
+    fn a_full_queue_has_room_once_a_packet_has_departed() {
         let mut queue = DropTail::new(QueueLimit::Packets(2));
         for leaves in [10, 20] {
             assert!(queue.has_room(Instant::ZERO, 1_500));

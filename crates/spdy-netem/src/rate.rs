@@ -95,7 +95,7 @@ mod tests {
     use super::*;
 
     fn bps(bps: u64) -> Bitrate {
-        Bitrate::from_bps(bps).expect("not zero")
+        Bitrate::from_bps(bps).expect("the rate is not zero")
     }
 
     #[test]

@@ -22,7 +22,7 @@ use url::Url;
 const FLAGS: usize = 196;
 
 /// Flags left out: three that others drew under terms of their own, and territories until [`FLAGS`] are left.
-const LEFT_OUT: [&str; 47] = [
+const OMITTED_FLAGS: [&str; 47] = [
     "gg", "je", "mm", "ai", "an", "as", "aw", "ax", "bm", "bv", "cc", "ck", "cs", "cx", "eh", "fk",
     "fo", "gf", "gi", "gl", "gp", "gs", "gu", "hk", "hm", "io", "ky", "mo", "mp", "mq", "ms", "nc",
     "nf", "nu", "pf", "pm", "pn", "re", "sh", "sj", "tc", "tf", "tk", "um", "vg", "vi", "yt",
@@ -50,7 +50,7 @@ const PORTAL_HOSTS: [&str; 7] = [
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let (Some(flags), Some(out)) = (arguments.next(), arguments.next()) else {
-        return Err("want the directory of the flags and the directory to write to".into());
+        return Err("usage: make_builtins <directory of the flags> <output directory>".into());
     };
     for replica in [make_flags(Path::new(&flags))?, make_portal()] {
         let bytes: usize = replica
@@ -88,14 +88,14 @@ fn make_flags(directory: &Path) -> Result<Replica, Box<dyn std::error::Error>> {
             .and_then(|stem| stem.to_str())
             .unwrap_or_default()
             .to_owned();
-        if code.len() == 2 && !LEFT_OUT.contains(&code.as_str()) {
+        if code.len() == 2 && !OMITTED_FLAGS.contains(&code.as_str()) {
             codes.push(code);
         }
     }
     codes.sort();
     if codes.len() < FLAGS {
         return Err(format!(
-            "{} flags in {}, want {FLAGS}",
+            "found {} flags in {}, expected {FLAGS}",
             codes.len(),
             directory.display()
         )
@@ -147,13 +147,13 @@ fn make_portal() -> Replica {
     let css = portal_css(&mut chance);
 
     let mut exchanges = vec![document(&page, &html, 20), stylesheet(&page, &css)];
-    let spent: usize = exchanges.iter().map(|exchange| exchange.body.len()).sum();
-    // Sizes as the web has them: many small, a few that make up the bulk.
+    let used_bytes: usize = exchanges.iter().map(|exchange| exchange.body.len()).sum();
+    // Sizes as on the web: many small images, and a few that make up most of the bytes.
     let weights: Vec<f64> = (0..PORTAL_IMAGES)
         .map(|_| (chance.unit() * 2.2 - 1.1).exp().powi(2))
         .collect();
     let total: f64 = weights.iter().sum();
-    let share = (PORTAL_BYTES - spent) as f64 / total;
+    let share = (PORTAL_BYTES - used_bytes) as f64 / total;
     for ((number, url), weight) in images.iter().enumerate().zip(&weights) {
         let size = ((weight * share) as usize).max(120);
         let url = Url::parse(url).unwrap_or_else(|error| panic!("{url}: {error}"));
@@ -367,11 +367,11 @@ fn sentence(chance: &mut Chance, words: usize) -> String {
     words.join(" ")
 }
 
-/// A valid PNG of exactly `size` bytes: coloured noise, kept uncompressed, and a comment to fill up.
+/// A valid PNG of exactly `size` bytes: coloured noise, stored uncompressed, and a comment as filler.
 fn png(size: usize, chance: &mut Chance) -> Vec<u8> {
     const SIGNATURE: &[u8] = b"\x89PNG\r\n\x1a\n";
     const CHUNK: usize = 12;
-    // What the file takes beside its rows: signature, IHDR, IDAT, IEND, zlib's head and sum.
+    // The bytes of the file beside its rows: signature, IHDR, IDAT, IEND, zlib's header and checksum.
     let fixed = SIGNATURE.len() + CHUNK * 3 + 13 + 6;
     let comment = b"Comment\0";
     let room = size.saturating_sub(fixed + CHUNK + comment.len());
@@ -401,13 +401,13 @@ fn png(size: usize, chance: &mut Chance) -> Vec<u8> {
     push_chunk(&mut file, b"IHDR", &header);
     let data = zlib_stored(&rows);
     let used = file.len() + CHUNK + data.len() + CHUNK;
-    let left = size
+    let filler_len = size
         .checked_sub(used + CHUNK + comment.len())
         .unwrap_or_else(|| panic!("{size} bytes are too few for a PNG"));
     let text: Vec<u8> = comment
         .iter()
         .copied()
-        .chain((0..left).map(|_| b'a' + chance.below(26) as u8))
+        .chain((0..filler_len).map(|_| b'a' + chance.below(26) as u8))
         .collect();
     push_chunk(&mut file, b"tEXt", &text);
     push_chunk(&mut file, b"IDAT", &data);

@@ -12,7 +12,7 @@ use spdy_page::open::open;
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args()
         .nth(1)
-        .ok_or("want a replica, by name or path")?;
+        .ok_or("usage: show_graph <replica>: a name or a path")?;
     let opened = open(&name)?;
     let graph = PageGraph::of(&opened.replica);
     let mut out = std::io::stdout().lock();

@@ -46,7 +46,7 @@ impl fmt::Display for Finding {
     }
 }
 
-/// Everything there is to say against `replica`, in the order of its exchanges; what is about the whole comes last.
+/// All findings for `replica`, in the order of its exchanges; findings for the whole replica are last.
 pub fn check(replica: &Replica) -> Vec<Finding> {
     let mut findings = Vec::new();
     let count = replica.exchanges.len();
@@ -93,12 +93,12 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
             ),
         );
     }
-    let guessed = guessed(replica);
-    if guessed > 0 {
+    let guesses = count_guesses(replica);
+    if guesses > 0 {
         of_all(
             Severity::Note,
             format!(
-                "{guessed} exchanges have no text, initiator or Referer that names them; their position is a guess"
+                "{guesses} exchanges have no text, initiator or Referer that names them; their position is a guess"
             ),
         );
     }
@@ -139,17 +139,17 @@ pub fn check(replica: &Replica) -> Vec<Finding> {
     findings
 }
 
-/// Exchanges that nothing recorded leads to: the graph reaches them by guessing alone.
-fn guessed(replica: &Replica) -> usize {
-    let mut led_to = vec![false; replica.exchanges.len()];
+/// Counts exchanges that no recorded text or initiator names: the graph guesses their position.
+fn count_guesses(replica: &Replica) -> usize {
+    let mut is_referenced = vec![false; replica.exchanges.len()];
     references_of(&replica.exchanges, replica.start)
         .into_iter()
-        .for_each(|index| led_to[index] = true);
+        .for_each(|index| is_referenced[index] = true);
     let urls: HashSet<&str> = replica.exchanges.iter().map(Exchange::key).collect();
     let is_guess = |(index, exchange): (usize, &Exchange)| {
         let referer = Head::parse(&exchange.request_head).and_then(|head| head.value("referer"));
         let referred = referer.is_some_and(|referer| urls.contains(without_fragment(referer)));
-        !led_to[index] && exchange.initiator == Initiator::Unknown && !referred
+        !is_referenced[index] && exchange.initiator == Initiator::Unknown && !referred
     };
     replica
         .exchanges
@@ -159,7 +159,7 @@ fn guessed(replica: &Replica) -> usize {
         .count()
 }
 
-/// Representations of which a replica holds parts (206) and not the whole.
+/// Finds representations of which a replica has parts (206) and not the whole.
 fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
     let gets = replica.exchanges.iter().enumerate();
     let gets = gets.filter(|(_, exchange)| exchange.method == http::Method::GET);
@@ -168,11 +168,11 @@ fn check_parts(replica: &Replica, findings: &mut Vec<Finding>) {
     let mut parts: BTreeMap<&str, (usize, Option<Parts>)> = BTreeMap::new();
     for (index, exchange) in of_status(206) {
         let part = Parts::of(exchange);
-        let (_, known) = parts
+        let (_, merged) = parts
             .entry(exchange.key())
             .or_insert_with(|| (index, part.clone()));
-        if let (Some(known), Some(part)) = (known, &part) {
-            known.add(part);
+        if let (Some(merged), Some(part)) = (merged, &part) {
+            merged.add(part);
         }
     }
     for (url, (index, parts)) in parts {
@@ -323,7 +323,7 @@ mod tests {
     #[test]
     fn media_of_which_only_a_part_was_recorded_is_named() {
         let part = |range: &str, body: &'static str| {
-            let url = "http://a.test/film".parse().expect("a URL");
+            let url = "http://a.test/film".parse().expect("the URL is valid");
             let mut exchange = Exchange::synthetic(url, Kind::Media, "video/mp4", body);
             let length = body.len().to_string();
             let fields = [

@@ -49,14 +49,14 @@ pub struct DecodedBody {
 }
 
 impl DecodedBody {
-    /// Bytes of the transfer that must have arrived before `at` bytes of the text are known.
+    /// Bytes of the transfer that must have arrived before the first `at` bytes of the text can be decoded.
     pub fn transferred_at(&self, at: usize) -> u64 {
         if self.marks.is_empty() {
             return (at as u64).min(self.transferred);
         }
-        let known = self.marks.partition_point(|&(_, text)| text < at as u64);
+        let index = self.marks.partition_point(|&(_, text)| text < at as u64);
         self.marks
-            .get(known)
+            .get(index)
             .map_or(self.transferred, |&(transferred, _)| transferred)
     }
 }
@@ -93,47 +93,47 @@ pub fn decode(body: &[u8], codings: &[String], limit: usize) -> Result<DecodedBo
 }
 
 fn decode_one(body: &[u8], coding: &str, limit: usize) -> Result<DecodedBody, CodingError> {
-    let sips = |body| StepReader {
+    let in_steps = |body| StepReader {
         rest: body,
-        given: 0,
+        consumed: 0,
     };
     match coding {
         "gzip" | "x-gzip" => {
-            let decoder = flate2::bufread::MultiGzDecoder::new(sips(body));
+            let decoder = flate2::bufread::MultiGzDecoder::new(in_steps(body));
             drain(
                 decoder,
-                |decoder| decoder.get_ref().given,
+                |decoder| decoder.get_ref().consumed,
                 body.len(),
                 coding,
                 limit,
             )
         }
-        // RFC 9110 §8.4.1.2 means zlib; servers of the day sent bare deflate as often.
+        // RFC 9110 §8.4.1.2 means zlib; servers of 2013 sent bare deflate as often.
         "deflate" if is_zlib(body) => {
-            let decoder = flate2::bufread::ZlibDecoder::new(sips(body));
+            let decoder = flate2::bufread::ZlibDecoder::new(in_steps(body));
             drain(
                 decoder,
-                |decoder| decoder.get_ref().given,
+                |decoder| decoder.get_ref().consumed,
                 body.len(),
                 coding,
                 limit,
             )
         }
         "deflate" => {
-            let decoder = flate2::bufread::DeflateDecoder::new(sips(body));
+            let decoder = flate2::bufread::DeflateDecoder::new(in_steps(body));
             drain(
                 decoder,
-                |decoder| decoder.get_ref().given,
+                |decoder| decoder.get_ref().consumed,
                 body.len(),
                 coding,
                 limit,
             )
         }
         "br" => {
-            let decoder = brotli::Decompressor::new(sips(body), DECODE_STEP_BYTES);
+            let decoder = brotli::Decompressor::new(in_steps(body), DECODE_STEP_BYTES);
             drain(
                 decoder,
-                |decoder| decoder.get_ref().given,
+                |decoder| decoder.get_ref().consumed,
                 body.len(),
                 coding,
                 limit,
@@ -149,7 +149,7 @@ fn is_zlib(body: &[u8]) -> bool {
 
 fn drain<R: Read>(
     mut decoder: R,
-    given: impl Fn(&R) -> usize,
+    consumed: impl Fn(&R) -> usize,
     transferred: usize,
     coding: &str,
     limit: usize,
@@ -172,7 +172,7 @@ fn drain<R: Read>(
             return Err(CodingError::TooLong { limit });
         }
         text.extend_from_slice(&chunk[..read]);
-        let mark = (given(&decoder) as u64, text.len() as u64);
+        let mark = (consumed(&decoder) as u64, text.len() as u64);
         match marks.last_mut() {
             Some(last) if last.0 == mark.0 => last.1 = mark.1,
             _ => marks.push(mark),
@@ -188,18 +188,18 @@ fn drain<R: Read>(
     })
 }
 
-/// Gives a slice in sips, and counts them.
+/// A reader that returns a slice in small steps, and counts the bytes.
 struct StepReader<'a> {
     rest: &'a [u8],
-    given: usize,
+    consumed: usize,
 }
 
 impl Read for StepReader<'_> {
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        let sip = self.rest.len().min(out.len()).min(DECODE_STEP_BYTES);
-        out[..sip].copy_from_slice(&self.rest[..sip]);
-        self.consume(sip);
-        Ok(sip)
+        let len = self.rest.len().min(out.len()).min(DECODE_STEP_BYTES);
+        out[..len].copy_from_slice(&self.rest[..len]);
+        self.consume(len);
+        Ok(len)
     }
 }
 
@@ -210,7 +210,7 @@ impl BufRead for StepReader<'_> {
 
     fn consume(&mut self, amount: usize) {
         self.rest = &self.rest[amount..];
-        self.given += amount;
+        self.consumed += amount;
     }
 }
 
@@ -374,11 +374,12 @@ mod tests {
         let outer = encode(&inner, "br", None).unwrap();
         let decoded = decode(&outer, &codings(&["gzip", "br"]), text.len()).unwrap();
         assert_eq!(decoded.text, text);
-        let known = decoded.transferred_at(text.len());
-        // All but what a gzip member has behind its text.
+        let transferred = decoded.transferred_at(text.len());
+        // All but the bytes that a gzip member has after its text.
         assert!(
-            known <= outer.len() as u64 && known + DECODE_STEP_BYTES as u64 >= outer.len() as u64,
-            "{known} of {}",
+            transferred <= outer.len() as u64
+                && transferred + DECODE_STEP_BYTES as u64 >= outer.len() as u64,
+            "{transferred} of {}",
             outer.len()
         );
     }
@@ -402,7 +403,7 @@ mod tests {
     }
 
     #[test]
-    fn a_byte_of_text_is_known_no_earlier_than_the_transfer_that_holds_it() {
+    fn transferred_at_grows_with_the_decoded_text() {
         let text = text();
         for coding in ["gzip", "deflate", "br"] {
             let coded = encode(&text, coding, None).unwrap();

@@ -71,17 +71,17 @@ pub enum OpenError {
         /// What was wanted and what came.
         what: String,
     },
-    /// A recording without anything that could be loaded as a page.
-    #[error("no page load in the recording: {why}")]
+    /// The recording has no page load.
+    #[error("no page load in the recording: {reason}")]
     NoPageLoad {
         /// What is missing.
-        why: String,
+        reason: String,
     },
-    /// A page was asked for that the recording does not have.
-    #[error("no page {wanted} in the recording, expected 1 to {pages}")]
+    /// The recording does not have the requested page.
+    #[error("no page {page} in the recording, expected 1 to {pages}")]
     NoSuchPage {
-        /// The page asked for, from 1.
-        wanted: usize,
+        /// The requested page, from 1.
+        page: usize,
         /// Pages in the recording.
         pages: usize,
     },

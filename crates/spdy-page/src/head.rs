@@ -254,7 +254,7 @@ mod tests {
     }
 
     #[test]
-    fn a_field_is_replaced_where_it_stood_or_added_at_the_end() {
+    fn a_field_is_replaced_in_place_or_appended() {
         let head = b"HTTP/1.1 200 OK\r\nContent-Length: 9\r\nA: b\r\ncontent-length: 9\r\n\r\n";
         assert_eq!(
             &with_field(head, "Content-Length", Some("7"))[..],

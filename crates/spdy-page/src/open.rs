@@ -119,7 +119,7 @@ fn read_file(
     Ok((bytes.len() <= most).then_some(bytes))
 }
 
-/// The files of a folder with their names, links to files as what they lead to, and nothing of folders in it.
+/// The files of a folder with their names. Links are followed; subfolders are ignored.
 fn files_in(folder: &Path, limits: &Limits) -> Result<Vec<(String, Bytes)>, OpenError> {
     let fault_of = |path: &Path| {
         let path = path.display().to_string();
@@ -130,7 +130,7 @@ fn files_in(folder: &Path, limits: &Limits) -> Result<Vec<(String, Bytes)>, Open
     };
     let folder_fault = fault_of(folder);
     let mut files = Vec::new();
-    let mut bytes_left = limits.file_bytes;
+    let mut remaining_bytes = limits.file_bytes;
     for entry in std::fs::read_dir(folder).map_err(&folder_fault)? {
         let entry = entry.map_err(&folder_fault)?;
         let path = entry.path();
@@ -144,11 +144,11 @@ fn files_in(folder: &Path, limits: &Limits) -> Result<Vec<(String, Bytes)>, Open
                 limit: limits.records,
             });
         }
-        let bytes = read_file(&path, bytes_left, &read_fault)?.ok_or(OpenError::Limit {
+        let bytes = read_file(&path, remaining_bytes, &read_fault)?.ok_or(OpenError::Limit {
             what: "bytes in the folder",
             limit: limits.file_bytes,
         })?;
-        bytes_left -= bytes.len();
+        remaining_bytes -= bytes.len();
         files.push((
             entry.file_name().to_string_lossy().into_owned(),
             bytes.into(),

@@ -171,24 +171,24 @@ impl Browser {
             .profile
             .as_ref()
             .map(|profile| stderr_of(profile.path()));
-        let said = path
+        let stderr = path
             .and_then(|path| std::fs::read(path).ok())
             .unwrap_or_default();
-        let said = String::from_utf8_lossy(&said);
-        let last = said.lines().rev().find(|line| !line.trim().is_empty());
+        let stderr = String::from_utf8_lossy(&stderr);
+        let last = stderr.lines().rev().find(|line| !line.trim().is_empty());
         last.unwrap_or("no output on stderr").to_owned()
     }
 
-    /// Closes the browser, because it writes the end of its log only then, and waits for its end.
+    /// Closes the browser, and waits for its exit: it writes the end of its log only then.
     pub(crate) async fn finish(&mut self, pipe: &mut Pipe) {
         pipe.send(None, "Browser.close", &serde_json::json!({}))
             .await;
-        let heard_out = async {
-            // It may not end before its output is read.
+        let exit = async {
+            // It may not exit before its output is read.
             while let Ok(Some(_)) = pipe.next().await {}
             self.child.wait().await
         };
-        if timeout(EXIT_TIMEOUT, heard_out).await.is_err() {
+        if timeout(EXIT_TIMEOUT, exit).await.is_err() {
             tracing::warn!("the browser did not exit in time and is killed: its log is incomplete");
         }
     }
@@ -311,11 +311,11 @@ mod tests {
 
     #[test]
     fn a_log_is_read_up_to_its_limit_and_a_missing_one_is_an_error() {
-        let folder = tempfile::tempdir().expect("cannot create a temporary folder");
+        let folder = tempfile::tempdir().expect("a temporary folder can be created");
         let log = log_of(folder.path());
         let missing = read(&log, 5).map_err(|fault| fault.kind());
         assert_eq!(missing, Err(std::io::ErrorKind::NotFound));
-        std::fs::write(&log, "12345").expect("cannot write to the folder");
+        std::fs::write(&log, "12345").expect("the folder is writable");
         assert_eq!(read(&log, 5).unwrap(), (b"12345".to_vec(), false));
         assert_eq!(read(&log, 4).unwrap(), (b"1234".to_vec(), true));
     }

@@ -120,15 +120,15 @@ mod tests {
 
     use super::*;
 
-    /// A browser that says this, and then repeats what it hears.
-    fn browser(says: &str, message_bytes: usize) -> (Child, Pipe) {
+    /// A fake browser that prints `output`, and then echoes its input.
+    fn browser(output: &str, message_bytes: usize) -> (Child, Pipe) {
         let mut command = Command::new("sh");
-        let command = command.args(["-c", "printf \"$1\"; exec cat", "sh", says]);
+        let command = command.args(["-c", "printf \"$1\"; exec cat", "sh", output]);
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command
             .kill_on_drop(true)
             .spawn()
-            .expect("cannot start a shell");
+            .expect("a shell can be started");
         let (to, from) = (child.stdin.take(), child.stdout.take());
         let (to, from) = (
             to.expect("the stream is a pipe"),
@@ -141,14 +141,16 @@ mod tests {
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_all()
             .build();
-        runtime.expect("cannot build the runtime").block_on(future)
+        runtime
+            .expect("the runtime can be created")
+            .block_on(future)
     }
 
     #[test]
     fn messages_end_at_a_nul_and_a_command_has_its_own_number() {
         run(async {
-            let says = r#"{"id":7}\0{"method":"A.b","sessionId":"s"}\0none\0"#;
-            let (_child, mut pipe) = browser(says, 100);
+            let output = r#"{"id":7}\0{"method":"A.b","sessionId":"s"}\0none\0"#;
+            let (_child, mut pipe) = browser(output, 100);
             let mut next = async || pipe.next().await.unwrap().unwrap();
             let (answer, event, none) = (next().await, next().await, next().await);
             assert_eq!(answer.head.id, Some(7));
@@ -159,21 +161,25 @@ mod tests {
             for id in 1..3 {
                 let sent = pipe.send(Some("s"), "C.d", &json!({"e": 1})).await;
                 assert_eq!(sent, Some(id));
-                let heard = pipe.next().await.unwrap().unwrap();
-                let want = json!({"id": id, "method": "C.d", "params": {"e": 1}, "sessionId": "s"});
-                assert_eq!(serde_json::from_str::<Value>(&heard.text).unwrap(), want);
+                let echoed = pipe.next().await.unwrap().unwrap();
+                let expected =
+                    json!({"id": id, "method": "C.d", "params": {"e": 1}, "sessionId": "s"});
+                assert_eq!(
+                    serde_json::from_str::<Value>(&echoed.text).unwrap(),
+                    expected
+                );
             }
         });
     }
 
     #[test]
-    fn a_message_of_one_byte_too_many_is_refused_whether_it_ends_or_not() {
+    fn a_message_one_byte_past_the_limit_is_refused_with_and_without_an_end() {
         run(async {
-            for (says, fits) in [("12345\\0", true), ("123456\\0", false), ("123456", false)] {
-                let (_child, mut pipe) = browser(says, 5);
-                let heard = pipe.next().await;
-                let refused = matches!(heard, Err(RecordError::Message { limit: 5 }));
-                assert_eq!(!refused, fits, "{says}");
+            for (output, fits) in [("12345\\0", true), ("123456\\0", false), ("123456", false)] {
+                let (_child, mut pipe) = browser(output, 5);
+                let message = pipe.next().await;
+                let refused = matches!(message, Err(RecordError::Message { limit: 5 }));
+                assert_eq!(!refused, fits, "{output}");
             }
         });
     }

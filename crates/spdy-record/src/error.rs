@@ -20,13 +20,13 @@ pub enum RecordError {
         /// What the system says.
         cause: std::io::Error,
     },
-    /// The browser ended, or stopped listening, in the middle of something.
-    #[error("the browser exited during {during}: {last_words}")]
+    /// The browser exited, or closed its input.
+    #[error("the browser exited during {during}: {last_stderr_line}")]
     BrowserExited {
         /// What it was to do.
         during: &'static str,
-        /// The last line that it wrote to its stderr.
-        last_words: String,
+        /// The last line of its stderr.
+        last_stderr_line: String,
     },
     /// The browser did not do in time what takes no time.
     #[error("the browser did not respond within {seconds} s during {during}")]
@@ -36,13 +36,13 @@ pub enum RecordError {
         /// How long it was waited for.
         seconds: u64,
     },
-    /// The browser refused a command.
-    #[error("the browser rejected {method}: {why}")]
+    /// The browser rejected a command.
+    #[error("the browser rejected {method}: {reason}")]
     Refused {
         /// The command.
         method: String,
-        /// The browser's words.
-        why: String,
+        /// The browser's message.
+        reason: String,
     },
     /// A message of the browser was longer than it may be.
     #[error("a message of the browser exceeds the limit of {limit} bytes")]
@@ -50,13 +50,13 @@ pub enum RecordError {
         /// How much is allowed.
         limit: usize,
     },
-    /// The page itself did not come.
-    #[error("cannot load {url}: {why}")]
+    /// The page was not loaded.
+    #[error("cannot load {url}: {reason}")]
     Navigation {
         /// The page.
         url: String,
-        /// The browser's words: `net::ERR_NAME_NOT_RESOLVED`.
-        why: String,
+        /// The browser's message, such as `net::ERR_NAME_NOT_RESOLVED`.
+        reason: String,
     },
     /// The browser's log cannot be read from disk.
     #[error("cannot read the browser's log: {0}")]

@@ -87,15 +87,15 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// Loads `url` and watches it. May be dropped: what came until then is kept.
+    /// Loads `url` and records it. May be dropped: what was recorded so far stays.
     ///
     /// # Errors
     ///
-    /// The browser failed, or the page did not come. A page that does not get quiet in time is no error.
+    /// The browser failed, or the page was not loaded. A page that does not settle in time is not an error.
     pub(crate) async fn run(&mut self, url: &str) -> Result<(), RecordError> {
         let version = self.call(None, "Browser.getVersion", json!({})).await?;
         self.loaded.product = version["product"].as_str().unwrap_or_default().to_owned();
-        // A page may ask for downloads without anybody's click.
+        // A page may start downloads without a click.
         let deny = json!({"behavior": "deny"});
         self.call(None, "Browser.setDownloadBehavior", deny).await?;
         let target = self
@@ -121,9 +121,9 @@ impl<'a> Load<'a> {
             json!({"url": url}),
             deadline,
         );
-        let fault = |why: &str| RecordError::Navigation {
+        let fault = |reason: &str| RecordError::Navigation {
             url: url.to_owned(),
-            why: why.to_owned(),
+            reason: reason.to_owned(),
         };
         let navigated = match navigated.await {
             Err(RecordError::Timeout { .. }) => {
@@ -131,15 +131,15 @@ impl<'a> Load<'a> {
             }
             navigated => navigated?,
         };
-        if let Some(why) = navigated["errorText"].as_str() {
-            return Err(fault(why));
+        if let Some(reason) = navigated["errorText"].as_str() {
+            return Err(fault(reason));
         }
         self.watch(deadline).await?;
         self.call(None, "Tracing.end", json!({})).await?;
-        let patience = Instant::now() + COMMAND_TIMEOUT;
+        let trace_deadline = Instant::now() + COMMAND_TIMEOUT;
         while !self.is_traced
             && self
-                .event(patience, "the transfer of its trace")
+                .event(trace_deadline, "the transfer of its trace")
                 .await?
                 .is_some()
         {}
@@ -149,14 +149,14 @@ impl<'a> Load<'a> {
         Ok(())
     }
 
-    /// A browser that draws nothing is no reason to lose a recording.
+    /// A browser that renders nothing does not invalidate a recording.
     async fn take_screenshot(&mut self) -> Result<(), RecordError> {
         let page = self.page.clone();
         let form = json!({"format": "png"});
-        let taken = self.call(page.as_deref(), "Page.captureScreenshot", form);
-        match taken.await {
-            Ok(taken) => {
-                let text = taken["data"].as_str().unwrap_or_default();
+        let screenshot = self.call(page.as_deref(), "Page.captureScreenshot", form);
+        match screenshot.await {
+            Ok(screenshot) => {
+                let text = screenshot["data"].as_str().unwrap_or_default();
                 self.loaded.screenshot = BASE64
                     .decode(text.as_bytes())
                     .ok()
@@ -175,23 +175,23 @@ impl<'a> Load<'a> {
         self.loaded
     }
 
-    /// Until the page is quiet, or `deadline`.
+    /// Watches until the page has settled, or until `deadline`.
     async fn watch(&mut self, deadline: Instant) -> Result<(), RecordError> {
-        let mut moved = Instant::now();
-        let mut known = Progress::default();
+        let mut changed_at = Instant::now();
+        let mut last_progress = Progress::default();
         loop {
             let now = Progress {
                 requests: self.loaded.observations.requests(),
                 in_flight: self.loaded.observations.in_flight(),
                 is_loaded: self.loaded.observations.is_loaded(),
             };
-            if now != known {
-                (known, moved) = (now, Instant::now());
+            if now != last_progress {
+                (last_progress, changed_at) = (now, Instant::now());
                 (self.progress)(now);
             }
             let is_settling = now.is_loaded && now.in_flight == 0;
             let until = if is_settling {
-                deadline.min(moved + self.options.settle)
+                deadline.min(changed_at + self.options.settle)
             } else {
                 deadline
             };
@@ -236,11 +236,11 @@ impl<'a> Load<'a> {
         method: &'static str,
         params: Value,
     ) -> Result<Value, RecordError> {
-        let patience = Instant::now() + COMMAND_TIMEOUT;
-        self.call_until(session, method, params, patience).await
+        let deadline = Instant::now() + COMMAND_TIMEOUT;
+        self.call_until(session, method, params, deadline).await
     }
 
-    /// The answer to a command; whatever else comes before it is taken.
+    /// The reply to a command; other messages before it are handled.
     async fn call_until(
         &mut self,
         session: Option<&str>,
@@ -249,7 +249,7 @@ impl<'a> Load<'a> {
         deadline: Instant,
     ) -> Result<Value, RecordError> {
         let Some(id) = self.pipe.send(session, method, &params).await else {
-            return Err(self.left(method));
+            return Err(self.exit_error(method));
         };
         loop {
             let Some(message) = self.event(deadline, method).await? else {
@@ -261,9 +261,9 @@ impl<'a> Load<'a> {
             if message.head.id != Some(id) {
                 continue;
             }
-            let refused = |why: String| RecordError::Refused {
+            let refused = |reason: String| RecordError::Refused {
                 method: method.to_owned(),
-                why,
+                reason,
             };
             let answer: Answer =
                 serde_json::from_str(&message.text).map_err(|fault| refused(fault.to_string()))?;
@@ -274,7 +274,7 @@ impl<'a> Load<'a> {
         }
     }
 
-    /// The next message, taken; `None` if it does not come before `deadline`.
+    /// Handles the next message; `None` if none arrives before `deadline`.
     async fn event(
         &mut self,
         deadline: Instant,
@@ -282,7 +282,7 @@ impl<'a> Load<'a> {
     ) -> Result<Option<Message>, RecordError> {
         let message = match timeout_at(deadline, self.pipe.next()).await {
             Err(_) => return Ok(None),
-            Ok(message) => message?.ok_or_else(|| self.left(during))?,
+            Ok(message) => message?.ok_or_else(|| self.exit_error(during))?,
         };
         self.take(&message, during).await?;
         Ok(Some(message))
@@ -297,29 +297,29 @@ impl<'a> Load<'a> {
                 let event: Value = serde_json::from_str(&message.text).unwrap_or_default();
                 let params = &event["params"];
                 let kind = params["targetInfo"]["type"].as_str().unwrap_or_default();
-                // The page's own comes as the answer to a command.
+                // The session of the page itself arrives as the reply to a command.
                 if let (Some(child), Some(_)) = (params["sessionId"].as_str(), session) {
                     self.prepare(child, kind).await;
                 }
             }
             Some("Page.javascriptDialogOpening") => {
-                // A page that waits for an answer does not go on.
+                // A page with an open dialog does not continue.
                 let refuse = json!({"accept": false});
                 self.pipe
                     .send(session, "Page.handleJavaScriptDialog", &refuse)
                     .await;
             }
             Some("Tracing.tracingComplete") => self.is_traced = true,
-            Some("Inspector.targetCrashed") if is_page => return Err(self.left(during)),
+            Some("Inspector.targetCrashed") if is_page => return Err(self.exit_error(during)),
             _ => {}
         }
         Ok(())
     }
 
-    fn left(&self, during: &'static str) -> RecordError {
+    fn exit_error(&self, during: &'static str) -> RecordError {
         RecordError::BrowserExited {
             during,
-            last_words: self.browser.last_stderr_line(),
+            last_stderr_line: self.browser.last_stderr_line(),
         }
     }
 }

@@ -23,8 +23,8 @@ struct Pair {
     client: Session,
     server: Session,
     wire: BytesMut,
-    asked: HeaderBlock,
-    answered: HeaderBlock,
+    request_block: HeaderBlock,
+    response_block: HeaderBlock,
 }
 
 impl Pair {
@@ -38,7 +38,7 @@ impl Pair {
             client: session(Role::Client),
             server: session(Role::Server),
             wire: BytesMut::with_capacity(1 << 20),
-            asked: HeaderBlock::from_iter([
+            request_block: HeaderBlock::from_iter([
                 (":method", "GET"),
                 (":path", "/128"),
                 (":version", "HTTP/1.1"),
@@ -46,7 +46,7 @@ impl Pair {
                 (":scheme", "http"),
                 ("user-agent", "bench"),
             ]),
-            answered: HeaderBlock::from_iter([
+            response_block: HeaderBlock::from_iter([
                 (":status", "200 OK"),
                 (":version", "HTTP/1.1"),
                 ("content-type", "application/octet-stream"),
@@ -58,33 +58,35 @@ impl Pair {
         }
     }
 
-    /// A hundred requests and their answers of `body`; gives the bytes that came.
+    /// A hundred requests, and their responses of `body`; returns the bytes received.
     fn batch(&mut self, body: &Bytes) -> usize {
         let open = StreamOptions {
             fin: true,
             ..StreamOptions::default()
         };
         for _ in 0..STREAMS {
-            self.client.open(&self.asked, open).expect("room for all");
+            self.client
+                .open(&self.request_block, open)
+                .expect("the peer allows this many streams");
         }
         while self.client.poll_transmit(NOW, &mut self.wire) {}
         self.server.handle_input_buffer(NOW, &mut self.wire);
         while let Some(event) = self.server.poll_event() {
             if let Event::Opened { id, .. } = event {
-                self.server.reply(id, &self.answered, false);
+                self.server.reply(id, &self.response_block, false);
                 self.server.send_data(id, body.clone(), true);
             }
         }
         while self.server.poll_transmit(NOW, &mut self.wire) {}
         self.client.handle_input_buffer(NOW, &mut self.wire);
-        let mut came = 0;
+        let mut received_bytes = 0;
         while let Some(event) = self.client.poll_event() {
             if let Event::Data { id, data, .. } = event {
-                came += data.len();
+                received_bytes += data.len();
                 self.client.consume(id, data.len());
             }
         }
-        came
+        received_bytes
     }
 }
 

@@ -133,7 +133,7 @@ pub struct Config {
     /// Receive window of the session, bytes (SPDY/3.1); 65,536 at least, up to 2^31 - 1. By as much as
     /// SETTINGS raises the streams' it may be exceeded: some peers move it with them. Where no
     /// window is in force (SPDY/2, or `flow_control` off), DATA that the owner has not consumed
-    /// makes [`Session::wants_input`](crate::session::Session::wants_input) `false` from here on.
+    /// makes [`Session::accepts_input`](crate::session::Session::accepts_input) `false` from here on.
     ///
     /// `None`, the default for a client: room for the windows of 100 streams
     /// ([`session_window_size`](Self::session_window_size)), so that responses that are not read hold up
@@ -212,7 +212,7 @@ pub struct Config {
     /// After `shutdown`, streams may go on for this long; then the session ends without them.
     /// Default `None`: as long as they want.
     pub drain_timeout: Option<Duration>,
-    /// `wants_input` may be `false` because of queued control frames for this long. Default 30 s.
+    /// `accepts_input` may be `false` because of queued control frames for this long. Default 30 s.
     pub control_queue_timeout: Duration,
     /// What is taken from the peer in one frame.
     pub frame_limits: Limits,

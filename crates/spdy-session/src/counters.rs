@@ -144,7 +144,7 @@ mod tests {
                 let named: Vec<_> = frames.iter().filter(|(_, count)| *count > 0).collect();
                 let name = match kind {
                     Kind::Unknown(_) => named[0].0.to_owned(),
-                    known => known.to_string(),
+                    standard => standard.to_string(),
                 };
                 assert_eq!(named, [(named[0].0, 1)]);
                 assert_eq!(named[0].0, name);
@@ -163,8 +163,8 @@ mod tests {
             let mut resets = ResetCounts::default();
             resets.count(status);
             let named: Vec<_> = resets.iter().filter(|(_, count)| *count > 0).collect();
-            let known = (1..=11).contains(&number);
-            let name = if known {
+            let is_standard = (1..=11).contains(&number);
+            let name = if is_standard {
                 status.to_string()
             } else {
                 "other".to_owned()

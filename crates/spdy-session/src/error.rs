@@ -86,17 +86,17 @@ pub enum SessionError {
         /// Streams that were open.
         open_streams: usize,
     },
-    /// SYN_STREAM with an id that only we may open.
-    #[error("SYN_STREAM has ID {got}, expected an ID of the peer's parity")]
+    /// SYN_STREAM with an ID that only we may open.
+    #[error("SYN_STREAM has ID {found}, expected an ID of the peer's parity")]
     Parity {
-        /// The id that came.
-        got: StreamId,
+        /// The ID of the frame.
+        found: StreamId,
     },
     /// SYN_STREAM with an id at or below one that was already used.
-    #[error("SYN_STREAM has ID {got}, expected more than {last}")]
+    #[error("SYN_STREAM has ID {found}, expected more than {last}")]
     Order {
-        /// The id that came.
-        got: StreamId,
+        /// The ID of the frame.
+        found: StreamId,
         /// The highest id before it.
         last: StreamId,
     },
@@ -117,10 +117,10 @@ pub enum SessionError {
         window: i64,
     },
     /// SETTINGS with an INITIAL_WINDOW_SIZE above 2^31 - 1.
-    #[error("INITIAL_WINDOW_SIZE is {got}, limit 2147483647")]
+    #[error("INITIAL_WINDOW_SIZE is {found}, limit 2147483647")]
     InitialWindow {
-        /// The value that came.
-        got: u32,
+        /// The value of the frame.
+        found: u32,
     },
     /// An abuse limit was passed.
     #[error("more than {limit} {flood}")]

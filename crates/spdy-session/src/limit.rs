@@ -250,11 +250,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_are_snake_case_and_each_is_there_once() {
+    fn names_are_snake_case_and_unique() {
         let mut names: Vec<_> = Limit::ALL.iter().map(|limit| limit.name()).collect();
         for name in &names {
-            let snake = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
-            assert!(name.bytes().all(snake), "{name}");
+            let is_snake_case = |byte: u8| byte.is_ascii_lowercase() || byte == b'_';
+            assert!(name.bytes().all(is_snake_case), "{name}");
         }
         names.sort_unstable();
         let count = names.len();
@@ -263,7 +263,7 @@ mod tests {
     }
 
     #[test]
-    fn deadlines_are_those_that_are_called_so() {
+    fn deadlines_are_the_limits_that_are_named_timeout() {
         for limit in Limit::ALL {
             assert_eq!(limit.is_deadline(), limit.name().ends_with("_timeout"));
         }

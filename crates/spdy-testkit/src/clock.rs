@@ -58,10 +58,10 @@ impl Clock {
     /// Sets the time to `now`, and wakes the expired timers.
     fn fire_timers(&self, now: Instant) {
         let due = {
-            let mut hands = self.state();
-            hands.now = now;
-            let later = hands.timers.split_off(&(now, u64::MAX));
-            std::mem::replace(&mut hands.timers, later)
+            let mut state = self.state();
+            state.now = now;
+            let later = state.timers.split_off(&(now, u64::MAX));
+            std::mem::replace(&mut state.timers, later)
         };
         due.into_values().for_each(Waker::wake);
     }

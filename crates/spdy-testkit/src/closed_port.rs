@@ -24,19 +24,22 @@ impl ClosedPort {
             Socket::new(Domain::IPV4, Type::STREAM, None).expect("a socket can be created");
         let any = SocketAddr::from((Ipv4Addr::LOCALHOST, 0));
         socket.bind(&any.into()).expect("loopback has a free port");
-        let address = socket.local_addr().expect("it is bound").as_socket();
+        let address = socket
+            .local_addr()
+            .expect("the socket is bound")
+            .as_socket();
         Self {
             socket,
-            address: address.expect("an IPv4 address"),
+            address: address.expect("the socket is bound to an IPv4 address"),
         }
     }
 
-    /// Takes one until the program ends.
+    /// Reserves a port until the program ends.
     #[must_use]
     pub fn leak() -> SocketAddr {
-        let taken = Self::take();
-        let address = taken.address;
-        std::mem::forget(taken);
+        let port = Self::take();
+        let address = port.address;
+        std::mem::forget(port);
         address
     }
 
@@ -47,7 +50,7 @@ impl ClosedPort {
     /// If the system does not let it.
     #[must_use]
     pub fn open(self) -> TcpListener {
-        self.socket.listen(128).expect("it is bound");
+        self.socket.listen(128).expect("the socket is bound");
         self.socket.into()
     }
 }

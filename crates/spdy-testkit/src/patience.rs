@@ -37,7 +37,7 @@ pub fn until(what: &str, mut is_so: impl FnMut() -> bool) {
 #[must_use]
 pub fn with_read_timeout(connection: TcpStream) -> TcpStream {
     let set = connection.set_read_timeout(Some(WAIT_LIMIT));
-    set.expect("the setting exists");
+    set.expect("a read timeout can be set");
     connection
 }
 
@@ -62,8 +62,11 @@ pub fn output_within(longest: Duration, mut child: Child) -> Output {
     let ended = wait_for_exit_within(longest, &mut child);
     let (Ok(status) | Err(status)) = ended;
     // A process that it started may hold its pipes for longer.
-    let [stdout, stderr] =
-        [stdout, stderr].map(|bytes| bytes.recv_timeout(WAIT_LIMIT).expect("the end of a pipe"));
+    let [stdout, stderr] = [stdout, stderr].map(|bytes| {
+        bytes
+            .recv_timeout(WAIT_LIMIT)
+            .expect("the pipe ends within the time limit")
+    });
     let output = Output {
         status,
         stdout,

@@ -100,7 +100,7 @@ impl RedisCluster {
         let mut held = Vec::new();
         let mut free = || {
             let listener = TcpListener::bind((address, 0)).expect("loopback has free ports");
-            let port = listener.local_addr().expect("it is bound").port();
+            let port = listener.local_addr().expect("the listener is bound").port();
             held.push(listener);
             port
         };
@@ -120,7 +120,7 @@ impl RedisCluster {
         });
         let nodes = nodes.collect();
         drop(held);
-        let folder = tempfile::tempdir().expect("a folder can be made");
+        let folder = tempfile::tempdir().expect("a folder can be created");
         let mut cluster = Self {
             folder,
             tls,
@@ -202,13 +202,13 @@ impl RedisCluster {
         }
     }
 
-    /// What a node answers to a command, written in one line; words with bytes are its own matter.
+    /// The reply of a node to a command of one line; arguments are not quoted.
     ///
     /// # Panics
     ///
     /// If it does not answer.
     #[must_use]
-    pub fn ask(&self, node: usize, command: &str) -> String {
+    pub fn query(&self, node: usize, command: &str) -> String {
         let stream = TcpStream::connect(self.nodes[node].plain).expect("the node runs");
         let mut stream = with_read_timeout(stream);
         write!(stream, "{command}\r\nQUIT\r\n").expect("the node runs");
@@ -221,25 +221,27 @@ impl RedisCluster {
     ///
     /// # Panics
     ///
-    /// If the first does not know.
+    /// If the first node does not answer.
     #[must_use]
     pub fn node_of(&self, name: &str) -> usize {
-        let slot = self.ask(0, &format!("CLUSTER KEYSLOT {name}"));
+        let slot = self.query(0, &format!("CLUSTER KEYSLOT {name}"));
         let slot = slot.lines().next().and_then(|line| line.strip_prefix(':'));
-        let slot: u16 = slot.and_then(|slot| slot.parse().ok()).expect("a slot");
+        let slot: u16 = slot
+            .and_then(|slot| slot.parse().ok())
+            .expect("the reply is a slot number");
         let place = SLOTS.iter().position(|(_, last)| slot <= *last);
         place.expect("every slot has a node")
     }
 
     fn run_command(&self, node: usize, command: &str) {
-        let answer = self.ask(node, command);
+        let answer = self.query(node, command);
         assert!(answer.starts_with("+OK"), "{command}: {answer}");
     }
 
     /// Starts a node's process; returns its output, from when it accepts connections.
     fn run(&mut self, number: usize) -> mpsc::Receiver<String> {
         let folder = self.folder.path().join(number.to_string());
-        std::fs::create_dir_all(&folder).expect("a folder can be made");
+        std::fs::create_dir_all(&folder).expect("a folder can be created");
         let node = &mut self.nodes[number];
         let mut server = Command::new("redis-server");
         server
@@ -265,7 +267,7 @@ impl RedisCluster {
         let mut child = child.unwrap_or_else(|error| {
             panic!("redis-server is missing; install the peers with `scripts/setup-peers`: {error}")
         });
-        let log = child.stdout.take().expect("it is piped");
+        let log = child.stdout.take().expect("stdout is a pipe");
         node.child = Some(child);
         let log = lines(log);
         wait_for(&log, "Ready to accept connections");
@@ -286,31 +288,32 @@ fn own_address() -> (Ipv4Addr, TcpListener) {
         let held = TcpListener::bind((address, HELD_PORT)).ok()?;
         Some((address, held))
     });
-    free.expect("some address of the loopback network is free")
+    free.expect("an address of the loopback network is free")
 }
 
-/// The lines of its output, read to the end: a full pipe would stop the server.
+/// The lines of the server's output. They are read to the end: a full pipe would stop the server.
 fn lines(log: ChildStdout) -> mpsc::Receiver<String> {
-    let (said, lines) = mpsc::channel();
+    let (sender, lines) = mpsc::channel();
     thread::spawn(move || {
         for line in BufReader::new(log).lines().map_while(Result::ok) {
-            // The receiver may be gone.
-            let _ = said.send(line);
+            // The receiver may be dropped.
+            let _ = sender.send(line);
         }
     });
     lines
 }
 
-/// Reads until a line has `words`.
-fn wait_for(log: &mpsc::Receiver<String>, words: &str) {
-    let mut said = Vec::new();
-    while !said
+/// Reads until a line contains `expected`.
+fn wait_for(log: &mpsc::Receiver<String>, expected: &str) {
+    let mut lines = Vec::new();
+    while !lines
         .last()
-        .is_some_and(|line: &String| line.contains(words))
+        .is_some_and(|line: &String| line.contains(expected))
     {
         let line = log.recv_timeout(WAIT_LIMIT);
-        let line =
-            line.unwrap_or_else(|why| panic!("expected {words:?} in the log, {why}: {said:#?}"));
-        said.push(line);
+        let line = line.unwrap_or_else(|error| {
+            panic!("expected {expected:?} in the log, {error}: {lines:#?}")
+        });
+        lines.push(line);
     }
 }

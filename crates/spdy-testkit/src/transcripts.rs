@@ -59,8 +59,8 @@ pub struct ReferenceFrame {
     pub last_good: u32,
     /// Of WINDOW_UPDATE.
     pub delta: u32,
-    /// It could not read the block.
-    pub tshark_says: Option<String>,
+    /// The error of tshark, if it could not decode the block.
+    pub tshark_error: Option<String>,
     version: u16,
     dir: String,
     t: f64,
@@ -90,7 +90,7 @@ pub fn all() -> Vec<Transcript> {
     let entries = std::fs::read_dir(&directory);
     let entries = entries.unwrap_or_else(|error| panic!("{}: {error}", directory.display()));
     let mut names: Vec<String> = entries
-        .map(|entry| entry.expect("an entry").file_name())
+        .map(|entry| entry.expect("the folder can be read").file_name())
         .filter_map(|name| Some(name.to_str()?.strip_suffix(".json")?.to_owned()))
         .collect();
     names.sort();

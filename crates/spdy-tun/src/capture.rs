@@ -100,7 +100,7 @@ impl Capture {
         self.packets[number].outcome = PacketOutcome::Delivered(now);
     }
 
-    pub(crate) fn taken(&mut self, number: usize, by: DropReason) {
+    pub(crate) fn record_drop(&mut self, number: usize, by: DropReason) {
         self.packets[number].outcome = PacketOutcome::Dropped(by);
     }
 }

@@ -94,35 +94,35 @@ impl Emulator {
     #[must_use]
     pub fn end_capture(&mut self) -> Capture {
         // Packets in flight hold an index into this capture. Clear it, so that it does not point into a later capture.
-        for flying in self.in_flight.values_mut() {
-            flying.captured = None;
+        for in_flight in self.in_flight.values_mut() {
+            in_flight.captured = None;
         }
         self.capture.take().unwrap_or_default()
     }
 
-    /// Takes a packet that was read at `now`. Calls come in order of `now`.
+    /// Offers a packet that was read at `now`. Calls are in order of `now`.
     pub fn offer(&mut self, now: Instant, way: Direction, packet: &[u8]) {
         self.pass_again(now);
         if way == Direction::Up {
             self.note_client_packet(now);
         }
-        // What one direction gets of a shared pipe is not the pipe's rate.
+        // The share of one direction in a shared pipe is not the pipe's rate.
         let is_in_a_row = self.config.topology == Topology::TwoPipes && self.path.is_busy(now, way);
-        let verdict = self.path.offer(now, way, packet.len());
+        let outcome = self.path.offer(now, way, packet.len());
         let bits_in_a_row = {
             let meter = self.meter(way);
             meter.count_offered();
-            meter.follow_bottleneck(is_in_a_row, packet.len(), verdict)
+            meter.follow_bottleneck(is_in_a_row, packet.len(), outcome)
         };
         let captured = self.capture.as_mut();
-        let flying = InFlightPacket {
+        let in_flight = InFlightPacket {
             way,
             captured: captured.and_then(|capture| capture.read(now, way, packet)),
             packet: packet.to_vec(),
             transit: None,
             bits_in_a_row,
         };
-        self.follow(verdict, flying);
+        self.follow(outcome, in_flight);
     }
 
     /// When the next packet is due, or must pass a pipe again.
@@ -155,12 +155,12 @@ impl Emulator {
         })
     }
 
-    /// Notes that `delivery` was handed to the device at `now`; not `accepted` if the device refused it.
+    /// Records that `delivery` was written to the device at `now`; not `accepted` if the device rejected it.
     pub fn handle_written(&mut self, delivery: &Delivery, now: Instant, accepted: bool) {
         if let (Some(capture), Some(number)) = (&mut self.capture, delivery.captured) {
             match accepted {
                 true => capture.written(number, now),
-                false => capture.taken(number, DropReason::Refused),
+                false => capture.record_drop(number, DropReason::Refused),
             }
         }
         if accepted && delivery.way == Direction::Down {
@@ -213,44 +213,48 @@ impl Emulator {
         }
     }
 
-    fn follow(&mut self, verdict: PathOutcome, flying: InFlightPacket) {
-        let (at, transit) = match verdict {
+    fn follow(&mut self, outcome: PathOutcome, in_flight: InFlightPacket) {
+        let (at, transit) = match outcome {
             PathOutcome::Arrives(due) => (due, None),
             PathOutcome::NextPass(transit) => (transit.at(), Some(transit)),
             PathOutcome::QueueFull => {
-                self.note_dropped(&flying, DropReason::QueueFull);
-                return self.meter(flying.way).count_queue_drop();
+                self.note_dropped(&in_flight, DropReason::QueueFull);
+                return self.meter(in_flight.way).count_queue_drop();
             }
             PathOutcome::Lost => {
-                self.note_dropped(&flying, DropReason::Lost);
-                return self.meter(flying.way).count_loss();
+                self.note_dropped(&in_flight, DropReason::Lost);
+                return self.meter(in_flight.way).count_loss();
             }
         };
         self.sequence += 1;
-        let flying = InFlightPacket { transit, ..flying };
-        self.in_flight.insert((at, self.sequence), flying);
+        let in_flight = InFlightPacket {
+            transit,
+            ..in_flight
+        };
+        self.in_flight.insert((at, self.sequence), in_flight);
     }
 
-    fn note_dropped(&mut self, flying: &InFlightPacket, by: DropReason) {
-        if let (Some(capture), Some(number)) = (&mut self.capture, flying.captured) {
-            capture.taken(number, by);
+    fn note_dropped(&mut self, in_flight: &InFlightPacket, by: DropReason) {
+        if let (Some(capture), Some(number)) = (&mut self.capture, in_flight.captured) {
+            capture.record_drop(number, by);
         }
     }
 
-    /// Lets every packet that stood before a pipe by `now` pass it, each at its own instant.
+    /// Lets every packet that waits before a pipe by `now` pass it, each at its own time.
     fn pass_again(&mut self, now: Instant) {
         loop {
             let mut due = self.in_flight.range(..=(now, u64::MAX));
-            let Some((&key, transit)) = due.find_map(|(key, flying)| Some((key, flying.transit?)))
+            let Some((&key, transit)) =
+                due.find_map(|(key, in_flight)| Some((key, in_flight.transit?)))
             else {
                 return;
             };
-            let flying = self
+            let in_flight = self
                 .in_flight
                 .remove(&key)
-                .expect("the packet is in flight");
-            let verdict = self.path.offer_again(transit);
-            self.follow(verdict, flying);
+                .expect("the key was found in the map");
+            let outcome = self.path.offer_again(transit);
+            self.follow(outcome, in_flight);
         }
     }
 }
@@ -286,23 +290,23 @@ mod tests {
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         emulator.offer(Instant::ZERO, Direction::Up, &[7; 1_500]);
         emulator.offer(Instant::ZERO, Direction::Down, &[8; 1_500]);
-        let got: Vec<_> = deliveries(&mut emulator)
+        let delivered: Vec<_> = deliveries(&mut emulator)
             .into_iter()
             .map(|it| (it.due, it.way, it.packet[0]))
             .collect();
         let at = Instant::from_millis;
         assert_eq!(
-            got,
+            delivered,
             [(at(56), Direction::Down, 8), (at(74), Direction::Up, 7)]
         );
-        // The client sent at once, and had the answer after 56 ms; when its own arrived it does not see.
+        // The client sent at once, and had the answer after 56 ms; it does not see when its own packet arrived.
         assert_eq!(emulator.stats(at(80)).on_wire_ms, Some(56.0));
         let idle = Emulator::new(&config, 0, Instant::ZERO);
         assert_eq!(idle.stats(at(80)).on_wire_ms, None);
     }
 
     #[test]
-    fn a_link_that_is_kept_busy_measures_exactly_its_rate() {
+    fn a_busy_link_measures_exactly_its_rate() {
         let config = PathConfig::new(1_000_000, 7_000_000, 10 * MS);
         let mut emulator = Emulator::new(&config, 0, Instant::ZERO);
         for _ in 0..100 {
@@ -319,7 +323,9 @@ mod tests {
     #[test]
     fn losses_do_not_slow_the_measured_rate() {
         let config = PathConfig {
-            loss_down: LossModel::bernoulli(Probability::from_ppb(200_000_000).expect("20 %")),
+            loss_down: LossModel::bernoulli(
+                Probability::from_ppb(200_000_000).expect("20 % is a probability"),
+            ),
             ..PathConfig::new(1_000_000, 8_000_000, 10 * MS)
         };
         let mut emulator = Emulator::new(&config, 3, Instant::ZERO);
@@ -347,7 +353,7 @@ mod tests {
                 .is_some_and(|at| at < Instant::from_millis(ms + 90))
             {
                 let at = emulator.poll_timeout().expect("a timer is set");
-                let delivery = emulator.poll_delivery(at).expect("due");
+                let delivery = emulator.poll_delivery(at).expect("a packet is due");
                 emulator.handle_written(&delivery, at, true);
             }
         }
@@ -368,7 +374,7 @@ mod tests {
         }
         let late = Instant::from_millis(13);
         for due in [11, 12, 13] {
-            let delivery = emulator.poll_delivery(late).expect("due");
+            let delivery = emulator.poll_delivery(late).expect("a packet is due");
             assert_eq!(delivery.due, Instant::from_millis(due));
             emulator.handle_written(&delivery, late, true);
         }
@@ -378,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn a_full_queue_and_a_refused_packet_are_counted_and_gone() {
+    fn a_full_queue_and_a_refused_packet_are_counted_and_dropped() {
         let config = PathConfig {
             queue: QueueLimit::Packets(2),
             ..PathConfig::new(8_000, 8_000, 2 * MS)
@@ -388,7 +394,7 @@ mod tests {
             emulator.offer(Instant::ZERO, Direction::Up, &[0; 100]);
         }
         let end = Instant::from_millis(1_000);
-        let first = emulator.poll_delivery(end).expect("due");
+        let first = emulator.poll_delivery(end).expect("a packet is due");
         emulator.handle_written(&first, first.due, false);
         assert_eq!(deliveries(&mut emulator).len(), 1);
         let up = emulator.stats(end).up;
@@ -420,11 +426,11 @@ mod tests {
         }
         let at = Instant::from_millis;
         let capture = emulator.end_capture();
-        let told =
+        let fields =
             |it: &crate::capture::CapturedPacket| (it.packet[0], it.way, it.read, it.outcome);
-        let told: Vec<_> = capture.packets().iter().map(told).collect();
+        let outcomes: Vec<_> = capture.packets().iter().map(fields).collect();
         assert_eq!(
-            told,
+            outcomes,
             [
                 (1, Direction::Up, at(1), PacketOutcome::Delivered(at(102))),
                 (2, Direction::Up, at(1), PacketOutcome::Delivered(at(202))),
@@ -454,38 +460,38 @@ mod tests {
     }
 
     proptest! {
-        /// However seldom it is asked, the machine says what the path alone says.
+        /// How often it is polled makes no difference to the outcome.
         #[test]
         fn lateness_never_changes_a_packets_outcome(
             gaps_us in prop::collection::vec(0u64..3_000, 1..60),
             lens in prop::collection::vec(40usize..1_500, 60),
-            asked_every in 1usize..20,
+            poll_every in 1usize..20,
             shared in any::<bool>(),
         ) {
             let topology = if shared { Topology::Shared { passes: 2 } } else { Topology::TwoPipes };
             let config = PathConfig {
                 topology,
                 queue: QueueLimit::Packets(8),
-                loss_up: LossModel::bernoulli(Probability::from_ppb(100_000_000).expect("10 %")),
+                loss_up: LossModel::bernoulli(Probability::from_ppb(100_000_000).expect("10 % is a probability")),
                 ..PathConfig::new(2_000_000, 2_000_000, 8 * MS)
             };
-            let run = |asked_every: usize| {
+            let run = |poll_every: usize| {
                 let mut emulator = Emulator::new(&config, 5, Instant::ZERO);
-                let (mut now, mut got) = (Instant::ZERO, Vec::new());
+                let (mut now, mut delivered) = (Instant::ZERO, Vec::new());
                 for (number, gap) in gaps_us.iter().enumerate() {
                     now += Duration::from_micros(*gap);
                     let way = if number % 3 == 0 { Direction::Down } else { Direction::Up };
                     emulator.offer(now, way, &vec![number as u8; lens[number]]);
-                    if number % asked_every == 0 {
+                    if number % poll_every == 0 {
                         while let Some(it) = emulator.poll_delivery(now) {
-                            got.push((it.due, it.way, it.packet));
+                            delivered.push((it.due, it.way, it.packet));
                         }
                     }
                 }
-                got.extend(deliveries(&mut emulator).into_iter().map(|it| (it.due, it.way, it.packet)));
-                got
+                delivered.extend(deliveries(&mut emulator).into_iter().map(|it| (it.due, it.way, it.packet)));
+                delivered
             };
-            prop_assert_eq!(run(1), run(asked_every));
+            prop_assert_eq!(run(1), run(poll_every));
         }
     }
 }

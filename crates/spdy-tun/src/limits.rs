@@ -198,7 +198,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rate_is_not_judged_by_a_moment() {
+    fn a_rate_is_ignored_below_the_minimum_busy_time() {
         let short = |it: &mut DirectionStats| {
             it.busy_bps = Some(900_000.0);
             it.busy_seconds = 0.99;

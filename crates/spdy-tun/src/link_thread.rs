@@ -114,8 +114,8 @@ impl LinkThread {
         }
     }
 
-    /// Sleeps until a packet arrives or is due, the link has been quiet for long enough, or `wake_fd` was written. Returns whether the last
-    /// is the case.
+    /// Sleeps until a packet arrives or is due, the link has been quiet for long enough, or `wake_fd` was written.
+    /// Returns `true` in the last case.
     fn wait(&self) -> io::Result<bool> {
         let now = self.clock.now();
         let quiet_at = self
@@ -128,14 +128,14 @@ impl LinkThread {
             .flatten()
             .min();
         let timeout = due.map(|due| {
-            let left = due - now;
-            // Twice, because about `EARLY` is left after the extra wake-up, which must not cause another one.
-            let early = if left > 2 * EARLY {
+            let remaining = due - now;
+            // Twice, because about `EARLY` remains after the extra wake-up, which must not cause another one.
+            let early = if remaining > 2 * EARLY {
                 EARLY
             } else {
                 Duration::ZERO
             };
-            TimeSpec::from(left - early)
+            TimeSpec::from(remaining - early)
         });
         let poll_in = PollFlags::POLLIN;
         let mut watched = [

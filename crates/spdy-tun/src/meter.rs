@@ -79,28 +79,28 @@ impl Meter {
         self.foreign += 1;
     }
 
-    /// Bits that the bottleneck works through from the packet that arrived before this one to this one;
-    /// `None` if it rests in between, or if this one does not arrive.
+    /// Bits that the bottleneck sends from the previous packet to this one; `None` if it was idle in between, or if
+    /// this packet is lost.
     pub(crate) fn follow_bottleneck(
         &mut self,
         is_in_a_row: bool,
         len_bytes: usize,
-        verdict: PathOutcome,
+        outcome: PathOutcome,
     ) -> Option<u64> {
-        if verdict == PathOutcome::QueueFull {
-            return None; // the bottleneck never saw it
+        if outcome == PathOutcome::QueueFull {
+            return None; // it never reached the bottleneck
         }
         if !is_in_a_row {
             self.row_bits = None;
         }
         let bits = self.row_bits.map(|before| before + len_bytes as u64 * 8);
         // The next packet starts a new count, unless this one is lost.
-        self.row_bits = if verdict == PathOutcome::Lost {
+        self.row_bits = if outcome == PathOutcome::Lost {
             bits
         } else {
             Some(0)
         };
-        bits.filter(|_| verdict != PathOutcome::Lost)
+        bits.filter(|_| outcome != PathOutcome::Lost)
     }
 
     pub(crate) fn count_delivered(
@@ -136,10 +136,10 @@ impl Meter {
             0 => 0.0,
             packets => self.late_sum_ns as f64 / packets as f64,
         };
-        let is_told = self.busy >= LEAST_BUSY;
+        let is_measured = self.busy >= LEAST_BUSY;
         DirectionStats {
             asked_bps,
-            busy_bps: is_told.then(|| self.busy_bits as f64 / self.busy.as_secs_f64()),
+            busy_bps: is_measured.then(|| self.busy_bits as f64 / self.busy.as_secs_f64()),
             busy_seconds: self.busy.as_secs_f64(),
             asked_delay_ms: ms(rtt_ns / 2.0),
             delay_ms: ms(rtt_ns / 2.0 + late_mean_ns),

@@ -66,15 +66,16 @@ pub struct InnerProcess {
     ids: Option<(Uid, Gid)>,
 }
 
-/// Enters, and tells which process this is. Call it before any thread starts, as the first thing that a
-/// command does; outside, it comes back when the inner process has ended. SIGINT and SIGQUIT go where `typed` says.
+/// Enters the namespaces, and returns the role of this process. Call it before any thread starts, first in a command.
+/// In the outer process it returns when the inner process has ended. `typed` decides which process gets SIGINT and
+/// SIGQUIT.
 ///
 /// # Errors
 ///
-/// Threads run already, or the system gives no namespaces.
+/// Threads are already running, or the system allows no namespaces.
 pub fn enter(typed: CtrlCPolicy) -> Result<ProcessRole, RealTimeError> {
-    let called = env::args().next().unwrap_or_default();
-    let Some(part) = called.strip_prefix(ROLE_ARGUMENT) else {
+    let program_name = env::args().next().unwrap_or_default();
+    let Some(part) = program_name.strip_prefix(ROLE_ARGUMENT) else {
         return outside(typed).map(ProcessRole::Outer);
     };
     let numbers: Vec<u32> = part
@@ -202,12 +203,12 @@ fn own_proc() {
 const RESOLVERS: &str = "/etc/resolv.conf";
 
 impl InnerProcess {
-    /// Has every program in here ask `resolver` for names: its file of resolvers is another one than outside, until the
-    /// last of them ends.
+    /// Makes `resolver` the name server of every program in these namespaces, by a resolver file of their own, until
+    /// the last of them ends.
     ///
     /// # Errors
     ///
-    /// There is no such file, or none may lie over it.
+    /// There is no resolver file, or it cannot be replaced.
     pub fn set_resolver(&self, resolver: Ipv4Addr) -> Result<(), RealTimeError> {
         let kernel = |source| RealTimeError::Kernel {
             what: RESOLVERS.to_owned(),
@@ -217,10 +218,10 @@ impl InnerProcess {
         let (file, path) = mkstemp(&template).map_err(|error| kernel(error.into()))?;
         let written = fs::File::from(file).write_all(format!("nameserver {resolver}\n").as_bytes());
         let nothing: Option<&Path> = None;
-        let laid = mount(Some(&path), RESOLVERS, nothing, MsFlags::MS_BIND, nothing);
-        // What is mounted needs no name.
+        let mounted = mount(Some(&path), RESOLVERS, nothing, MsFlags::MS_BIND, nothing);
+        // The mounted file needs no name.
         fs::remove_file(&path).and(written).map_err(kernel)?;
-        laid.map_err(|error| kernel(error.into()))
+        mounted.map_err(|error| kernel(error.into()))
     }
 
     /// A process that will be the command of this `number`. Start it on the thread of its host.
@@ -238,9 +239,9 @@ impl InnerProcess {
     }
 }
 
-/// Becomes `words`, a program and its arguments, and comes back only if that cannot be.
-pub fn become_command(words: &[OsString]) -> io::Error {
-    let Some((program, arguments)) = words.split_first() else {
+/// Replaces this process by `command_line`, a program and its arguments. Returns only on failure.
+pub fn become_command(command_line: &[OsString]) -> io::Error {
+    let Some((program, arguments)) = command_line.split_first() else {
         return io::ErrorKind::InvalidInput.into();
     };
     if let Err(error) = terminal_signals().thread_unblock() {

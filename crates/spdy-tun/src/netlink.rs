@@ -164,38 +164,38 @@ impl Netlink {
         )?))
     }
 
-    /// Switches a device on.
+    /// Sets a device up.
     pub(crate) fn up(
         &self,
         index: u32,
         queue_len: Option<u32>,
         mtu: Option<u32>,
     ) -> io::Result<()> {
-        self.ask(&link_up(index, queue_len, mtu))
+        self.send_request(&link_up(index, queue_len, mtu))
     }
 
-    /// Gives a device an address of its own, with no network around it.
+    /// Adds an address to a device, without a network around it.
     pub(crate) fn add_address(&self, index: u32, own: Ipv4Addr) -> io::Result<()> {
-        self.ask(&address(index, own))
+        self.send_request(&address(index, own))
     }
 
-    /// Sends packets `to` through a device.
+    /// Routes packets `to` through a device.
     pub(crate) fn add_route(
         &self,
         to: Destination,
         index: u32,
         tcp: &RouteTcp<'_>,
     ) -> io::Result<()> {
-        self.ask(&route(to, index, RTN_UNICAST, RT_SCOPE_LINK, Some(tcp)))
+        self.send_request(&route(to, index, RTN_UNICAST, RT_SCOPE_LINK, Some(tcp)))
     }
 
-    /// Takes every address that no narrower route has for one of this host. `index` is the loopback device's.
+    /// Routes every address without a narrower route to this host. `index` is that of the loopback device.
     pub(crate) fn own_everything(&self, index: u32) -> io::Result<()> {
         let everywhere = Destination::Everywhere;
-        self.ask(&route(everywhere, index, RTN_LOCAL, RT_SCOPE_HOST, None))
+        self.send_request(&route(everywhere, index, RTN_LOCAL, RT_SCOPE_HOST, None))
     }
 
-    fn ask(&self, request: &[u8]) -> io::Result<()> {
+    fn send_request(&self, request: &[u8]) -> io::Result<()> {
         let fd = self.0.as_raw_fd();
         send(fd, request, MsgFlags::empty())?;
         let mut answer = [0; 4_096];
@@ -220,20 +220,20 @@ fn read_answer(answer: &[u8]) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// As `ip route replace 198.19.0.1/32 dev <7> congctl cubic initcwnd 3` sends it, but for its protocol.
+    /// As `ip route replace 198.19.0.1/32 dev <7> congctl cubic initcwnd 3` sends it, except for the protocol.
     #[test]
     fn a_route_carries_the_congestion_control_and_the_initial_window() {
         if cfg!(target_endian = "big") {
-            return; // the bytes below are written in the order of most machines
+            return; // the bytes below are little-endian
         }
         let tcp = RouteTcp {
             congestion: "cubic",
             initial_window: Some(3),
         };
         let host = Destination::Host(Ipv4Addr::new(198, 19, 0, 1));
-        let got = route(host, 7, RTN_UNICAST, RT_SCOPE_LINK, Some(&tcp));
+        let actual = route(host, 7, RTN_UNICAST, RT_SCOPE_LINK, Some(&tcp));
         #[rustfmt::skip]
-        let want = [
+        let expected = [
             68, 0, 0, 0,  24, 0,  5, 5,  0, 0, 0, 0,  0, 0, 0, 0,
             2, 32, 0, 0,  254, 4, 253, 1,  0, 0, 0, 0,
             8, 0, 1, 0,  198, 19, 0, 1,
@@ -242,7 +242,7 @@ mod tests {
                 10, 0, 16, 0,  b'c', b'u', b'b', b'i', b'c', 0, 0, 0,
                 8, 0, 11, 0,  3, 0, 0, 0,
         ];
-        assert_eq!(got, want);
+        assert_eq!(actual, expected);
     }
 
     #[test]

@@ -175,12 +175,12 @@ impl RealNetwork {
     }
 
     fn ended(&mut self) -> RealTimeError {
-        let why = match self.wire.take().map(thread::JoinHandle::join) {
+        let message = match self.wire.take().map(thread::JoinHandle::join) {
             Some(Ok(Err(error))) => error.to_string(),
             Some(Err(_)) => "its thread panicked".to_owned(),
             _ => "its thread has ended".to_owned(),
         };
-        RealTimeError::LinkThreadEnded(why)
+        RealTimeError::LinkThreadEnded(message)
     }
 }
 

@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn a_client_with_any_answer_is_kept() {
+    fn a_client_with_any_answer_is_not_renewed() {
         let rounds: Vec<_> = (0..100).map(|second| (second, second % 2 == 0)).collect();
         let renewed = renewed(&mut ClientRenewal::new(), Instant::now(), &rounds);
         assert_eq!(renewed, []);
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn a_round_that_took_long_is_one_without_an_answer_and_no_more() {
+    fn a_long_round_counts_as_one_without_an_answer() {
         let rounds = [(0, true), (100, false), (101, false)];
         assert_eq!(
             renewed(&mut ClientRenewal::new(), Instant::now(), &rounds),

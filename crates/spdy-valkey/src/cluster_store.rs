@@ -68,15 +68,15 @@ pub(crate) enum Failure {
     /// A node did not want to.
     #[error("command rejected: {0}")]
     Refused(RedisError),
-    /// A node accepts entries of the log, and does not store them.
+    /// A node accepts entries of the log, but does not store them.
     #[error("the purge log is empty on every read")]
-    LogNotKept,
+    LogNotStored,
 }
 
 impl Failure {
     /// True if the node that should answer is up.
     pub(crate) fn was_answered(&self) -> bool {
-        matches!(self, Self::Refused(_) | Self::LogNotKept)
+        matches!(self, Self::Refused(_) | Self::LogNotStored)
     }
 }
 
@@ -122,17 +122,17 @@ impl Store {
         self.connection.lock().clone()
     }
 
-    /// The index of a URL: name of each object, and its head.
+    /// The index of a URL: the name and the head of each object.
     pub(crate) async fn index(&self, place: &IndexKey) -> Result<Vec<(String, Bytes)>, Failure> {
-        self.ask(cmd("HGETALL").arg(&place.index)).await
+        self.query(cmd("HGETALL").arg(&place.index)).await
     }
 
-    /// An object.
+    /// Reads an object.
     pub(crate) async fn object(&self, name: &str) -> Result<Option<Bytes>, Failure> {
-        self.ask(cmd("GET").arg(name)).await
+        self.query(cmd("GET").arg(name)).await
     }
 
-    /// Writes an object and its place in the index, both or none; how many objects there are now of that URL.
+    /// Writes an object and its index entry, atomically. Returns the number of objects of the URL.
     pub(crate) async fn write(
         &self,
         place: &IndexKey,
@@ -155,14 +155,14 @@ impl Store {
         writes.arg("EX").arg(seconds).ignore();
         writes.cmd("HLEN").arg(&place.index);
         let mut connection = self.connection();
-        let asked = writes.query_async::<(usize,)>(&mut connection);
-        Ok(with_timeout(self.background_timeout, asked).await?.0)
+        let query = writes.query_async::<(usize,)>(&mut connection);
+        Ok(with_timeout(self.background_timeout, query).await?.0)
     }
 
-    /// Deletes everything stored of a URL.
+    /// Deletes all objects of a URL.
     pub(crate) async fn delete(&self, place: &IndexKey) -> Result<(), Failure> {
         let work = async {
-            let names: Vec<String> = self.ask(cmd("HKEYS").arg(&place.index)).await?;
+            let names: Vec<String> = self.query(cmd("HKEYS").arg(&place.index)).await?;
             if names.is_empty() {
                 return Ok(());
             }
@@ -171,7 +171,7 @@ impl Store {
             for name in &names {
                 unlink.arg(place.object(name));
             }
-            self.ask::<usize>(&unlink).await.map(drop)
+            self.query::<usize>(&unlink).await.map(drop)
         };
         let late = |_| Err(Failure::Timeout(self.background_timeout));
         tokio::time::timeout(self.background_timeout, work)
@@ -193,7 +193,7 @@ impl Store {
         Ok(())
     }
 
-    /// Entries of the log from `from` on, that one included, the first [`PAGE`] of them.
+    /// The entries of the log from `from` on (inclusive), at most [`PAGE`] of them.
     pub(crate) async fn log(
         &self,
         log: &str,
@@ -207,11 +207,11 @@ impl Store {
             .arg("COUNT")
             .arg(PAGE);
         let mut connection = self.connection();
-        let asked = range.query_async::<Vec<(String, Vec<Bytes>)>>(&mut connection);
-        let entries = with_timeout(self.background_timeout, asked).await?;
+        let query = range.query_async::<Vec<(String, Vec<Bytes>)>>(&mut connection);
+        let entries = with_timeout(self.background_timeout, query).await?;
         let read = entries.iter().map(|(id, fields)| {
             let bytes = fields.get(1).map(|bytes| &bytes[..]);
-            (mark_of(id), Entry::decode(bytes.unwrap_or_default()))
+            (version_of(id), Entry::decode(bytes.unwrap_or_default()))
         });
         Ok(read.collect())
     }
@@ -225,7 +225,7 @@ impl Store {
         Ok(())
     }
 
-    async fn ask<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, Failure> {
+    async fn query<T: FromRedisValue>(&self, command: &redis::Cmd) -> Result<T, Failure> {
         let mut connection = self.connection();
         Ok(command.query_async(&mut connection).await?)
     }
@@ -274,20 +274,20 @@ fn connect(client: &ClusterClient) -> ClusterConnection {
 
 async fn with_timeout<T>(
     timeout: Duration,
-    asked: impl Future<Output = Result<T, RedisError>>,
+    work: impl Future<Output = Result<T, RedisError>>,
 ) -> Result<T, Failure> {
-    match tokio::time::timeout(timeout, asked).await {
+    match tokio::time::timeout(timeout, work).await {
         Ok(answered) => Ok(answered?),
         Err(_) => Err(Failure::Timeout(timeout)),
     }
 }
 
-/// Entries of a stream are called by two numbers.
-fn id_of(mark: PurgeVersion) -> String {
-    format!("{}-{}", mark.0 >> 64, mark.0 & u128::from(u64::MAX))
+/// The ID of a stream entry is two numbers.
+fn id_of(version: PurgeVersion) -> String {
+    format!("{}-{}", version.0 >> 64, version.0 & u128::from(u64::MAX))
 }
 
-fn mark_of(id: &str) -> PurgeVersion {
+fn version_of(id: &str) -> PurgeVersion {
     let (first, second) = id.split_once('-').unwrap_or((id, "0"));
     let number = |text: &str| u128::from(text.parse::<u64>().unwrap_or_default());
     PurgeVersion(number(first) << 64 | number(second))

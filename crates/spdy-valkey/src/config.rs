@@ -26,10 +26,10 @@ pub struct Config {
 }
 
 impl Config {
-    /// What makes the names of keys.
+    /// The prefix of all keys.
     pub(crate) fn names(&self) -> Result<KeyNames, ConfigError> {
-        let got = || self.prefix.clone();
-        KeyNames::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { got: got() })
+        let found = || self.prefix.clone();
+        KeyNames::new(&self.prefix).ok_or_else(|| ConfigError::Prefix { found: found() })
     }
 }
 
@@ -67,11 +67,11 @@ impl Default for Config {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConfigError {
-    /// Keys would not come to the slots that they are meant for.
-    #[error("prefix is {got:?}, expected at most {MAX_PREFIX_BYTES} bytes without braces")]
+    /// The prefix would put keys into wrong slots.
+    #[error("prefix is {found:?}, expected at most {MAX_PREFIX_BYTES} bytes without braces")]
     Prefix {
         /// The prefix.
-        got: String,
+        found: String,
     },
     /// The client wants other addresses, or other certificates.
     #[error("invalid cluster configuration: {0}")]

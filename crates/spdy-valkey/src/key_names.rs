@@ -52,7 +52,7 @@ impl KeyNames {
         let mut probes = vec![None; PARTS];
         let mut names = (0_u32..).map(|number| format!("{prefix}{{probe-{number}}}"));
         while probes.iter().any(Option::is_none) {
-            let name = names.next().expect("an endless iterator");
+            let name = names.next().expect("the iterator of names is endless");
             probes[part_of(&name)].get_or_insert(name);
         }
         Some(Self {
@@ -103,22 +103,22 @@ mod tests {
 
     #[test]
     fn keys_of_a_url_share_a_slot_and_urls_spread() {
-        let names = KeyNames::new("spdy:").expect("a valid prefix");
-        let mut met = [false; PARTS];
+        let names = KeyNames::new("spdy:").expect("the prefix is valid");
+        let mut used = [false; PARTS];
         for number in 0..200 {
             let place = names.place(format!("site\0https\0host\0443\0/{number}\0").as_bytes());
             for name in [&place.index, &place.object("9a41")] {
                 assert_eq!(Slot::new(slot(name)), Some(Slot::for_key(name)), "{name}");
                 assert_eq!(part_of(name), place.part, "{name}");
             }
-            met[place.part] = true;
+            used[place.part] = true;
         }
-        assert!(met.iter().all(|met| *met), "{met:?}");
+        assert!(used.iter().all(|used| *used), "{used:?}");
     }
 
     #[test]
     fn every_part_has_a_probe_key() {
-        let names = KeyNames::new("spdy:").expect("a valid prefix");
+        let names = KeyNames::new("spdy:").expect("the prefix is valid");
         assert_eq!(names.probes().count(), PARTS);
         for (part, name) in names.probes() {
             assert_eq!(part_of(name), part, "{name}");

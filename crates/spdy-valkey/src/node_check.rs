@@ -46,17 +46,19 @@ mod tests {
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::TcpListener;
 
-    /// A node that replies `answer` to every request.
+    /// Starts a node that replies `answer` to every command.
     async fn node(answer: &'static str) -> String {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-        let address = listener.local_addr().expect("it is bound");
+        let listener = TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("loopback has a free port");
+        let address = listener.local_addr().expect("the listener is bound");
         tokio::spawn(async move {
             while let Ok((mut io, _)) = listener.accept().await {
                 tokio::spawn(async move {
-                    let mut asked = [0; 4096];
-                    while let Ok(len @ 1..) = io.read(&mut asked).await {
-                        // Each command begins with the number of its words.
-                        let commands = asked[..len].iter().filter(|byte| **byte == b'*').count();
+                    let mut request = [0; 4096];
+                    while let Ok(len @ 1..) = io.read(&mut request).await {
+                        // Each command begins with its number of words.
+                        let commands = request[..len].iter().filter(|byte| **byte == b'*').count();
                         let _ = io.write_all(answer.repeat(commands).as_bytes()).await;
                     }
                 });
@@ -81,17 +83,18 @@ mod tests {
             ..Config::default()
         };
         let faults = node_errors(config).await;
-        let (nodes, whys): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
+        let (nodes, reasons): (Vec<_>, Vec<_>) = faults.into_iter().unzip();
         let of_web = format!("redis://{web}");
-        assert_eq!(nodes.len(), 4, "{whys:?}");
+        assert_eq!(nodes.len(), 4, "{reasons:?}");
         assert!(nodes[0].ends_with(&wrong) && !nodes[0].contains("secret"));
         assert_eq!(nodes[2], of_web);
-        for (why, word) in
-            whys.iter()
+        for (reason, word) in
+            reasons
+                .iter()
                 .zip(["Password authentication failed", "NOAUTH", "", "refused"])
         {
-            assert!(!why.is_empty() && why.contains(word), "{why}");
-            assert!(!why.contains("secret"), "{why}");
+            assert!(!reason.is_empty() && reason.contains(word), "{reason}");
+            assert!(!reason.contains("secret"), "{reason}");
         }
     }
 }

@@ -1,26 +1,26 @@
 //! URLs whose objects are invalid until the cluster has deleted them.
 //!
 //! ```text
-//!  turn    1       2       3       4
-//!        keep   forget   keep   forget ──▶ one queue, in this order
-//!          └ forgotten since: not written; so is the third
+//!  number   1       2       3       4
+//!         store   delete  store   delete ──▶ one queue, in this order
+//!           └ deleted since: not written; the third is not written either
 //! ```
 //!
-//! What is kept takes the turn along that was the last when it was handed over. A URL that was forgotten in a later one is not
-//! written: its forgetting is still to come, or found no room in the queue.
+//! A queued store has the number of the last delete before it. If its URL was deleted later, it is not written: that
+//! delete is still to come, or found no room in the queue.
 
 use std::collections::BTreeMap;
 
 use crate::key_names::IndexKey;
 use crate::part_health::PARTS;
 
-/// URLs that may wait in each part of the cluster; with one more, nothing that is in that part is believed by anybody.
+/// URLs that may wait in each part of the cluster. With one more, all objects of that part become invalid.
 pub(crate) const MAX_PENDING_DELETES: usize = 4096;
 
-/// When something was forgotten: a number that grows.
+/// Number of a delete; it grows.
 pub(crate) type DeleteSeq = u64;
 
-/// Each with when it was forgotten last: what is let go of then may be kept again.
+/// The pending deletes of each part. Once the cluster has deleted a URL, it may be stored again.
 #[derive(Debug, Default)]
 pub(crate) struct PendingDeletes {
     parts: [BTreeMap<IndexKey, PendingDelete>; PARTS],
@@ -30,12 +30,12 @@ pub(crate) struct PendingDeletes {
 #[derive(Clone, Copy, Debug)]
 struct PendingDelete {
     seq: DeleteSeq,
-    /// It is in its queue.
+    /// The delete is in its queue.
     is_queued: bool,
 }
 
 impl PendingDeletes {
-    /// Adds one; `false` if there was no room, and all of its part have made way for it.
+    /// Adds a delete; `false` if there was no room, and all other deletes of its part were dropped.
     pub(crate) fn add(&mut self, place: &IndexKey) -> bool {
         self.last += 1;
         let waiting = PendingDelete {
@@ -55,38 +55,38 @@ impl PendingDeletes {
         self.seq(place).is_some()
     }
 
-    /// The last turn of all.
+    /// The number of the last delete.
     pub(crate) fn last(&self) -> DeleteSeq {
         self.last
     }
 
-    /// When it was forgotten; `None` if it is not.
+    /// The number of the pending delete of `place`; `None` if there is none.
     pub(crate) fn seq(&self, place: &IndexKey) -> Option<DeleteSeq> {
         let waiting = self.parts[place.part].get(place);
         waiting.map(|waiting| waiting.seq)
     }
 
-    /// The cluster has let go of it, as it was forgotten then.
-    pub(crate) fn remove(&mut self, place: &IndexKey, turn: DeleteSeq) {
-        if self.seq(place) == Some(turn) {
+    /// The cluster has done the delete `seq`.
+    pub(crate) fn remove(&mut self, place: &IndexKey, seq: DeleteSeq) {
+        if self.seq(place) == Some(seq) {
             self.parts[place.part].remove(place);
         }
     }
 
-    /// It is in its queue, as it was forgotten then, or no longer.
-    pub(crate) fn set_queued(&mut self, place: &IndexKey, turn: DeleteSeq, is_queued: bool) {
+    /// Sets whether the delete `seq` is in its queue.
+    pub(crate) fn set_queued(&mut self, place: &IndexKey, seq: DeleteSeq, is_queued: bool) {
         if let Some(waiting) = self.parts[place.part].get_mut(place)
-            && waiting.seq == turn
+            && waiting.seq == seq
         {
             waiting.is_queued = is_queued;
         }
     }
 
-    /// Those of a part that are in no queue.
+    /// The deletes of a part that are in no queue.
     pub(crate) fn unqueued(&self, part: usize) -> Vec<(IndexKey, DeleteSeq)> {
         let waiting = self.parts[part].iter();
-        let left_out = waiting.filter(|(_, waiting)| !waiting.is_queued);
-        left_out
+        let unqueued = waiting.filter(|(_, waiting)| !waiting.is_queued);
+        unqueued
             .map(|(place, waiting)| (place.clone(), waiting.seq))
             .collect()
     }
@@ -105,47 +105,47 @@ mod tests {
 
     #[test]
     fn a_delete_requested_during_a_delete_stays_pending() {
-        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 0));
-        assert!(forgotten.add(&place));
-        let turn = forgotten.seq(&place).expect("the object is stored");
-        assert!(forgotten.add(&place));
-        forgotten.remove(&place, turn);
-        assert!(forgotten.has(&place));
-        let turn = forgotten.seq(&place).expect("the object is stored");
-        forgotten.remove(&place, turn);
-        assert!(!forgotten.has(&place));
+        let (mut deletes, place) = (PendingDeletes::default(), place(0, 0));
+        assert!(deletes.add(&place));
+        let seq = deletes.seq(&place).expect("a delete is pending");
+        assert!(deletes.add(&place));
+        deletes.remove(&place, seq);
+        assert!(deletes.has(&place));
+        let seq = deletes.seq(&place).expect("a delete is pending");
+        deletes.remove(&place, seq);
+        assert!(!deletes.has(&place));
     }
 
     #[test]
     fn overflow_of_a_part_is_reported_and_clears_only_that_part() {
-        let mut forgotten = PendingDeletes::default();
-        let elsewhere = place(0, 8);
-        assert!(forgotten.add(&elsewhere));
+        let mut deletes = PendingDeletes::default();
+        let other_part = place(0, 8);
+        assert!(deletes.add(&other_part));
         for number in 0..MAX_PENDING_DELETES {
-            assert!(forgotten.add(&place(number, 7)));
+            assert!(deletes.add(&place(number, 7)));
         }
-        assert!(forgotten.add(&place(0, 7)), "it is in");
+        assert!(deletes.add(&place(0, 7)), "it is in");
         let more = place(MAX_PENDING_DELETES, 7);
-        assert!(!forgotten.add(&more));
-        assert!(forgotten.has(&elsewhere));
-        let turn = forgotten.last();
-        assert_eq!(forgotten.unqueued(7), [(more, turn)]);
+        assert!(!deletes.add(&more));
+        assert!(deletes.has(&other_part));
+        let seq = deletes.last();
+        assert_eq!(deletes.unqueued(7), [(more, seq)]);
     }
 
     #[test]
     fn a_queued_delete_is_requeued_only_after_failure() {
-        let (mut forgotten, place) = (PendingDeletes::default(), place(0, 3));
-        forgotten.add(&place);
-        let first = forgotten.last();
-        forgotten.set_queued(&place, first, true);
-        assert_eq!(forgotten.unqueued(3), []);
-        forgotten.add(&place);
-        let second = forgotten.last();
-        assert_eq!(forgotten.unqueued(3), [(place.clone(), second)]);
-        forgotten.set_queued(&place, second, true);
-        forgotten.set_queued(&place, first, false);
-        assert_eq!(forgotten.unqueued(3), [], "that was the first");
-        forgotten.set_queued(&place, second, false);
-        assert_eq!(forgotten.unqueued(3).len(), 1);
+        let (mut deletes, place) = (PendingDeletes::default(), place(0, 3));
+        deletes.add(&place);
+        let first = deletes.last();
+        deletes.set_queued(&place, first, true);
+        assert_eq!(deletes.unqueued(3), []);
+        deletes.add(&place);
+        let second = deletes.last();
+        assert_eq!(deletes.unqueued(3), [(place.clone(), second)]);
+        deletes.set_queued(&place, second, true);
+        deletes.set_queued(&place, first, false);
+        assert_eq!(deletes.unqueued(3), [], "that was the first");
+        deletes.set_queued(&place, second, false);
+        assert_eq!(deletes.unqueued(3).len(), 1);
     }
 }

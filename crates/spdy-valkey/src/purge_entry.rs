@@ -31,18 +31,19 @@ pub(crate) struct Entry {
 pub(crate) enum PurgeEvent {
     /// The log begins.
     Begin,
-    /// Nothing that was stored in this part of the cluster before is valid. Objects that caches have of their own are not affected.
+    /// All objects stored in this part of the cluster before are invalid. Objects in the caches' own tiers are not
+    /// affected.
     PartReset { part: u8 },
-    /// This was purged.
-    Purge { meant: PurgeTarget, soft: bool },
+    /// A purge of `target`.
+    Purge { target: PurgeTarget, soft: bool },
 }
 
 impl Entry {
     pub(crate) fn encode(&self) -> Vec<u8> {
         let mut out = vec![VERSION];
         out.extend_from_slice(&self.by);
-        let (meant, soft) = match &self.what {
-            PurgeEvent::Purge { meant, soft } => (meant, *soft),
+        let (target, soft) = match &self.what {
+            PurgeEvent::Purge { target, soft } => (target, *soft),
             PurgeEvent::Begin => {
                 out.push(0);
                 return out;
@@ -53,14 +54,15 @@ impl Entry {
             }
         };
         out.push(if soft { 2 } else { 1 });
-        let (kind, owner, rest) = match meant {
+        let (kind, owner, rest) = match target {
             PurgeTarget::Prefix(prefix) => (0, None, &prefix[..]),
             PurgeTarget::Tag(PurgeTag::Site { site, tag }) => (1, Some(site), &tag[..]),
             PurgeTarget::Tag(PurgeTag::Origin { origin, group }) => (2, Some(origin), &group[..]),
         };
         out.push(kind);
         if let Some(owner) = owner {
-            let len = u32::try_from(owner.len()).expect("a part of a key");
+            let len =
+                u32::try_from(owner.len()).expect("the owner is part of a key, which is short");
             out.extend_from_slice(&len.to_be_bytes());
             out.extend_from_slice(owner);
         }
@@ -68,13 +70,13 @@ impl Entry {
         out
     }
 
-    /// Reads one. What does not read was written by a version that knows more: it may mean anything, and so it means
-    /// everything.
+    /// Decodes an entry. One that cannot be decoded was written by a later version: it may mean anything, so it
+    /// purges everything.
     pub(crate) fn decode(bytes: &[u8]) -> Self {
         read(bytes).unwrap_or_else(|| Self {
             by: Writer::default(),
             what: PurgeEvent::Purge {
-                meant: PurgeTarget::all(),
+                target: PurgeTarget::all(),
                 soft: true,
             },
         })
@@ -97,7 +99,7 @@ fn read(bytes: &[u8]) -> Option<Entry> {
         }
         _ => return None,
     };
-    let meant = match rest.try_get_u8().ok()? {
+    let target = match rest.try_get_u8().ok()? {
         0 => PurgeTarget::Prefix(Bytes::copy_from_slice(rest)),
         kind => {
             let len = rest.try_get_u32().ok()? as usize;
@@ -115,7 +117,7 @@ fn read(bytes: &[u8]) -> Option<Entry> {
     };
     Some(Entry {
         by,
-        what: PurgeEvent::Purge { meant, soft },
+        what: PurgeEvent::Purge { target, soft },
     })
 }
 
@@ -130,7 +132,7 @@ mod tests {
     }
 
     fn any_what() -> impl Strategy<Value = PurgeEvent> {
-        let meant = prop_oneof![
+        let target = prop_oneof![
             any_bytes().prop_map(|prefix| PurgeTarget::Prefix(prefix.into())),
             (any_bytes(), any_bytes())
                 .prop_map(|(site, tag)| PurgeTarget::Tag(PurgeTag::Site { site, tag })),
@@ -140,7 +142,7 @@ mod tests {
         prop_oneof![
             Just(PurgeEvent::Begin),
             any::<u8>().prop_map(|part| PurgeEvent::PartReset { part }),
-            (meant, any::<bool>()).prop_map(|(meant, soft)| PurgeEvent::Purge { meant, soft }),
+            (target, any::<bool>()).prop_map(|(target, soft)| PurgeEvent::Purge { target, soft }),
         ]
     }
 
@@ -155,7 +157,7 @@ mod tests {
         fn an_unknown_entry_purges_everything(bytes in any_bytes()) {
             let read = Entry::decode(&bytes);
             let is_one = read.encode() == bytes;
-            let means_all = matches!(&read.what, PurgeEvent::Purge { meant, .. } if *meant == PurgeTarget::all());
+            let means_all = matches!(&read.what, PurgeEvent::Purge { target, .. } if *target == PurgeTarget::all());
             prop_assert!(is_one || means_all, "{:?}", read);
         }
     }

@@ -20,8 +20,8 @@ use spdy_cache::shared_tier::PurgeVersion;
 
 use crate::purge_entry::{Entry, PurgeEvent};
 
-/// Length in bytes of the mark in front of a stored object.
-pub(crate) const MARK_BYTES: usize = 16;
+/// Length in bytes of the purge version in front of a stored object.
+pub(crate) const PURGE_VERSION_BYTES: usize = 16;
 
 /// Purges that the log has; of objects older than all of them nothing is believed.
 pub(crate) const MAX_ENTRIES: usize = 16_384;
@@ -30,8 +30,8 @@ pub(crate) const MAX_ENTRIES: usize = 16_384;
 #[derive(Debug, Default)]
 pub(crate) struct PurgeLog {
     /// Oldest first.
-    known: VecDeque<(PurgeVersion, PurgeEvent)>,
-    /// The last that was known of a log that did not go on.
+    entries: VecDeque<(PurgeVersion, PurgeEvent)>,
+    /// The last version of a log that did not continue.
     before: PurgeVersion,
 }
 
@@ -60,21 +60,24 @@ pub(crate) enum LogRead<'a> {
 }
 
 impl PurgeLog {
-    /// The last that is known; the default if nothing is.
+    /// The last version that was read; the default if none was.
     pub(crate) fn last(&self) -> PurgeVersion {
-        self.known.back().map(|(mark, _)| *mark).unwrap_or_default()
+        self.entries
+            .back()
+            .map(|(version, _)| *version)
+            .unwrap_or_default()
     }
 
     /// Reads a page that starts at [`last`](Self::last), that one included.
     pub(crate) fn read<'a>(&mut self, page: &'a [(PurgeVersion, Entry)]) -> LogRead<'a> {
         let last = self.last();
         let Some((first, entry)) = page.first() else {
-            return match self.known.is_empty() {
+            return match self.entries.is_empty() {
                 true => LogRead::Missing,
                 false => self.again(),
             };
         };
-        if !self.known.is_empty() {
+        if !self.entries.is_empty() {
             if *first != last {
                 return self.again();
             }
@@ -86,7 +89,7 @@ impl PurgeLog {
         self.add(page);
         match (before == PurgeVersion::default(), begins) {
             (true, true) => LogRead::Continues(page),
-            // Entries that were there are gone, and earlier ones are not: a node took over that had not seen them.
+            // Old entries are missing, and earlier ones are there: a node took over that had not received them.
             (false, true) => LogRead::Replaced(page),
             (false, false) if *first <= before => LogRead::Replaced(page),
             (_, false) => LogRead::Gap(page),
@@ -95,23 +98,31 @@ impl PurgeLog {
 
     fn again<'a>(&mut self) -> LogRead<'a> {
         self.before = self.last();
-        self.known.clear();
+        self.entries.clear();
         LogRead::Restart
     }
 
-    fn add(&mut self, news: &[(PurgeVersion, Entry)]) {
-        let news = news.iter().map(|(mark, entry)| (*mark, entry.what.clone()));
-        self.known.extend(news);
-        let over = self.known.len().saturating_sub(MAX_ENTRIES);
-        self.known.drain(..over);
+    fn add(&mut self, new_entries: &[(PurgeVersion, Entry)]) {
+        let new_entries = new_entries
+            .iter()
+            .map(|(version, entry)| (*version, entry.what.clone()));
+        self.entries.extend(new_entries);
+        let over = self.entries.len().saturating_sub(MAX_ENTRIES);
+        self.entries.drain(..over);
     }
 
-    /// Whether an object with this mark is believed.
-    pub(crate) fn check(&self, mark: PurgeVersion, subject: &PurgeSubject<'_>) -> PurgeCheck {
-        let place = self.known.binary_search_by_key(&mark, |(mark, _)| *mark);
+    /// Whether an object that was stored at `stored_version` is valid.
+    pub(crate) fn check(
+        &self,
+        stored_version: PurgeVersion,
+        subject: &PurgeSubject<'_>,
+    ) -> PurgeCheck {
+        let place = self
+            .entries
+            .binary_search_by_key(&stored_version, |(version, _)| *version);
         let later = match place {
-            Ok(at) => self.known.range(at + 1..),
-            Err(at) if at == self.known.len() => return PurgeCheck::Unknown,
+            Ok(at) => self.entries.range(at + 1..),
+            Err(at) if at == self.entries.len() => return PurgeCheck::Unknown,
             Err(_) => return PurgeCheck::Purged,
         };
         let mut later = later.map(|(_, what)| what);
@@ -137,12 +148,12 @@ impl<'a> PurgeSubject<'a> {
         Self { key, tags, part }
     }
 
-    /// Whether it is not to be believed after this.
+    /// True if the event makes the object invalid.
     pub(crate) fn matches(&self, what: &PurgeEvent) -> bool {
         match what {
             PurgeEvent::Begin => true,
             PurgeEvent::PartReset { part } => usize::from(*part) == self.part,
-            PurgeEvent::Purge { meant, .. } => meant.matches_tags(self.key, &self.tags),
+            PurgeEvent::Purge { target, .. } => target.matches_tags(self.key, &self.tags),
         }
     }
 }
@@ -167,7 +178,7 @@ mod tests {
             target,
             rules: "r",
         };
-        Key::new(&parts).expect("no zero bytes")
+        Key::new(&parts).expect("the parts of the key have no zero bytes")
     }
 
     fn tagged() -> HeaderMap {
@@ -181,16 +192,22 @@ mod tests {
         (PurgeVersion(at), Entry { by, what })
     }
 
-    fn purged(at: u128, meant: PurgeTarget) -> (PurgeVersion, Entry) {
-        entry(at, PurgeEvent::Purge { meant, soft: false })
+    fn purged(at: u128, target: PurgeTarget) -> (PurgeVersion, Entry) {
+        entry(
+            at,
+            PurgeEvent::Purge {
+                target,
+                soft: false,
+            },
+        )
     }
 
     fn url(target: &str) -> PurgeTarget {
         PurgeTarget::Prefix(key(target).url().to_vec().into())
     }
 
-    fn judged(log: &PurgeLog, mark: PurgeVersion, key: &Key, headers: &HeaderMap) -> PurgeCheck {
-        log.check(mark, &PurgeSubject::new(key, headers, 0))
+    fn check(log: &PurgeLog, version: PurgeVersion, key: &Key, headers: &HeaderMap) -> PurgeCheck {
+        log.check(version, &PurgeSubject::new(key, headers, 0))
     }
 
     fn begun() -> PurgeLog {
@@ -203,23 +220,32 @@ mod tests {
     #[test]
     fn objects_fetched_before_their_purge_are_not_used() {
         let mut log = begun();
-        let (a, b, none) = (key("/a"), key("/b"), HeaderMap::new());
+        let (key_a, key_b, none) = (key("/a"), key("/b"), HeaderMap::new());
         assert_eq!(
-            judged(&log, PurgeVersion(10), &a, &none),
+            check(&log, PurgeVersion(10), &key_a, &none),
             PurgeCheck::Purged
         );
-        assert_eq!(judged(&log, PurgeVersion(10), &b, &none), PurgeCheck::Valid);
-        assert_eq!(judged(&log, PurgeVersion(20), &a, &none), PurgeCheck::Valid);
+        assert_eq!(
+            check(&log, PurgeVersion(10), &key_b, &none),
+            PurgeCheck::Valid
+        );
+        assert_eq!(
+            check(&log, PurgeVersion(20), &key_a, &none),
+            PurgeCheck::Valid
+        );
         let tag = PurgeTarget::Tag(PurgeTag::of_site(SITE, "t"));
         let page = [purged(20, url("/a")), purged(30, tag)];
         assert_eq!(log.read(&page), LogRead::Continues(&page[1..]));
-        assert_eq!(judged(&log, PurgeVersion(20), &b, &none), PurgeCheck::Valid);
         assert_eq!(
-            judged(&log, PurgeVersion(20), &b, &tagged()),
+            check(&log, PurgeVersion(20), &key_b, &none),
+            PurgeCheck::Valid
+        );
+        assert_eq!(
+            check(&log, PurgeVersion(20), &key_b, &tagged()),
             PurgeCheck::Purged
         );
         assert_eq!(
-            judged(&log, PurgeVersion(30), &b, &tagged()),
+            check(&log, PurgeVersion(30), &key_b, &tagged()),
             PurgeCheck::Valid
         );
         let part = 3;
@@ -228,28 +254,28 @@ mod tests {
             entry(40, PurgeEvent::PartReset { part }),
         ];
         log.read(&page);
-        let of_part = |part| log.check(PurgeVersion(30), &PurgeSubject::new(&b, &none, part));
+        let of_part = |part| log.check(PurgeVersion(30), &PurgeSubject::new(&key_b, &none, part));
         assert_eq!(of_part(3), PurgeCheck::Purged);
         assert_eq!(of_part(4), PurgeCheck::Valid);
     }
 
     #[test]
-    fn an_unknown_mark_is_not_trusted() {
+    fn an_unknown_version_is_not_trusted() {
         let log = begun();
-        let (b, none) = (key("/b"), HeaderMap::new());
+        let (key_b, none) = (key("/b"), HeaderMap::new());
         for unknown in [0, 9, 11, 19] {
             assert_eq!(
-                judged(&log, PurgeVersion(unknown), &b, &none),
+                check(&log, PurgeVersion(unknown), &key_b, &none),
                 PurgeCheck::Purged
             );
         }
         assert_eq!(
-            judged(&log, PurgeVersion(21), &b, &none),
+            check(&log, PurgeVersion(21), &key_b, &none),
             PurgeCheck::Unknown
         );
         let nothing = PurgeLog::default();
         assert_eq!(
-            judged(&nothing, PurgeVersion(10), &b, &none),
+            check(&nothing, PurgeVersion(10), &key_b, &none),
             PurgeCheck::Unknown
         );
     }
@@ -268,14 +294,14 @@ mod tests {
         let page = [entry(30, PurgeEvent::Begin), purged(40, url("/b"))];
         assert_eq!(log.read(&page), LogRead::Replaced(&page));
         assert_eq!(
-            judged(&log, PurgeVersion(20), &key("/c"), &HeaderMap::new()),
+            check(&log, PurgeVersion(20), &key("/c"), &HeaderMap::new()),
             PurgeCheck::Purged
         );
-        // It was set back, and something else was written in the place of what is lost.
+        // The log was set back, and other entries were written in place of the lost ones.
         let mut log = again(&[purged(25, url("/b"))]);
         let page = [purged(15, url("/a")), purged(25, url("/b"))];
         assert_eq!(log.read(&page), LogRead::Replaced(&page));
-        // What we knew last is forgotten.
+        // The last known entry has been trimmed.
         let page = [purged(30, url("/a")), purged(40, url("/b"))];
         let mut log = again(&page);
         assert_eq!(log.read(&page), LogRead::Gap(&page));
@@ -290,18 +316,18 @@ mod tests {
     }
 
     #[test]
-    fn no_more_is_remembered_than_the_log_has() {
+    fn entries_past_the_limit_are_dropped() {
         let mut log = PurgeLog::default();
         let many = 0..=MAX_ENTRIES as u128;
         let page: Vec<_> = many.map(|at| purged(at + 1, url("/a"))).collect();
         log.read(&page);
         let none = HeaderMap::new();
         assert_eq!(
-            judged(&log, PurgeVersion(1), &key("/b"), &none),
+            check(&log, PurgeVersion(1), &key("/b"), &none),
             PurgeCheck::Purged
         );
         assert_eq!(
-            judged(&log, PurgeVersion(2), &key("/b"), &none),
+            check(&log, PurgeVersion(2), &key("/b"), &none),
             PurgeCheck::Valid
         );
     }

@@ -28,14 +28,14 @@ pub(crate) struct Outbox {
 }
 
 impl Outbox {
-    /// Puts one in; its number.
+    /// Adds an event; returns its number.
     pub(crate) fn push(&mut self, what: PurgeEvent) -> u64 {
         if self.waiting.len() >= MAX_WAITING {
             let is_hard = |what: &PurgeEvent| matches!(what, PurgeEvent::Purge { soft: false, .. });
             let soft = !is_hard(&what) && !self.waiting.iter().any(is_hard);
             self.waiting.clear();
             self.waiting.push_back(PurgeEvent::Purge {
-                meant: PurgeTarget::all(),
+                target: PurgeTarget::all(),
                 soft,
             });
         } else {
@@ -71,20 +71,21 @@ impl Outbox {
 
     /// The log is lost: recent purges are written again.
     pub(crate) fn resend(&mut self, now: Instant) {
-        let told = self.sent.drain(..);
-        let late = told.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
+        let sent = self.sent.drain(..);
+        let late = sent.filter(|(at, _)| now.saturating_duration_since(*at) < RESEND_WINDOW);
         let late: Vec<PurgeEvent> = late.map(|(_, what)| what).collect();
         for what in late.into_iter().rev() {
             self.waiting.push_front(what);
         }
     }
 
-    /// Adds a reset of a part, unless one waits already: clients can cause it, and must not fill the log with it.
+    /// Adds a reset of a part, unless one is waiting already: clients can cause resets, and must not fill the log
+    /// with them.
     pub(crate) fn push_part_reset(&mut self, part: u8) {
-        let anew = PurgeEvent::PartReset { part };
-        // The first may be in flight: others may have read it, and have written since.
-        if !self.waiting.iter().skip(1).any(|what| *what == anew) {
-            self.push(anew);
+        let part_reset = PurgeEvent::PartReset { part };
+        // The first may be in flight: other caches may have read it, and have written since.
+        if !self.waiting.iter().skip(1).any(|what| *what == part_reset) {
+            self.push(part_reset);
         }
     }
 
@@ -100,7 +101,7 @@ mod tests {
 
     fn purged(prefix: &'static str, soft: bool) -> PurgeEvent {
         PurgeEvent::Purge {
-            meant: PurgeTarget::Prefix(prefix.into()),
+            target: PurgeTarget::Prefix(prefix.into()),
             soft,
         }
     }
@@ -141,9 +142,9 @@ mod tests {
             assert_eq!(outbox.waiting.len(), MAX_WAITING);
             let last = outbox.push(purged("b", last_is_soft));
             assert_eq!(last, MAX_WAITING as u64 + 1);
-            let meant = PurgeTarget::all();
-            assert_eq!(outbox.next(), Some(PurgeEvent::Purge { meant, soft }));
-            let what = outbox.next().expect("one");
+            let target = PurgeTarget::all();
+            assert_eq!(outbox.next(), Some(PurgeEvent::Purge { target, soft }));
+            let what = outbox.next().expect("an event is waiting");
             assert_eq!(outbox.mark_sent(&what, Instant::now()), Some(last));
         }
     }
@@ -155,19 +156,22 @@ mod tests {
             outbox.push_part_reset(3);
             outbox.push_part_reset(4);
         }
-        let anew = |part| PurgeEvent::PartReset { part };
-        assert_eq!(outbox.waiting, [anew(3), anew(4), anew(3)]);
+        let part_reset = |part| PurgeEvent::PartReset { part };
+        assert_eq!(
+            outbox.waiting,
+            [part_reset(3), part_reset(4), part_reset(3)]
+        );
     }
 
     #[test]
     fn a_purge_replaced_while_sending_is_marked_correctly() {
         let mut outbox = Outbox::default();
         outbox.push(purged("a", false));
-        let on_its_way = outbox.next().expect("one");
+        let in_flight = outbox.next().expect("an event is waiting");
         for _ in 0..MAX_WAITING {
             outbox.push(purged("b", false));
         }
-        assert_eq!(outbox.mark_sent(&on_its_way, Instant::now()), None);
+        assert_eq!(outbox.mark_sent(&in_flight, Instant::now()), None);
         assert!(outbox.next().is_some());
     }
 }

@@ -17,7 +17,7 @@ const FIRST_PAUSE: Duration = Duration::from_millis(100);
 /// Bound of one round of writing and reading purges, in timeouts of one answer: a log that is gone at every read would never end.
 const MAX_SYNC_TIMEOUTS: u32 = 4;
 
-/// Runs until it is ended.
+/// Runs until it is aborted.
 pub(crate) async fn run(inner: Arc<TierState>) {
     let poll = inner.config.poll;
     let (mut next, mut pause) = (Instant::now(), FIRST_PAUSE.min(poll));
@@ -37,13 +37,13 @@ pub(crate) async fn run(inner: Arc<TierState>) {
         }
         let part = inner.log_part();
         if inner.answers(part) {
-            // Entries that were read or written by then need not be again.
+            // Entries that were read or written by then are not repeated.
             let bound = inner.store.background_timeout() * MAX_SYNC_TIMEOUTS;
             let late = |_| Err(Failure::Timeout(bound));
-            let before = inner.mark();
+            let before = inner.purge_version();
             match tokio::time::timeout(bound, inner.sync_log()).await {
-                // There were many entries: the rest in another round.
-                Err(_) if inner.mark() != before => inner.wake.notify_one(),
+                // There were many entries: the rest is read in another round.
+                Err(_) if inner.purge_version() != before => inner.wake.notify_one(),
                 outcome => inner.record_request(part, &outcome.unwrap_or_else(late)),
             }
         }

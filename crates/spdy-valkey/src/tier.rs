@@ -38,20 +38,20 @@ impl fmt::Debug for Tier {
 }
 
 impl Tier {
-    /// Starts discovering the cluster, which need not be up yet. `ear` receives the purges of others after the mark `heard`: the earlier
-    /// [`log_position`](Self::log_position) if the cache has a disk that outlives the program, else the default. Must be called in a
-    /// tokio runtime.
+    /// Starts discovering the cluster, which need not be up yet. `listener` receives the purges of other caches after
+    /// `last_version`: the earlier [`log_position`](Self::log_position) if the cache has a disk that outlives the
+    /// program, otherwise the default. Must be called in a tokio runtime.
     ///
     /// # Errors
     ///
     /// [`ConfigError`].
     pub fn start(
         config: Config,
-        heard: PurgeVersion,
-        ear: PurgeListener,
+        last_version: PurgeVersion,
+        listener: PurgeListener,
     ) -> Result<Self, ConfigError> {
         let (queues, receivers) = WriteQueues::new();
-        let inner = Arc::new(TierState::new(config, queues, heard, ear)?);
+        let inner = Arc::new(TierState::new(config, queues, last_version, listener)?);
         let queues = receivers
             .into_iter()
             .map(|queue| tokio::spawn(write_task::run(inner.clone(), queue)));
@@ -114,14 +114,14 @@ impl SharedTier for Tier {
     fn lookup<'a>(
         &'a self,
         key: &'a Key,
-        asked: &'a HeaderMap,
+        request_headers: &'a HeaderMap,
         policy: &'a Policy,
     ) -> TierFuture<'a, Option<(Stored, Body)>> {
-        Box::pin(self.inner.find(key, asked, policy))
+        Box::pin(self.inner.find(key, request_headers, policy))
     }
 
     fn purge_version(&self) -> PurgeVersion {
-        self.inner.mark()
+        self.inner.purge_version()
     }
 
     fn store(&self, key: &Key, stored: &Arc<Stored>, body: &Body, since: PurgeVersion) {
@@ -130,14 +130,14 @@ impl SharedTier for Tier {
             return;
         }
         let place = inner.names.place(key.url());
-        let keep = |turn| StoreJob {
+        let build_job = |seq| StoreJob {
             key: key.clone(),
             stored: stored.clone(),
             body: body.clone(),
             since,
-            seq: turn,
+            seq,
         };
-        if !inner.answers(place.part) || !inner.queue_store(&place, keep) {
+        if !inner.answers(place.part) || !inner.queue_store(&place, build_job) {
             inner.counters.unwritten.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -146,20 +146,20 @@ impl SharedTier for Tier {
         self.inner.queue_delete(&self.inner.names.place(url));
     }
 
-    fn purge(&self, meant: PurgeTarget, soft: bool) {
-        self.inner.purge(PurgeEvent::Purge { meant, soft });
+    fn purge(&self, target: PurgeTarget, soft: bool) {
+        self.inner.purge(PurgeEvent::Purge { target, soft });
     }
 
     fn flush_purges(&self) -> TierFuture<'_, bool> {
         Box::pin(async {
             let all = self.inner.purges();
-            let mut told = self.inner.published.subscribe();
+            let mut published = self.inner.published.subscribe();
             if !self.inner.answers(self.inner.log_part()) {
-                return *told.borrow() >= all;
+                return *published.borrow() >= all;
             }
-            let told = told.wait_for(|told| *told >= all);
+            let published = published.wait_for(|published| *published >= all);
             let timeout = PUBLISH_TIMEOUT.max(self.inner.config.timeout);
-            matches!(tokio::time::timeout(timeout, told).await, Ok(Ok(_)))
+            matches!(tokio::time::timeout(timeout, published).await, Ok(Ok(_)))
         })
     }
 }

@@ -22,7 +22,7 @@ use crate::node_check;
 use crate::part_health::{HealthChange, PARTS, PartHealth};
 use crate::pending_deletes::{DeleteSeq, PendingDeletes};
 use crate::purge_entry::{Entry, PurgeEvent, Writer};
-use crate::purge_log::{LogRead, MARK_BYTES, PurgeCheck, PurgeLog, PurgeSubject};
+use crate::purge_log::{LogRead, PURGE_VERSION_BYTES, PurgeCheck, PurgeLog, PurgeSubject};
 use crate::purge_outbox::Outbox;
 use crate::write_queues::{StoreJob, WriteQueues};
 
@@ -78,8 +78,8 @@ impl TierState {
     pub(crate) fn new(
         config: Config,
         write_queues: WriteQueues,
-        heard: PurgeVersion,
-        ear: PurgeListener,
+        last_version: PurgeVersion,
+        listener: PurgeListener,
     ) -> Result<Self, ConfigError> {
         let names = config.names()?;
         let mut me = Writer::default();
@@ -94,12 +94,12 @@ impl TierState {
             published: watch::Sender::new(0),
             started: watch::Sender::new(false),
             writer: me,
-            on_purge: ear,
+            on_purge: listener,
             parts: Mutex::new(PartHealth::new()),
             log: Mutex::default(),
             log_position: Mutex::new(LogPosition {
                 until: PurgeVersion::default(),
-                before: (heard != PurgeVersion::default()).then_some(heard),
+                before: (last_version != PurgeVersion::default()).then_some(last_version),
             }),
             outbox: Mutex::default(),
             pending_deletes: Mutex::default(),
@@ -114,16 +114,16 @@ impl TierState {
         self.parts.lock().answers(part)
     }
 
-    /// Number of parts that may be used. 0 while the purges are unknown, since no object is valid then.
+    /// Number of usable parts. 0 until the purge log was read, since no object is valid before.
     pub(crate) fn available_parts(&self) -> usize {
-        match self.mark() == PurgeVersion::default() {
+        match self.purge_version() == PurgeVersion::default() {
             true => 0,
             false => self.parts.lock().available(),
         }
     }
 
-    /// What is known of purges.
-    pub(crate) fn mark(&self) -> PurgeVersion {
+    /// The last purge version that was read.
+    pub(crate) fn purge_version(&self) -> PurgeVersion {
         self.log.lock().last()
     }
 
@@ -160,18 +160,18 @@ impl TierState {
     }
 
     fn log_health_change(&self, failure: Option<&Failure>) {
-        let (news, answering) = {
+        let (change, answering) = {
             let mut parts = self.parts.lock();
             (parts.take_change(), parts.available())
         };
-        match news {
+        match change {
             Some(HealthChange::Lost) => {
-                let why = failure.map_or_else(|| "no response".to_owned(), Failure::to_string);
-                tracing::warn!(%why, answering, "the shared tier is unavailable, entirely or in part: continuing without it");
+                let reason = failure.map_or_else(|| "no response".to_owned(), Failure::to_string);
+                tracing::warn!(%reason, answering, "the shared tier is unavailable, entirely or in part: continuing without it");
                 let faults = node_check::node_errors(self.config.clone());
                 tokio::spawn(async move {
-                    for (node, why) in faults.await {
-                        tracing::warn!(node, why, "a node of the shared tier is unreachable");
+                    for (node, reason) in faults.await {
+                        tracing::warn!(node, reason, "a node of the shared tier is unreachable");
                     }
                 });
             }
@@ -181,23 +181,25 @@ impl TierState {
         }
     }
 
-    /// A node refused to write, or did not.
+    /// Logs that a node rejected a write, at most once an interval.
     pub(crate) fn record_write<T>(&self, outcome: &Result<T, Failure>) {
-        let Err(Failure::Refused(why)) = outcome else {
+        let Err(Failure::Refused(error)) = outcome else {
             return;
         };
-        let (mut said, now) = (self.refusal_logged_at.lock(), Instant::now());
-        if said.is_none_or(|said| now.duration_since(said) >= REFUSAL_LOG_INTERVAL) {
-            *said = Some(now);
-            tracing::warn!(%why, "the shared tier rejects writes, entirely or in part");
+        let (mut last_logged, now) = (self.refusal_logged_at.lock(), Instant::now());
+        if last_logged
+            .is_none_or(|last_logged| now.duration_since(last_logged) >= REFUSAL_LOG_INTERVAL)
+        {
+            *last_logged = Some(now);
+            tracing::warn!(%error, "the shared tier rejects writes, entirely or in part");
         }
     }
 
-    /// The newest answer under `key`, if it arrives in time.
+    /// The newest response under `key`, if it arrives in time.
     pub(crate) async fn find(
         &self,
         key: &Key,
-        asked: &HeaderMap,
+        request_headers: &HeaderMap,
         policy: &Policy,
     ) -> Option<(Stored, Body)> {
         let place = self.names.place(key.url());
@@ -208,7 +210,7 @@ impl TierState {
             self.counters.unanswered.fetch_add(1, Ordering::Relaxed);
             return None;
         };
-        let look = self.read_object(&place, key, asked, policy);
+        let look = self.read_object(&place, key, request_headers, policy);
         let timeout = self.config.timeout;
         let until = tokio::time::Instant::now() + timeout;
         let late = |_| Err(Failure::Timeout(timeout));
@@ -219,9 +221,9 @@ impl TierState {
         let counters = &self.counters;
         let (counter, found) = match found {
             Ok(ReadResult::Hit(found)) => {
-                let (mark, stored, body) = *found;
+                let (version, stored, body) = *found;
                 let subject = PurgeSubject::new(key, stored.headers(), place.part);
-                match self.check_purges_until(until, mark, &subject).await {
+                match self.check_purges_until(until, version, &subject).await {
                     PurgeCheck::Valid if !self.is_delete_pending(&place) => {
                         (&counters.hits, Some((stored, body)))
                     }
@@ -230,8 +232,8 @@ impl TierState {
                 }
             }
             Ok(ReadResult::Miss) => (&counters.misses, None),
-            Ok(ReadResult::Corrupt(why)) => {
-                tracing::warn!(%why, index = place.index, "corrupt object in the shared tier");
+            Ok(ReadResult::Corrupt(reason)) => {
+                tracing::warn!(%reason, index = place.index, "corrupt object in the shared tier");
                 self.queue_delete(&place);
                 (&counters.broken, None)
             }
@@ -248,18 +250,18 @@ impl TierState {
         &self,
         place: &IndexKey,
         key: &Key,
-        asked: &HeaderMap,
+        request_headers: &HeaderMap,
         policy: &Policy,
     ) -> Result<ReadResult, Failure> {
-        let kept = self.store.index(place).await?;
+        let index = self.store.index(place).await?;
         let mut newest = None;
-        for (name, bytes) in &kept {
+        for (name, bytes) in &index {
             let object = match decode_object(policy, bytes) {
                 Ok((_, object)) => object,
-                Err(why) => return Ok(ReadResult::Corrupt(why)),
+                Err(reason) => return Ok(ReadResult::Corrupt(reason)),
             };
-            // Others have other rules, and the same URL.
-            if object.key == *key && object.stored.matches(asked) {
+            // Other requests for the same URL may have other selecting headers.
+            if object.key == *key && object.stored.matches(request_headers) {
                 newest = newest.max(Some((object.stored.times().received, name)));
             }
         }
@@ -269,11 +271,11 @@ impl TierState {
         let Some(bytes) = self.store.object(&place.object(name)).await? else {
             return Ok(ReadResult::Miss);
         };
-        let whole = decode_object(policy, &bytes).and_then(|(mark, object)| {
-            let file = &bytes[MARK_BYTES..];
+        let whole = decode_object(policy, &bytes).and_then(|(version, object)| {
+            let file = &bytes[PURGE_VERSION_BYTES..];
             match object.layout.file_len() == file.len() as u64 {
                 true => Ok((
-                    mark,
+                    version,
                     object.body(file).map_err(|error| error.to_string())?,
                     object,
                 )),
@@ -284,47 +286,47 @@ impl TierState {
                 )),
             }
         });
-        let (mark, body, object) = match whole {
+        let (version, body, object) = match whole {
             Ok(whole) => whole,
-            Err(why) => return Ok(ReadResult::Corrupt(why)),
+            Err(reason) => return Ok(ReadResult::Corrupt(reason)),
         };
-        if object.key != *key || !object.stored.matches(asked) {
+        if object.key != *key || !object.stored.matches(request_headers) {
             return Ok(ReadResult::Corrupt("another object".to_owned()));
         }
-        Ok(ReadResult::Hit(Box::new((mark, object.stored, body))))
+        Ok(ReadResult::Hit(Box::new((version, object.stored, body))))
     }
 
-    /// What to think of what was fetched when so much was known.
+    /// Checks an object that was stored at `version` against the purges read so far.
     pub(crate) fn check_purges(
         &self,
-        mark: PurgeVersion,
+        version: PurgeVersion,
         subject: &PurgeSubject<'_>,
     ) -> PurgeCheck {
         match self.outbox.lock().matches(subject) {
             true => PurgeCheck::Purged,
-            false => self.log.lock().check(mark, subject),
+            false => self.log.lock().check(version, subject),
         }
     }
 
-    /// The same, with the current entries of the log, if they are needed and arrive before `until`. The log may be in another part than
-    /// the object, and that part is the one that must answer.
+    /// The same, after reading new entries of the log, if they are needed and arrive before `until`. The log may be
+    /// in another part than the object, and that part must answer.
     async fn check_purges_until(
         &self,
         until: tokio::time::Instant,
-        mark: PurgeVersion,
+        version: PurgeVersion,
         subject: &PurgeSubject<'_>,
     ) -> PurgeCheck {
-        let first = self.check_purges(mark, subject);
+        let first = self.check_purges(version, subject);
         let part = self.log_part();
         if first != PurgeCheck::Unknown || !self.answers(part) {
             return first;
         }
-        // Its writer knew of a purge that is new to us: it may affect other objects.
-        let Ok(talking) = tokio::time::timeout_at(until, self.log_lock.lock()).await else {
+        // Its writer had read a purge that this cache has not: it may affect other objects.
+        let Ok(guard) = tokio::time::timeout_at(until, self.log_lock.lock()).await else {
             return first;
         };
         // Another task may have read the log in the meantime.
-        if self.check_purges(mark, subject) == PurgeCheck::Unknown {
+        if self.check_purges(version, subject) == PurgeCheck::Unknown {
             let late = |_| Err(Failure::Timeout(self.config.timeout));
             let read = tokio::time::timeout_at(until, self.read_log()).await;
             let read = read.unwrap_or_else(late);
@@ -333,9 +335,9 @@ impl TierState {
                 return PurgeCheck::Unknown;
             }
         }
-        drop(talking);
-        match self.check_purges(mark, subject) {
-            // Its log no longer exists.
+        drop(guard);
+        match self.check_purges(version, subject) {
+            // The log of its writer no longer exists.
             PurgeCheck::Unknown => PurgeCheck::Purged,
             judgement => judgement,
         }
@@ -352,27 +354,28 @@ impl TierState {
         self.outbox.lock().count()
     }
 
-    /// Queues the job that `keep` makes of the turn; `false` if the queue is full.
+    /// Queues the job that `build_job` makes of the last delete number; `false` if the queue is full.
     pub(crate) fn queue_store(
         &self,
         place: &IndexKey,
-        keep: impl FnOnce(DeleteSeq) -> StoreJob,
+        build_job: impl FnOnce(DeleteSeq) -> StoreJob,
     ) -> bool {
-        // Held, so that turns are in the order of the queue.
-        let forgotten = self.pending_deletes.lock();
-        self.write_queues.push_store(place, keep(forgotten.last()))
+        // The lock is held, so that numbers are in the order of the queue.
+        let deletes = self.pending_deletes.lock();
+        self.write_queues
+            .push_store(place, build_job(deletes.last()))
     }
 
     /// Marks everything stored at `place` as deleted, from now on.
     pub(crate) fn queue_delete(&self, place: &IndexKey) {
-        let mut forgotten = self.pending_deletes.lock();
-        let has_room = forgotten.add(place);
-        let turn = forgotten.last();
-        let is_queued = self.write_queues.push_delete(place, turn);
-        forgotten.set_queued(place, turn, is_queued);
+        let mut deletes = self.pending_deletes.lock();
+        let has_room = deletes.add(place);
+        let seq = deletes.last();
+        let is_queued = self.write_queues.push_delete(place, seq);
+        deletes.set_queued(place, seq, is_queued);
         if !has_room {
-            // Before the others that made way are believed again.
-            let part = u8::try_from(place.part).expect("there are few");
+            // The reset must be published before the objects of the dropped deletes count as valid again.
+            let part = u8::try_from(place.part).expect("there are fewer than 256 parts");
             self.outbox.lock().push_part_reset(part);
             self.wake.notify_one();
         }
@@ -382,24 +385,25 @@ impl TierState {
         self.pending_deletes.lock().has(place)
     }
 
-    /// When it was forgotten, if it is.
-    pub(crate) fn turn(&self, place: &IndexKey) -> Option<DeleteSeq> {
+    /// The number of the pending delete of `place`, if there is one.
+    pub(crate) fn delete_seq(&self, place: &IndexKey) -> Option<DeleteSeq> {
         self.pending_deletes.lock().seq(place)
     }
 
-    /// Whether it was forgotten after that turn.
-    pub(crate) fn is_deleted_since(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
-        self.turn(place).is_some_and(|forgotten| forgotten > turn)
+    /// True if it was deleted after the delete `seq`.
+    pub(crate) fn is_deleted_since(&self, place: &IndexKey, seq: DeleteSeq) -> bool {
+        self.delete_seq(place)
+            .is_some_and(|deleted_at| deleted_at > seq)
     }
 
-    /// What was forgotten then could not be deleted, and is in no queue any more.
-    pub(crate) fn mark_unqueued(&self, place: &IndexKey, turn: DeleteSeq) {
-        self.pending_deletes.lock().set_queued(place, turn, false);
+    /// The delete `seq` failed, and is no longer in a queue.
+    pub(crate) fn mark_unqueued(&self, place: &IndexKey, seq: DeleteSeq) {
+        self.pending_deletes.lock().set_queued(place, seq, false);
     }
 
-    /// Deletes what was queued in that turn, or before; `false` if that is not possible now.
-    pub(crate) async fn delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
-        if self.turn(place).is_none() {
+    /// Runs the delete `seq`; `false` if that is not possible now.
+    pub(crate) async fn delete(&self, place: &IndexKey, seq: DeleteSeq) -> bool {
+        if self.delete_seq(place).is_none() {
             return true;
         }
         if !self.answers(place.part) {
@@ -409,25 +413,25 @@ impl TierState {
         self.record_request(place.part, &outcome);
         self.record_write(&outcome);
         if outcome.is_ok() {
-            self.pending_deletes.lock().remove(place, turn);
+            self.pending_deletes.lock().remove(place, seq);
         }
         outcome.is_ok()
     }
 
-    /// Queues failed deletes again, as far as their parts may be used.
+    /// Queues failed deletes again, for the parts that answer.
     pub(crate) fn requeue_deletes(&self) {
         for part in (0..PARTS).filter(|part| self.answers(*part)) {
-            let mut forgotten = self.pending_deletes.lock();
-            for (place, turn) in forgotten.unqueued(part) {
-                let is_queued = self.write_queues.push_delete(&place, turn);
-                forgotten.set_queued(&place, turn, is_queued);
+            let mut deletes = self.pending_deletes.lock();
+            for (place, seq) in deletes.unqueued(part) {
+                let is_queued = self.write_queues.push_delete(&place, seq);
+                deletes.set_queued(&place, seq, is_queued);
             }
         }
     }
 
-    /// Writes the waiting purges to the log, and reads those of others.
+    /// Writes the waiting purges to the log, and reads those of other caches.
     pub(crate) async fn sync_log(&self) -> Result<(), Failure> {
-        let _talking = self.log_lock.lock().await;
+        let _guard = self.log_lock.lock().await;
         self.read_log().await?;
         while let Some(what) = { self.outbox.lock().next() } {
             let entry = Entry {
@@ -437,65 +441,65 @@ impl TierState {
             let outcome = self.store.append_log(&self.names.log(), &entry).await;
             self.record_write(&outcome);
             outcome?;
-            // It waits until it is known by the log: what it means is not believed in between.
+            // The purge stays in the outbox until the log has it: objects that it matches are invalid in between.
             self.read_log().await?;
-            let told = self.outbox.lock().mark_sent(&entry.what, Instant::now());
-            if let Some(told) = told {
-                self.published.send_replace(told);
+            let published = self.outbox.lock().mark_sent(&entry.what, Instant::now());
+            if let Some(published) = published {
+                self.published.send_replace(published);
             }
         }
         Ok(())
     }
 
-    /// Reads the log to its end. One at a time.
+    /// Reads the log to its end. The caller holds `log_lock`.
     async fn read_log(&self) -> Result<(), Failure> {
         let name = self.names.log();
         if let Some(before) = { self.log_position.lock().before } {
             let page = self.store.log(&name, before).await?;
-            let has_it = page.first().is_some_and(|(mark, _)| *mark == before);
+            let has_it = page.first().is_some_and(|(version, _)| *version == before);
             if !has_it {
                 // Later entries are in a lost log, or in the trimmed part of this one.
                 (self.on_purge)(&PurgeTarget::all(), true);
             }
-            let mut heard = self.log_position.lock();
-            heard.before = None;
+            let mut position = self.log_position.lock();
+            position.before = None;
             if has_it {
-                heard.until = before;
+                position.until = before;
             }
         }
         let mut has_begun = false;
         loop {
-            let last = self.mark();
+            let last = self.purge_version();
             let page = self.store.log(&name, last).await?;
             let read = { self.log.lock().read(&page) };
             match read {
-                LogRead::Continues(news) => self.apply_entries(news),
+                LogRead::Continues(entries) => self.apply_entries(entries),
                 LogRead::Restart => continue,
-                LogRead::Missing if has_begun => return Err(Failure::LogNotKept),
+                LogRead::Missing if has_begun => return Err(Failure::LogNotStored),
                 LogRead::Missing => {
                     has_begun = true;
                     let (by, what) = (self.writer, PurgeEvent::Begin);
                     self.store.append_log(&name, &Entry { by, what }).await?;
                     continue;
                 }
-                LogRead::Replaced(news) => {
+                LogRead::Replaced(entries) => {
                     tracing::warn!(
                         "the shared tier lost its purge log: publishing recent purges again"
                     );
                     self.outbox.lock().resend(Instant::now());
                     self.wake.notify_one();
                     self.log_position.lock().until = PurgeVersion::default();
-                    self.apply_entries(news);
+                    self.apply_entries(entries);
                 }
-                LogRead::Gap(news) => {
-                    if news
+                LogRead::Gap(entries) => {
+                    if entries
                         .first()
                         .is_none_or(|(first, _)| *first > self.log_position())
                     {
-                        // What is not known may have been about anything.
+                        // The missed entries may have purged anything.
                         (self.on_purge)(&PurgeTarget::all(), true);
                     }
-                    self.apply_entries(news);
+                    self.apply_entries(entries);
                 }
             }
             if page.len() < PAGE {
@@ -504,27 +508,29 @@ impl TierState {
         }
     }
 
-    /// Delivers the entries of `news` that are new and from other writers.
-    fn apply_entries(&self, news: &[(PurgeVersion, Entry)]) {
+    /// Delivers the new entries of other writers.
+    fn apply_entries(&self, entries: &[(PurgeVersion, Entry)]) {
         let until = self.log_position();
-        for (mark, entry) in news {
-            if let (PurgeEvent::Purge { meant, soft }, true) =
+        for (version, entry) in entries {
+            if let (PurgeEvent::Purge { target, soft }, true) =
                 (&entry.what, entry.by != self.writer)
-                && *mark > until
+                && *version > until
             {
-                (self.on_purge)(meant, *soft);
+                (self.on_purge)(target, *soft);
             }
         }
-        if let Some((last, _)) = news.last() {
-            let mut heard = self.log_position.lock();
-            heard.until = heard.until.max(*last);
+        if let Some((last, _)) = entries.last() {
+            let mut position = self.log_position.lock();
+            position.until = position.until.max(*last);
         }
     }
 }
 
-/// Decodes the mark and the head in front of a stored object.
+/// Decodes the purge version and the head in front of a stored object.
 fn decode_object(policy: &Policy, bytes: &Bytes) -> Result<(PurgeVersion, OpenObject), String> {
-    let (mark, file) = bytes.split_first_chunk::<MARK_BYTES>().ok_or("too short")?;
+    let (version, file) = bytes
+        .split_first_chunk::<PURGE_VERSION_BYTES>()
+        .ok_or("too short")?;
     let object = OpenObject::decode(policy, file).map_err(|error| error.to_string())?;
-    Ok((PurgeVersion(u128::from_be_bytes(*mark)), object))
+    Ok((PurgeVersion(u128::from_be_bytes(*version)), object))
 }

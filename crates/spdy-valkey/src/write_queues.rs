@@ -61,23 +61,23 @@ impl WriteQueues {
         (writer, receivers)
     }
 
-    /// Hands it over; `false` if too much waits.
-    pub(crate) fn push_store(&self, place: &IndexKey, keep: StoreJob) -> bool {
-        let len = keep.body.len();
+    /// Queues a store; `false` if too much is waiting.
+    pub(crate) fn push_store(&self, place: &IndexKey, job: StoreJob) -> bool {
+        let len = job.body.len();
         let waiting = self.waiting_bytes.fetch_add(len, Ordering::Relaxed);
-        let keep = Change::Store(Box::new(keep));
-        let is_taken =
-            waiting + len <= MAX_WAITING_BYTES && self.queue_for(place).try_send(keep).is_ok();
-        if !is_taken {
+        let job = Change::Store(Box::new(job));
+        let is_queued =
+            waiting + len <= MAX_WAITING_BYTES && self.queue_for(place).try_send(job).is_ok();
+        if !is_queued {
             self.waiting_bytes.fetch_sub(len, Ordering::Relaxed);
         }
-        is_taken
+        is_queued
     }
 
-    /// Hands it over; `false` if too much waits: it stays forgotten, and comes again.
-    pub(crate) fn push_delete(&self, place: &IndexKey, turn: DeleteSeq) -> bool {
-        let forget = Change::Delete(place.clone(), turn);
-        self.queue_for(place).try_send(forget).is_ok()
+    /// Queues a delete; `false` if too much is waiting: it stays pending, and is queued again later.
+    pub(crate) fn push_delete(&self, place: &IndexKey, seq: DeleteSeq) -> bool {
+        let delete = Change::Delete(place.clone(), seq);
+        self.queue_for(place).try_send(delete).is_ok()
     }
 
     /// Waits until what was handed over is done.

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 
 use spdy_cache::object_file::{Encoder, Layout, file_name};
 
-use crate::purge_log::{MARK_BYTES, PurgeCheck, PurgeSubject};
+use crate::purge_log::{PURGE_VERSION_BYTES, PurgeCheck, PurgeSubject};
 use crate::tier_state::TierState;
 use crate::write_queues::{Change, StoreJob, WriteQueue};
 
@@ -14,26 +14,26 @@ const MAX_HEAD_BYTES: usize = 32 << 10;
 /// Stored objects of one URL; with more, all are deleted.
 const MAX_OBJECTS: usize = 32;
 
-/// Does the changes of one queue, one after the other.
+/// Runs the changes of one queue, one after the other.
 pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
     while let Some(change) = queue.recv().await {
         match change {
-            Change::Store(keep) => {
-                let counter = match inner.write(&keep).await {
+            Change::Store(job) => {
+                let counter = match inner.write(&job).await {
                     true => &inner.counters.written,
                     false => &inner.counters.unwritten,
                 };
                 counter.fetch_add(1, Ordering::Relaxed);
                 let waiting = &inner.write_queues.waiting_bytes;
-                waiting.fetch_sub(keep.body.len(), Ordering::Relaxed);
+                waiting.fetch_sub(job.body.len(), Ordering::Relaxed);
             }
-            Change::Delete(place, turn) => {
-                if !inner.delete(&place, turn).await {
-                    inner.mark_unqueued(&place, turn);
+            Change::Delete(place, seq) => {
+                if !inner.delete(&place, seq).await {
+                    inner.mark_unqueued(&place, seq);
                 }
             }
             Change::Flush(done) => {
-                // The caller may be gone.
+                // The caller may have been dropped.
                 let _ = done.send(());
             }
         }
@@ -41,37 +41,37 @@ pub(crate) async fn run(inner: Arc<TierState>, mut queue: WriteQueue) {
 }
 
 impl TierState {
-    /// Writes it; `false` if it is not there then.
-    async fn write(&self, keep: &StoreJob) -> bool {
-        let (key, stored) = (&keep.key, &keep.stored);
+    /// Writes an object; `false` if it was not stored.
+    async fn write(&self, job: &StoreJob) -> bool {
+        let (key, stored) = (&job.key, &job.stored);
         let place = self.names.place(key.url());
-        if !self.answers(place.part) || self.is_deleted_since(&place, keep.seq) {
+        if !self.answers(place.part) || self.is_deleted_since(&place, job.seq) {
             return false;
         }
-        // What was forgotten before may be another variant.
-        if let Some(turn) = self.turn(&place)
-            && !self.delete(&place, turn).await
+        // An earlier delete may be of another variant.
+        if let Some(seq) = self.delete_seq(&place)
+            && !self.delete(&place, seq).await
         {
             return false;
         }
         let subject = PurgeSubject::new(key, stored.headers(), place.part);
-        if self.check_purges(keep.since, &subject) != PurgeCheck::Valid {
+        if self.check_purges(job.since, &subject) != PurgeCheck::Valid {
             return false;
         }
-        let Some(file) = Encoder::whole(key, stored, &keep.body) else {
+        let Some(file) = Encoder::whole(key, stored, &job.body) else {
             return false;
         };
         let layout = Layout::decode(&file).expect("the file was encoded above");
-        // No longer than the file.
-        let head_len = MARK_BYTES + layout.body_start() as usize;
+        // At most the length of the file.
+        let head_len = PURGE_VERSION_BYTES + layout.body_start() as usize;
         if head_len > MAX_HEAD_BYTES {
             return false;
         }
-        let mut object = Vec::with_capacity(MARK_BYTES + file.len());
-        object.extend_from_slice(&keep.since.0.to_be_bytes());
+        let mut object = Vec::with_capacity(PURGE_VERSION_BYTES + file.len());
+        object.extend_from_slice(&job.since.0.to_be_bytes());
         object.extend_from_slice(&file);
         let (name, lifetime) = (file_name(key, stored), self.config.lifetime);
-        if self.is_deleted_since(&place, keep.seq) {
+        if self.is_deleted_since(&place, job.seq) {
             return false;
         }
         let written = self

@@ -10,41 +10,54 @@ use tracing_subscriber::layer::SubscriberExt;
 
 const REQUESTS: usize = 100;
 
-/// A session whose server answers with a few bytes.
+/// A session with a server that responds with a few bytes.
 fn session(metrics: Option<&Metrics>) -> Session {
     let (near, far) = tokio::io::duplex(64 * 1024);
-    let (mut asking, mut answering) = (client::Builder::default(), server::Builder::default());
+    let (mut client_builder, mut server_builder) =
+        (client::Builder::default(), server::Builder::default());
     if let Some(metrics) = metrics {
-        (asking, answering) = (asking.metrics(metrics), answering.metrics(metrics));
+        (client_builder, server_builder) = (
+            client_builder.metrics(metrics),
+            server_builder.metrics(metrics),
+        );
     }
-    let hello = |_: Request<Body>| async { Response::new(Body::from("hello")) };
-    tokio::spawn(answering.serve(far, SharedRuntime::tokio(), hello));
-    let (session, connection) = asking.handshake(near, SharedRuntime::tokio());
+    let service = |_: Request<Body>| async { Response::new(Body::from("hello")) };
+    tokio::spawn(server_builder.serve(far, SharedRuntime::tokio(), service));
+    let (session, connection) = client_builder.handshake(near, SharedRuntime::tokio());
     connection.spawn();
     session
 }
 
-async fn ask(session: &Session) {
-    let answers = (0..REQUESTS).map(|_| {
+async fn send_requests(session: &Session) {
+    let responses = (0..REQUESTS).map(|_| {
         let request = Request::get("http://example.org/path").body(Body::empty());
-        session.request(request.expect("a valid URL"), Priority::HIGHEST)
+        session.request(request.expect("the request is valid"), Priority::HIGHEST)
     });
-    for answer in answers.collect::<Vec<_>>() {
-        let body = answer.await.expect("a response").into_body();
-        assert_eq!(body.collect_up_to(100).await.expect("a body").len(), 5);
+    for response in responses.collect::<Vec<_>>() {
+        let body = response.await.expect("the server responds").into_body();
+        assert_eq!(
+            body.collect_up_to(100)
+                .await
+                .expect("the body is complete")
+                .len(),
+            5
+        );
     }
 }
 
 fn followed(criterion: &mut Criterion) {
     let runtime = tokio::runtime::Builder::new_current_thread();
-    let runtime = { runtime }.enable_all().build().expect("a runtime");
+    let runtime = { runtime }
+        .enable_all()
+        .build()
+        .expect("the runtime can be created");
     let _within = runtime.enter();
     let mut group = criterion.benchmark_group("spdy/followed");
     group.throughput(Throughput::Elements(REQUESTS as u64));
     let mut bench = |name: &str, metrics: Option<&Metrics>| {
         let session = session(metrics);
         group.bench_function(name, |bencher| {
-            bencher.iter(|| runtime.block_on(ask(&session)));
+            bencher.iter(|| runtime.block_on(send_requests(&session)));
         });
     };
     bench("without a subscriber", None);

@@ -14,7 +14,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let (near, far) = tokio::io::duplex(64 * 1024);
     let (accept, connection) = server::handshake(far);
     connection.spawn();
-    tokio::spawn(shout(accept));
+    tokio::spawn(echo_uppercase(accept));
 
     let (session, connection) = client::handshake(near);
     connection.spawn();
@@ -22,7 +22,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         let headers = HeaderBlock::from_iter([("streamtype", "words")]);
         let mut stream = session.open(headers, OpenOptions::default()).await?;
         stream.write_all(word.as_bytes()).await?;
-        stream.shutdown().await?; // our half alone: the answer is still to come
+        stream.shutdown().await?; // only our half: the answer is still to come
         let reply = stream.reply().await?;
         let mut answer = String::new();
         stream.read_to_string(&mut answer).await?;
@@ -33,8 +33,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Answers every stream with what came on it, in capitals.
-async fn shout(mut accept: Accept) -> Result<(), Error> {
+/// Answers each stream with its data, in upper case.
+async fn echo_uppercase(mut accept: Accept) -> Result<(), Error> {
     while let Some(incoming) = accept.next().await {
         let mut stream = incoming.accept_raw(&HeaderBlock::from_iter([("volume", "loud")]))?;
         tokio::spawn(async move {

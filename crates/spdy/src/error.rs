@@ -40,11 +40,11 @@ pub enum Error {
         /// The peer's MAX_CONCURRENT_STREAMS.
         limit: u32,
     },
-    /// This may not be pushed.
-    #[error("not pushed: {why}")]
+    /// The push is not allowed.
+    #[error("not pushed: {reason}")]
     PushRefused {
-        /// The rule it breaks.
-        why: &'static str,
+        /// The rule that it breaks.
+        reason: &'static str,
     },
     /// The peer's GOAWAY states that it did not process this stream.
     #[error("stream {id} was not processed: the peer's GOAWAY names an earlier stream")]

@@ -57,9 +57,9 @@ pub(crate) struct SessionSample {
 
 #[derive(Default)]
 struct Registry {
-    /// Sessions with a live driver.
-    living: Slab<Weak<dyn SessionSource>>,
-    /// Sessions that ever were, by role and version.
+    /// Sessions whose driver runs.
+    active: Slab<Weak<dyn SessionSource>>,
+    /// Sessions so far, by role and version.
     total: [[u64; 3]; 2],
     /// What those did that are gone.
     ended: [(Stats, Exchanges); 2],
@@ -169,7 +169,7 @@ impl AtomicRoundTrips {
 impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics")
-            .field("living", &self.registry().living.len())
+            .field("living", &self.registry().active.len())
             .finish_non_exhaustive()
     }
 }
@@ -183,7 +183,7 @@ const fn place(role: Role) -> usize {
 
 fn version_index(version: Version) -> usize {
     let all = Version::ALL.iter();
-    all.take_while(|known| **known != version).count()
+    all.take_while(|candidate| **candidate != version).count()
 }
 
 impl Metrics {
@@ -193,21 +193,21 @@ impl Metrics {
         Self::default()
     }
 
-    /// What all sessions did so far.
+    /// The counts of all sessions so far.
     #[must_use]
     pub fn snapshot(&self) -> Snapshot {
-        // Sessions are looked at when this lock is free again: they take it while they hold their own. One
-        // that ends in between is still in the list and not yet in the sums, so it is counted once.
-        let (living, total, gone) = {
+        // Sessions are sampled after this lock is released: they take it while they hold their own. A session that
+        // ends in between is still in the list and not yet in the sums, so it is counted once.
+        let (active, total, ended) = {
             let registry = self.registry();
-            let living = registry.living.iter();
-            let living: Vec<_> = living
+            let active = registry.active.iter();
+            let active: Vec<_> = active
                 .filter_map(|(_, session)| session.upgrade())
                 .collect();
-            (living, registry.total, registry.ended)
+            (active, registry.total, registry.ended)
         };
         let side = |role: Role| {
-            let (stats, exchanges) = gone[place(role)];
+            let (stats, exchanges) = ended[place(role)];
             let version = |nth: usize| {
                 let total = total[place(role)][nth];
                 (Version::ALL[nth], Sessions { open: 0, total })
@@ -225,7 +225,7 @@ impl Metrics {
             client: side(Role::Client),
             server: side(Role::Server),
         };
-        for session in living {
+        for session in active {
             let sample = session.sample();
             let side = match sample.role {
                 Role::Client => &mut snapshot.client,
@@ -236,7 +236,7 @@ impl Metrics {
             side.stats.add(&sample.stats);
             side.exchanges.add(&sample.exchanges);
         }
-        // Clients take nothing but pushes, and servers open nothing else.
+        // Clients accept only pushes, and servers open only pushes.
         snapshot.client.pushes = snapshot.client.stats.streams_accepted;
         snapshot.server.pushes = snapshot.server.stats.streams_opened;
         snapshot
@@ -246,7 +246,7 @@ impl Metrics {
         self.0.registry.lock()
     }
 
-    /// A session begins.
+    /// Registers a session.
     pub(crate) fn register(
         &self,
         session: Weak<dyn SessionSource>,
@@ -254,7 +254,7 @@ impl Metrics {
         version: Version,
     ) -> Meter {
         let mut registry = self.registry();
-        let key = registry.living.insert(session);
+        let key = registry.active.insert(session);
         registry.total[place(role)][version_index(version)] += 1;
         Meter {
             metrics: self.clone(),
@@ -274,11 +274,11 @@ pub(crate) struct Meter {
 }
 
 impl Meter {
-    /// The session's driver is gone: what it did is added to the sums.
+    /// The session's driver has ended: its counts are added to the sums.
     pub(crate) fn unregister(&mut self, stats: &Stats, exchanges: &Exchanges) {
         if let Some(key) = self.key.take() {
             let mut registry = self.metrics.registry();
-            registry.living.remove(key);
+            registry.active.remove(key);
             let (all_stats, all_exchanges) = &mut registry.ended[place(self.role)];
             all_stats.add(stats);
             all_exchanges.add(exchanges);

@@ -71,8 +71,9 @@ impl ReceiveBody {
                 Some(Ok((Inbound::Headers(block), last))) => {
                     self.ended = last;
                     let version = self.stream.shared.version;
-                    let told = self.trailers.get_or_insert_default();
-                    if let Err(error) = trailers::add(version, self.head.as_ref(), told, &block) {
+                    let trailers = self.trailers.get_or_insert_default();
+                    if let Err(error) = trailers::add(version, self.head.as_ref(), trailers, &block)
+                    {
                         self.ended = true;
                         self.trailers = None;
                         self.stream.reset(RstStatus::PROTOCOL_ERROR);

@@ -28,12 +28,12 @@ pub trait Runtime: Send + Sync + 'static {
     /// Runs `task` beside the caller.
     fn spawn(&self, task: BoxFuture<()>);
 
-    /// Runs `task` here as far as it gets without waiting, and beside the caller what is left of it: for what is mostly done at once, where
-    /// handing it to another thread costs more than doing it. A panic of the task is not the caller's.
+    /// Polls `task` here until it waits, and spawns the rest of it. For tasks that are mostly done at once, where a
+    /// hand-over to another thread costs more than the task. A panic of the task does not reach the caller.
     fn begin(&self, mut task: BoxFuture<()>) {
         // The task is polled again as soon as it is spawned, and registers its waker then.
-        let mut nobody = Context::from_waker(Waker::noop());
-        let polled = AssertUnwindSafe(|| task.as_mut().poll(&mut nobody));
+        let mut cx = Context::from_waker(Waker::noop());
+        let polled = AssertUnwindSafe(|| task.as_mut().poll(&mut cx));
         match catch_unwind(polled) {
             Ok(Poll::Ready(())) => {}
             Ok(Poll::Pending) => self.spawn(task),
@@ -121,11 +121,11 @@ mod tests {
 
     use super::*;
 
-    /// Runs nothing, and keeps what it was given.
+    /// Runs nothing, and stores spawned tasks.
     #[derive(Default)]
-    struct Kept(Mutex<Vec<BoxFuture<()>>>);
+    struct QueueRuntime(Mutex<Vec<BoxFuture<()>>>);
 
-    impl Runtime for Kept {
+    impl Runtime for QueueRuntime {
         fn now(&self) -> Instant {
             Instant::ZERO
         }
@@ -139,7 +139,7 @@ mod tests {
         }
     }
 
-    /// One step, a wait for `go`, and one more step.
+    /// One step, a wait for `sender`, and one more step.
     fn counting(done: &Arc<AtomicUsize>, go: oneshot::Receiver<()>) -> BoxFuture<()> {
         let done = done.clone();
         Box::pin(async move {
@@ -151,41 +151,41 @@ mod tests {
 
     #[test]
     fn begin_runs_a_task_inline_until_it_waits() {
-        let runtime = Kept::default();
+        let runtime = QueueRuntime::default();
         let done = Arc::default();
-        let (go, gone) = oneshot::channel();
-        go.send(()).expect("the receiver exists");
-        runtime.begin(counting(&done, gone));
+        let (sender, ready_receiver) = oneshot::channel();
+        sender.send(()).expect("the receiver exists");
+        runtime.begin(counting(&done, ready_receiver));
         assert_eq!(done.load(Ordering::Relaxed), 2);
         assert!(runtime.0.lock().is_empty(), "the queue is empty");
-        let (go, waits) = oneshot::channel();
-        runtime.begin(counting(&done, waits));
+        let (sender, receiver) = oneshot::channel();
+        runtime.begin(counting(&done, receiver));
         assert_eq!(
             done.load(Ordering::Relaxed),
             3,
             "the task runs until it waits"
         );
-        let mut rest = runtime.0.lock().pop().expect("the task is spawned");
+        let mut task = runtime.0.lock().pop().expect("the task is spawned");
         let (waker, woken) = counting_waker();
         let mut cx = Context::from_waker(&waker);
-        assert!(rest.as_mut().poll(&mut cx).is_pending());
-        go.send(()).expect("the receiver waits");
+        assert!(task.as_mut().poll(&mut cx).is_pending());
+        sender.send(()).expect("the receiver was not dropped");
         assert_eq!(
             woken.load(Ordering::Relaxed),
             1,
             "the current waker is woken"
         );
-        assert!(rest.as_mut().poll(&mut cx).is_ready());
+        assert!(task.as_mut().poll(&mut cx).is_ready());
         assert_eq!(done.load(Ordering::Relaxed), 4);
     }
 
     #[test]
     fn a_panic_in_begin_stays_in_the_spawned_task() {
-        let runtime = Kept::default();
+        let runtime = QueueRuntime::default();
         runtime.begin(Box::pin(async { panic!("a panic in the task") }));
-        let mut rest = runtime.0.lock().pop().expect("the task is spawned");
+        let mut task = runtime.0.lock().pop().expect("the task is spawned");
         let mut cx = Context::from_waker(Waker::noop());
-        let polled = catch_unwind(AssertUnwindSafe(|| rest.as_mut().poll(&mut cx)));
+        let polled = catch_unwind(AssertUnwindSafe(|| task.as_mut().poll(&mut cx)));
         assert!(polled.is_err());
     }
 

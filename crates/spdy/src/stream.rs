@@ -259,19 +259,19 @@ impl AsyncWrite for Stream {
         self.poll_write_out(cx, Bytes::copy_from_slice(&buf[..length]))
     }
 
-    /// All that there is room for goes out as one: small pieces do not become small frames.
+    /// All pieces that fit are sent as one: small pieces do not become small frames.
     fn poll_write_vectored(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
         bufs: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let wanted = bufs
+        let total_len = bufs
             .iter()
             .fold(0, |sum: usize, buf| sum.saturating_add(buf.len()));
-        if wanted == 0 {
+        if total_len == 0 {
             return Poll::Ready(Ok(0));
         }
-        let mut room = ready!(self.stream.poll_capacity(cx))?.min(wanted);
+        let mut room = ready!(self.stream.poll_capacity(cx))?.min(total_len);
         let mut data = BytesMut::with_capacity(room);
         for buf in bufs {
             let piece = &buf[..room.min(buf.len())];

@@ -146,7 +146,7 @@ pub(crate) struct StreamEnd<'a> {
     pub(crate) error: Option<&'a Error>,
 }
 
-/// The last owner of a stream is gone. Not to be called under the lock: subscribers do as they please.
+/// The last owner of a stream was dropped. Do not call it while holding the lock: subscribers may take it.
 pub(crate) fn stream_ended(span: StreamSpan, end: &StreamEnd<'_>, now: impl FnOnce() -> Instant) {
     let StreamSpan {
         span,
@@ -162,10 +162,10 @@ pub(crate) fn stream_ended(span: StreamSpan, end: &StreamEnd<'_>, now: impl FnOn
     }
     span.record("sent_bytes", end.sent_bytes);
     span.record("received_bytes", end.received_bytes);
-    let took = now().saturating_since(began);
+    let duration = now().saturating_since(began);
     span.record(
         "duration_us",
-        u64::try_from(took.as_micros()).unwrap_or(u64::MAX),
+        u64::try_from(duration.as_micros()).unwrap_or(u64::MAX),
     );
     if let Some(error) = end.error {
         span.record("error", display(error));

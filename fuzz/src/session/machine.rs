@@ -87,8 +87,8 @@ impl Machine {
         }
     }
 
-    pub(super) fn wants_input(&self) -> bool {
-        self.session.wants_input()
+    pub(super) fn accepts_input(&self) -> bool {
+        self.session.accepts_input()
     }
 
     /// Plain bytes of the received header blocks.
@@ -287,7 +287,7 @@ impl Machine {
         assert_eq!(counted(one), counted(other));
         assert_eq!(one.active_streams(), other.active_streams());
         assert_eq!(one.poll_timeout(), other.poll_timeout());
-        assert_eq!(one.wants_input(), other.wants_input());
+        assert_eq!(one.accepts_input(), other.accepts_input());
         assert_eq!(one.is_closed(), other.is_closed());
         assert_eq!(one.max_open_streams(), other.max_open_streams());
         for id in (0..16).map(StreamId::new) {

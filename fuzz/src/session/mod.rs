@@ -99,7 +99,7 @@ fn run(config: &Config, mut choices: Choices<'_>, mut wire: &[u8]) -> Cost {
             cut.command(now, command);
         }
         // A driver that neither writes nor polls events for a while; it does both before it reads again.
-        let busy = patient && choices.flag() && whole.wants_input() && cut.wants_input();
+        let busy = patient && choices.flag() && whole.accepts_input() && cut.accepts_input();
         if !busy {
             let (one, other) = (whole.drain(now), cut.drain(now));
             assert_eq!(one, other, "step {step}, split");

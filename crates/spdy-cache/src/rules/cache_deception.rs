@@ -30,13 +30,13 @@ fn names_static(path: &str) -> bool {
 }
 
 fn ends_like_static(path: &str) -> bool {
-    // What an origin takes for the end of the path is not known: parameters (`;`), or what was encoded.
+    // Origins differ in where a path ends: at parameters (`;`), or at an encoded character.
     let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
     name.split([';', '?', '#', '\0']).any(|name| {
         name.rsplit_once('.').is_some_and(|(_, extension)| {
             STATIC
                 .iter()
-                .any(|known| extension.eq_ignore_ascii_case(known))
+                .any(|listed| extension.eq_ignore_ascii_case(listed))
         })
     })
 }
@@ -115,7 +115,7 @@ mod tests {
         assert!(
             STATIC
                 .iter()
-                .all(|known| *known == known.to_ascii_lowercase())
+                .all(|extension| *extension == extension.to_ascii_lowercase())
         );
     }
 }

@@ -129,17 +129,21 @@ mod tests {
             (&[("if-modified-since", "yesterday")], None),
             (&[], None),
         ];
-        for (request, want) in rows {
-            let got = conditional_response(
+        for (request, expected) in rows {
+            let actual = conditional_response(
                 &head(request),
                 StatusCode::OK,
                 &tagged,
                 SystemTime::UNIX_EPOCH,
             );
-            let got = got.as_ref();
-            assert_eq!(got.map(|head| head.status.as_u16()), want, "{request:?}");
+            let actual = actual.as_ref();
+            assert_eq!(
+                actual.map(|head| head.status.as_u16()),
+                expected,
+                "{request:?}"
+            );
             assert!(
-                got.is_none_or(|head| !head.headers.contains_key("content-length")),
+                actual.is_none_or(|head| !head.headers.contains_key("content-length")),
                 "no byte comes"
             );
             let failed = StatusCode::NOT_FOUND;
@@ -148,14 +152,17 @@ mod tests {
             assert!(failed.is_none(), "an error is reported: {request:?}");
         }
         let bare = head(&[]);
-        for (name, want) in [("if-none-match", Some(304)), ("if-match", None)] {
-            for (value, want) in [("*", want), ("\"a\"", (name == "if-match").then_some(412))] {
+        for (name, expected) in [("if-none-match", Some(304)), ("if-match", None)] {
+            for (value, expected) in [
+                ("*", expected),
+                ("\"a\"", (name == "if-match").then_some(412)),
+            ] {
                 let request = head(&[(name, value)]);
-                let got =
+                let actual =
                     conditional_response(&request, StatusCode::OK, &bare, SystemTime::UNIX_EPOCH);
                 assert_eq!(
-                    got.map(|head| head.status.as_u16()),
-                    want,
+                    actual.map(|head| head.status.as_u16()),
+                    expected,
                     "{name}: {value}"
                 );
             }
@@ -164,7 +171,7 @@ mod tests {
 
     #[test]
     fn range_is_written_canonically() {
-        for (field, want) in [
+        for (field, expected) in [
             ("bytes=0-99", Some("bytes=0-99")),
             ("BYTES= 007-0x", None),
             ("Bytes=007-", Some("bytes=7-")),
@@ -178,8 +185,12 @@ mod tests {
                 Some("bytes=18446744073709551615-"),
             ),
         ] {
-            let got = single_range(&head(&[("range", field)]));
-            assert_eq!(got.as_ref().map(|it| it.to_str().unwrap()), want, "{field}");
+            let actual = single_range(&head(&[("range", field)]));
+            assert_eq!(
+                actual.as_ref().map(|it| it.to_str().unwrap()),
+                expected,
+                "{field}"
+            );
         }
     }
 }

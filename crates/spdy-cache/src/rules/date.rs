@@ -97,9 +97,9 @@ struct DateParser<'a>(&'a [u8]);
 
 impl<'a> DateParser<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
+        let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
-        Some(taken)
+        Some(bytes)
     }
 
     fn eat(&mut self, bytes: &[u8]) -> bool {

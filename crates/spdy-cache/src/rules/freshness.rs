@@ -144,7 +144,7 @@ pub(crate) fn is_heuristically_cacheable(status: StatusCode) -> bool {
     )
 }
 
-/// How long an answer is fresh (RFC 9111 §4.2.1).
+/// How long a response is fresh (RFC 9111 §4.2.1).
 pub(crate) fn lifetime(
     policy: &Policy,
     status: StatusCode,
@@ -161,7 +161,7 @@ pub(crate) fn lifetime(
     }
     let date = date_of(headers, &DATE, times.received).unwrap_or(times.received);
     if !control.targeted && headers.contains_key(EXPIRES) {
-        // No date, or several, is one in the past (§5.3).
+        // A missing or repeated date counts as a date in the past (§5.3).
         let until = date_of(headers, &EXPIRES, times.received);
         let duration = until.map_or(Duration::ZERO, |until| since(until, date));
         return of(
@@ -169,7 +169,7 @@ pub(crate) fn lifetime(
             LifetimeSource::Expires,
         );
     }
-    let guessed = policy
+    let heuristic_lifetime = policy
         .heuristic
         .filter(|_| is_heuristically_cacheable(status) || control.public)
         .zip(date_of(headers, &LAST_MODIFIED, times.received))
@@ -180,7 +180,7 @@ pub(crate) fn lifetime(
                 / 100;
             Duration::from_secs(part).min(heuristic.at_most)
         });
-    match guessed {
+    match heuristic_lifetime {
         Some(duration) => of(duration, LifetimeSource::Heuristic),
         None => of(Duration::ZERO, LifetimeSource::None),
     }

@@ -10,9 +10,9 @@ pub fn is_safe(method: &Method) -> bool {
     method.is_safe() || matches!(method.as_str(), "PROPFIND" | "QUERY" | "REPORT" | "SEARCH")
 }
 
-/// The URIs of which nothing may be used any more once a request of `method` for `uri`, an absolute URI, has been
-/// answered with `status` and `headers`: its own, and those that it names in the same origin. None if the method is
-/// safe or the answer an error.
+/// The URIs to invalidate after a request of `method` for `uri` (absolute) was answered with `status` and `headers`:
+/// its own, and the URIs of the same origin that the response names. Empty if the method is safe or the response is
+/// an error.
 #[must_use]
 pub fn invalidated_by(
     method: &Method,
@@ -23,19 +23,19 @@ pub fn invalidated_by(
     if is_safe(method) || !(status.is_success() || status.is_redirection()) {
         return Vec::new();
     }
-    let mut gone = vec![uri.clone()];
+    let mut invalidated = vec![uri.clone()];
     let Ok(target) = Url::parse(&uri.to_string()) else {
-        return gone;
+        return invalidated;
     };
     for name in [LOCATION, CONTENT_LOCATION] {
-        // Another origin's word about this one would be a way to empty it.
+        // Otherwise another origin could empty the cache of this one.
         let named = referenced_url(headers, &name, &target)
             .filter(|named| named.origin() == target.origin());
         let named = named.and_then(|named| named.as_str().parse().ok());
-        gone.extend(named.filter(|named| *named != *uri));
+        invalidated.extend(named.filter(|named| *named != *uri));
     }
-    gone.dedup();
-    gone
+    invalidated.dedup();
+    invalidated
 }
 
 fn referenced_url(headers: &HeaderMap, name: &HeaderName, target: &Url) -> Option<Url> {

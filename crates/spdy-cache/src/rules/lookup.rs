@@ -54,8 +54,8 @@ pub enum Lookup {
         index: usize,
         /// What makes the request to the origin conditional.
         conditional: Conditional,
-        /// Why the stored answer is not used as it is.
-        why: StaleReason,
+        /// Why the stored response is not used as it is.
+        reason: StaleReason,
         /// Until when the stored answer may be served if the origin fails ([`may_serve_on_error`]).
         stale_if_error: Option<SystemTime>,
     },
@@ -102,13 +102,13 @@ pub enum BypassReason {
 }
 
 impl Lookup {
-    /// How `Cache-Status` calls what comes of it: `None` is a hit (RFC 9211 §2.2).
+    /// How `Cache-Status` reports the lookup: `None` is a hit (RFC 9211 §2.2).
     #[must_use]
     pub fn forward(&self) -> Option<Forward> {
         match self {
             Self::Fresh { .. } | Self::Stale { .. } | Self::OnlyIfCached => None,
             Self::Revalidate {
-                why: StaleReason::Request,
+                reason: StaleReason::Request,
                 ..
             } => Some(Forward::Request),
             Self::Revalidate { .. } => Some(Forward::Stale),
@@ -123,7 +123,7 @@ impl Lookup {
     }
 }
 
-/// What to do with `request`, for whose key `variants` are stored.
+/// Decides how to serve `request`, for whose key `variants` are stored.
 ///
 /// A hit without `Vary` allocates nothing.
 #[must_use]
@@ -140,26 +140,26 @@ pub fn lookup(
     if headers.contains_key(IF_MATCH) || headers.contains_key(IF_UNMODIFIED_SINCE) {
         return Lookup::Bypass(BypassReason::Precondition);
     }
-    let said = RequestControl::parse(headers);
-    let asked = match policy.clients_may_revalidate {
-        true => said,
+    let control = RequestControl::parse(headers);
+    let effective_control = match policy.clients_may_revalidate {
+        true => control,
         false => RequestControl::default(),
     };
-    if asked.no_store {
+    if effective_control.no_store {
         return Lookup::Bypass(BypassReason::NoStore);
     }
     let Some((index, stored)) = select(request, variants) else {
-        return match (said.only_if_cached, headers.contains_key(AUTHORIZATION)) {
+        return match (control.only_if_cached, headers.contains_key(AUTHORIZATION)) {
             (true, _) => Lookup::OnlyIfCached,
             (false, true) => Lookup::Bypass(BypassReason::Authorization),
             (false, false) if variants.is_empty() => Lookup::Miss(MissReason::Uri),
             (false, false) => Lookup::Miss(MissReason::Vary),
         };
     };
-    // The RFC forbids sharing an answer to a request with credentials (§3.5). Sharing an answer to a request without them with one that
-    // has some is allowed, and yet not what that client requested.
+    // The RFC forbids sharing a response to a request with credentials (§3.5). It allows using a response to a
+    // request without credentials for a request with them, but that is not what this client requested.
     if headers.contains_key(AUTHORIZATION) && !is_explicitly_shared(&stored.control) {
-        return match said.only_if_cached {
+        return match control.only_if_cached {
             true => Lookup::OnlyIfCached,
             false => Lookup::Bypass(BypassReason::Authorization),
         };
@@ -167,22 +167,22 @@ pub fn lookup(
 
     let age = stored.age(now);
     let staleness = stored.staleness(now);
-    let why = if stored.control.no_cache.is_all() {
+    let reason = if stored.control.no_cache.is_all() {
         Some(StaleReason::NoCache)
-    } else if requires_fresher(&asked, stored, age, now) {
+    } else if requires_fresher(&effective_control, stored, age, now) {
         Some(StaleReason::Request)
     } else {
         staleness.map(|_| StaleReason::Stale)
     };
-    let Some(why) = why else {
+    let Some(reason) = reason else {
         return Lookup::Fresh {
             index,
             age,
             stale: false,
         };
     };
-    if let (StaleReason::Stale, Some(staleness)) = (why, staleness) {
-        if let Some(allowed) = asked.max_stale.value()
+    if let (StaleReason::Stale, Some(staleness)) = (reason, staleness) {
+        if let Some(allowed) = effective_control.max_stale.value()
             && staleness <= allowed
             && !stored.requires_revalidation()
         {
@@ -202,14 +202,14 @@ pub fn lookup(
             };
         }
     }
-    if said.only_if_cached {
+    if control.only_if_cached {
         return Lookup::OnlyIfCached;
     }
     Lookup::Revalidate {
         index,
         conditional: Conditional::of(stored),
-        why,
-        stale_if_error: stale_until(policy, stored, &said, now),
+        reason,
+        stale_if_error: stale_until(policy, stored, &control, now),
     }
 }
 
@@ -223,27 +223,30 @@ fn select<'a, S: AsRef<Stored>>(
         .max_by_key(|(_, stored)| (stored.date, stored.facts.times.received))
 }
 
-/// Whether the request refuses what is fresh (RFC 9111 §5.2.1).
+/// True if the request rejects a fresh response (RFC 9111 §5.2.1).
 ///
-/// An `immutable` answer is not fetched for a mere reload, which sends `max-age=0`; `no-cache` means that something is wrong (RFC 8246
-/// §2).
+/// An `immutable` response is not fetched again for a mere reload, which sends `max-age=0`. `no-cache` means that
+/// something is wrong (RFC 8246 §2).
 fn requires_fresher(
-    asked: &RequestControl,
+    control: &RequestControl,
     stored: &Stored,
     age: Duration,
     now: SystemTime,
 ) -> bool {
-    let too_old = asked
+    let too_old = control
         .max_age
         .lifetime()
         .is_some_and(|limit| age > limit || limit.is_zero());
-    let left = match stored.staleness(now) {
+    let remaining = match stored.staleness(now) {
         None => stored.lifetime.duration.saturating_sub(age),
         Some(_) => Duration::ZERO,
     };
-    let too_soon = asked.min_fresh.value().is_some_and(|wanted| left < wanted);
+    let too_soon = control
+        .min_fresh
+        .value()
+        .is_some_and(|min_fresh| remaining < min_fresh);
     let immutable = stored.control.immutable && stored.staleness(now).is_none();
-    asked.no_cache || too_soon || too_old && !immutable
+    control.no_cache || too_soon || too_old && !immutable
 }
 
 /// How the origin failed.
@@ -266,7 +269,7 @@ impl Failure {
     }
 }
 
-/// Whether `stored` may be served in place of a failure of the origin, though it is stale (RFC 5861 §4).
+/// True if `stored` may be served instead of a failure of the origin, though it is stale (RFC 5861 §4).
 #[must_use]
 pub fn may_serve_on_error(
     policy: &Policy,
@@ -275,18 +278,19 @@ pub fn may_serve_on_error(
     failure: Failure,
     now: SystemTime,
 ) -> bool {
-    let said = RequestControl::parse(&request.headers);
-    failure.is_error() && stale_until(policy, stored, &said, now).is_some_and(|until| now <= until)
+    let control = RequestControl::parse(&request.headers);
+    failure.is_error()
+        && stale_until(policy, stored, &control, now).is_some_and(|until| now <= until)
 }
 
 /// Until when `stored` may be served if the origin fails.
 fn stale_until(
     policy: &Policy,
     stored: &Stored,
-    said: &RequestControl,
+    control: &RequestControl,
     now: SystemTime,
 ) -> Option<SystemTime> {
-    let by_request = said
+    let by_request = control
         .stale_if_error
         .value()
         .filter(|_| policy.clients_may_revalidate && !stored.requires_revalidation());
@@ -295,13 +299,13 @@ fn stale_until(
     Some(after(now, window.checked_sub(staleness)?))
 }
 
-/// Whether a request that was made at `requested_at`, and that waited for the response to another request, may use that response.
-/// It may if the response was stored as `stored`, and would answer a request that comes now (RFC 9111 §4: a cache may collapse requests,
-/// and use a storable response for all of them).
+/// True if a request that was made at `requested_at`, and that waited for the response to another request, may use
+/// that response. It may if the response was stored as `stored`, and would answer a request that arrives now (RFC
+/// 9111 §4: a cache may collapse requests, and use a storable response for all of them).
 ///
-/// An answer that became stale on its way is shared as well, with requests that were made while it was still fresh
-/// ([`Stored::was_fresh`]): each of them would have got the same from the origin. So `no-cache` and `max-age=0` are never shared, since no
-/// request is made while they are fresh.
+/// A response that became stale in transit is also shared, with requests that were made while it was fresh
+/// ([`Stored::was_fresh`]): the origin would have sent the same response to each of them. So responses with
+/// `no-cache` or `max-age=0` are never shared, since no request is made while they are fresh.
 #[must_use]
 pub fn may_share_with(
     policy: &Policy,
@@ -314,7 +318,7 @@ pub fn may_share_with(
         Lookup::Fresh { .. } => true,
         Lookup::Stale { .. }
         | Lookup::Revalidate {
-            why: StaleReason::Stale,
+            reason: StaleReason::Stale,
             ..
         } => stored.was_fresh(requested_at),
         _ => false,

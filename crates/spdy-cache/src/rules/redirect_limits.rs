@@ -27,7 +27,7 @@ pub struct RedirectLimits {
     until: Option<ExpiryTimes>,
     /// Why one of them may not be stored.
     refused: Option<Uncacheable>,
-    said: Restrictions,
+    restrictions: Restrictions,
     /// By what they were chosen.
     vary: Vec<HeaderValue>,
 }
@@ -62,7 +62,7 @@ impl Restrictions {
 }
 
 impl RedirectLimits {
-    /// Follows one more, the answer `redirect` to a request with the fields of `request`.
+    /// Adds one hop: `redirect` is the response to a request with the fields of `request`.
     pub fn add(
         &mut self,
         policy: &Policy,
@@ -71,12 +71,12 @@ impl RedirectLimits {
         times: Times,
     ) {
         let (status, headers) = (redirect.status, &redirect.headers);
-        self.said.add(&ResponseControl::parse(headers, &[]));
+        self.restrictions.add(&ResponseControl::parse(headers, &[]));
         let until = ExpiryTimes::of(policy, status, headers, times);
         self.until = Some(self.until.map_or(until, |before| before.min(until)));
         self.vary.extend(headers.get_all(VARY).iter().cloned());
-        if let Err(why) = may_store(policy, request, redirect, times) {
-            self.refused.get_or_insert(why);
+        if let Err(reason) = may_store(policy, request, redirect, times) {
+            self.refused.get_or_insert(reason);
         } else if until.shared <= times.received {
             self.refused.get_or_insert(Uncacheable::NeverReusable);
         }
@@ -88,9 +88,10 @@ impl RedirectLimits {
         self.refused
     }
 
-    /// Merges the directives of all hops into the head of the final answer: those for this cache, and those for caches of clients.
+    /// Merges the directives of all hops into the head of the final response: those for this cache, and those for
+    /// caches of clients.
     ///
-    /// Nothing is done to what no redirect led to.
+    /// A response without redirects is not changed.
     pub fn apply(
         &self,
         policy: &Policy,
@@ -102,15 +103,15 @@ impl RedirectLimits {
             return;
         };
         let control = ResponseControl::parse(headers, &[]);
-        let mut said = self.said;
-        said.add(&control);
+        let mut combined = self.restrictions;
+        combined.add(&control);
         let last = ExpiryTimes::of(policy, status, headers, times);
         let until = last.min(before);
-        let left = |until| since(until, times.received).as_secs();
-        let mut directives = restrictions(said, &control, headers);
-        directives.push(format!("max-age={}", left(until.own)));
-        if left(until.shared) != left(until.own) {
-            directives.push(format!("s-maxage={}", left(until.shared)));
+        let remaining_secs = |until| since(until, times.received).as_secs();
+        let mut directives = restrictions(combined, &control, headers);
+        directives.push(format!("max-age={}", remaining_secs(until.own)));
+        if remaining_secs(until.shared) != remaining_secs(until.own) {
+            directives.push(format!("s-maxage={}", remaining_secs(until.shared)));
         }
         if control.immutable && until.own == last.own {
             directives.push("immutable".to_owned());
@@ -127,23 +128,28 @@ impl RedirectLimits {
     }
 }
 
-/// The directives of `control` and of all before it, except lifetimes. Permission to serve stale counts for the last alone.
-fn restrictions(said: Restrictions, control: &ResponseControl, headers: &HeaderMap) -> Vec<String> {
-    let about = |name: &str, is_said: bool, about: &FieldScope| match about.fields() {
-        _ if is_said => Some(name.to_owned()),
+/// The directives of `control` and of all earlier hops, except lifetimes. Permission to serve stale is that of the
+/// last hop only.
+fn restrictions(
+    combined: Restrictions,
+    control: &ResponseControl,
+    headers: &HeaderMap,
+) -> Vec<String> {
+    let scoped = |name: &str, is_set: bool, scope: &FieldScope| match scope.fields() {
+        _ if is_set => Some(name.to_owned()),
         [] => None,
         fields => {
             let fields: Vec<_> = fields.iter().map(HeaderName::as_str).collect();
             Some(format!("{name}=\"{}\"", fields.join(", ")))
         }
     };
-    let flag = |name: &str, is_said: bool| is_said.then(|| name.to_owned());
+    let flag = |name: &str, is_set: bool| is_set.then(|| name.to_owned());
     let all = [
-        flag("no-store", said.no_store),
-        about("no-cache", said.no_cache, &control.no_cache),
-        about("private", said.private, &control.private),
-        flag("must-revalidate", said.must_revalidate),
-        flag("proxy-revalidate", said.proxy_revalidate),
+        flag("no-store", combined.no_store),
+        scoped("no-cache", combined.no_cache, &control.no_cache),
+        scoped("private", combined.private, &control.private),
+        flag("must-revalidate", combined.must_revalidate),
+        flag("proxy-revalidate", combined.proxy_revalidate),
         flag("no-transform", forbids_transform(headers)),
     ];
     all.into_iter().flatten().collect()
@@ -205,17 +211,28 @@ mod tests {
         for (name, value) in lines {
             response = response.header(*name, *value);
         }
-        response.body(()).expect("a response").into_parts().0
+        response
+            .body(())
+            .expect("the response is valid")
+            .into_parts()
+            .0
     }
 
-    /// The result for `last`, to which `hops` led: its Cache-Control and Vary, and why it is not stored.
-    fn amended(hops: &[Fields<'_>], last: Fields<'_>) -> (String, String, Option<&'static str>) {
+    /// The result for `last`, reached by `hops`: its Cache-Control and Vary, and why it is not stored.
+    fn apply_redirects(
+        hops: &[Fields<'_>],
+        last: Fields<'_>,
+    ) -> (String, String, Option<&'static str>) {
         let (policy, times) = (
             Policy::third_party(),
             Times::at(SystemTime::UNIX_EPOCH + NOW),
         );
         let request = Request::get("https://cdn.test/lib@latest.js");
-        let request = request.body(()).expect("a request").into_parts().0;
+        let request = request
+            .body(())
+            .expect("the request is valid")
+            .into_parts()
+            .0;
         let mut redirects = RedirectLimits::default();
         for hop in hops {
             redirects.add(&policy, &request, &head(302, hop), times);
@@ -224,7 +241,7 @@ mod tests {
         redirects.apply(&policy, last.status, &mut last.headers, times);
         let refused = redirects.refused();
         let stored = match refused {
-            Some(why) => Err(why),
+            Some(reason) => Err(reason),
             None => may_store(&policy, &request, &last, times),
         };
         let text = |name: &HeaderName| {
@@ -232,8 +249,8 @@ mod tests {
             let lines: Vec<_> = lines.map(|line| line.to_str().unwrap()).collect();
             lines.join(", ")
         };
-        let why = stored.err().map(Uncacheable::token);
-        (text(&CACHE_CONTROL), text(&VARY), why)
+        let reason = stored.err().map(Uncacheable::token);
+        (text(&CACHE_CONTROL), text(&VARY), reason)
     }
 
     #[test]
@@ -319,20 +336,24 @@ mod tests {
             ),
         ];
         for (hops, last, control, refused) in rows {
-            let (told, _, why) = amended(hops, last);
-            assert_eq!((told.as_str(), why), (control, refused), "{hops:?}");
+            let (cache_control, _, reason) = apply_redirects(hops, last);
+            assert_eq!(
+                (cache_control.as_str(), reason),
+                (control, refused),
+                "{hops:?}"
+            );
         }
     }
 
     #[test]
     fn redirected_response_varies_on_all_hops() {
         let fresh = ("cache-control", "max-age=60");
-        let (_, vary, why) = amended(
+        let (_, vary, reason) = apply_redirects(
             &[&[fresh, ("vary", "user-agent")]],
             &[fresh, ("vary", "accept")],
         );
-        assert_eq!((vary.as_str(), why), ("accept, user-agent", None));
-        let (_, _, why) = amended(&[&[fresh, ("vary", "*")]], &[fresh]);
-        assert_eq!(why, Some("vary"));
+        assert_eq!((vary.as_str(), reason), ("accept, user-agent", None));
+        let (_, _, reason) = apply_redirects(&[&[fresh, ("vary", "*")]], &[fresh]);
+        assert_eq!(reason, Some("vary"));
     }
 }

@@ -134,7 +134,7 @@ fn whole(stored: &Stored, is_get: bool, body_len: u64) -> CachedResponse {
     CachedResponse { head, body }
 }
 
-/// Whether the length stands there, once and as it is written here.
+/// True if Content-Length is present once, in canonical form, and equals `body_len`.
 fn has_content_length(headers: &HeaderMap, body_len: u64) -> bool {
     let mut lines = headers
         .get_all(CONTENT_LENGTH)
@@ -143,13 +143,13 @@ fn has_content_length(headers: &HeaderMap, body_len: u64) -> bool {
     let (Some(digits), None) = (lines.next(), lines.next()) else {
         return false;
     };
-    let mut left = body_len;
-    let are_its = digits.iter().rev().all(|digit| {
-        let is_it = *digit == b'0' + (left % 10) as u8;
-        left /= 10;
-        is_it
+    let mut remaining = body_len;
+    let digits_match = digits.iter().rev().all(|digit| {
+        let is_equal = *digit == b'0' + (remaining % 10) as u8;
+        remaining /= 10;
+        is_equal
     });
-    are_its && left == 0 && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
+    digits_match && remaining == 0 && matches!(digits, [b'0'] | [b'1'..=b'9', ..])
 }
 
 /// True if the client's conditions show that it has the current answer (RFC 9110 §13.2.2, RFC 9111 §4.3.2).
@@ -236,7 +236,7 @@ pub(crate) fn if_range_holds(served: &HeaderMap, request: &HeaderMap, now: Syste
 
 fn unsatisfiable(body_len: u64) -> CachedResponse {
     let mut head = response_head(StatusCode::RANGE_NOT_SATISFIABLE);
-    let range = HeaderValue::try_from(format!("bytes */{body_len}")).expect("digits");
+    let range = HeaderValue::try_from(format!("bytes */{body_len}")).expect("the value is ASCII");
     head.headers.insert(CONTENT_RANGE, range);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(0));
     CachedResponse {
@@ -252,7 +252,7 @@ fn content_range(range: &Range<u64>, body_len: u64) -> String {
 fn single_range(served: &HeaderMap, range: Range<u64>, body_len: u64) -> CachedResponse {
     let mut head = response_head(StatusCode::PARTIAL_CONTENT);
     head.headers = served.clone();
-    let value = HeaderValue::try_from(content_range(&range, body_len)).expect("digits");
+    let value = HeaderValue::try_from(content_range(&range, body_len)).expect("the value is ASCII");
     head.headers.insert(CONTENT_RANGE, value);
     head.headers
         .insert(CONTENT_LENGTH, HeaderValue::from(range.end - range.start));
@@ -303,8 +303,8 @@ fn multipart(
     head.headers = served.clone();
     head.headers.remove(CONTENT_RANGE);
     strip_content_digests(&mut head.headers);
-    let multipart =
-        HeaderValue::try_from(format!("multipart/byteranges; boundary={boundary}")).expect("ASCII");
+    let multipart = HeaderValue::try_from(format!("multipart/byteranges; boundary={boundary}"))
+        .expect("the boundary is ASCII");
     head.headers.insert(CONTENT_TYPE, multipart);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(len));
     CachedResponse {
@@ -333,7 +333,7 @@ mod tests {
 
     #[test]
     fn content_length_is_one_canonical_line() {
-        for (lines, says) in [
+        for (lines, expected) in [
             (&["0"][..], Some(0)),
             (&["1234567890"], Some(1_234_567_890)),
             (&["18446744073709551615"], Some(u64::MAX)),
@@ -347,13 +347,14 @@ mod tests {
         ] {
             let mut headers = HeaderMap::new();
             for line in lines {
-                let value = HeaderValue::from_bytes(line.as_bytes()).expect("a value");
+                let value = HeaderValue::from_bytes(line.as_bytes())
+                    .expect("the line is a valid header value");
                 headers.append(CONTENT_LENGTH, value);
             }
             for length in [0, 1, 10, 1_234_567_890, u64::MAX] {
                 assert_eq!(
                     has_content_length(&headers, length),
-                    says == Some(length),
+                    expected == Some(length),
                     "{lines:?}, {length}"
                 );
             }

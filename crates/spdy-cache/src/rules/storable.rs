@@ -266,19 +266,20 @@ fn stored_headers(
     times: Times,
 ) -> Result<HeaderMap, Uncacheable> {
     let of_connection = listed_by_connection(headers);
-    // Fields that an answer lists in `private` or `no-cache` are left out, and the rest may be stored (§5.2.2.4, §5.2.2.7).
+    // Fields that a response lists in `private` or `no-cache` are left out; the rest may be stored (§5.2.2.4,
+    // §5.2.2.7).
     let withheld = |name: &HeaderName| {
         is_hop_by_hop(name)
             || of_connection.contains(name)
             || control.private_fields().any(|listed| listed == name)
     };
-    // Without them the bytes would be misread, or sent to the wrong client.
+    // Without these fields the bytes would be misread, or sent to the wrong client.
     let is_needed = |name: &HeaderName| *name == VARY || name.as_str().starts_with("content-");
     if control.private_fields().any(is_needed) {
         return Err(Uncacheable::Private);
     }
     let mut bytes = 0;
-    let mut kept = HeaderMap::with_capacity(headers.keys_len() + 1);
+    let mut stored = HeaderMap::with_capacity(headers.keys_len() + 1);
     for (name, value) in headers {
         if withheld(name) {
             continue;
@@ -291,18 +292,18 @@ fn stored_headers(
             }
         }
         bytes += name.as_str().len() + value.len() + 32;
-        kept.append(name.clone(), value.clone());
+        stored.append(name.clone(), value.clone());
     }
     if bytes > policy.max_head_bytes {
         return Err(Uncacheable::HeadTooLarge);
     }
-    if purge_tags::count(&kept) > policy.max_tags {
+    if purge_tags::count(&stored) > policy.max_tags {
         return Err(Uncacheable::Tags);
     }
-    if freshness::date_of(&kept, &DATE, times.received).is_none() {
-        kept.insert(DATE, date::to_value(times.received));
+    if freshness::date_of(&stored, &DATE, times.received).is_none() {
+        stored.insert(DATE, date::to_value(times.received));
     }
-    Ok(kept)
+    Ok(stored)
 }
 
 /// A request for a part, which a stored whole can serve but whose answer is not stored.

@@ -136,10 +136,10 @@ impl Stored {
         &self.facts.note
     }
 
-    /// The result of `judge` for the client headers and the body, computed on the first call: neither changes. Reserved for one check of
-    /// the caller; this crate has none.
-    pub fn memoized_check(&self, judge: impl FnOnce() -> bool) -> bool {
-        *self.memoized_check.get_or_init(judge)
+    /// The result of `check` for the client headers and the body, computed on the first call: neither changes.
+    /// Reserved for one check of the caller; this crate has none.
+    pub fn memoized_check(&self, check: impl FnOnce() -> bool) -> bool {
+        *self.memoized_check.get_or_init(check)
     }
 
     /// Its directives for this cache.
@@ -231,16 +231,17 @@ impl Stored {
             .all(|field| field.matches(request))
     }
 
-    /// The variant of a request with these fields, among those that this is one of: requests for the same variant give the same bytes.
+    /// The variant of a request with these fields, among the variants of this response: requests for the same variant
+    /// get the same bytes.
     #[must_use]
     pub fn variant_of(&self, request: &HeaderMap) -> Vec<u8> {
         let mut variant = Vec::new();
         for field in &self.facts.selecting {
-            let asked = SelectingField::of_request(field.name.clone(), request);
+            let request_field = SelectingField::of_request(field.name.clone(), request);
             variant.extend(field.name.as_str().as_bytes());
-            // No name, and no value of a field, has such a byte; a missing field differs from an empty one.
-            variant.push(if asked.is_named() { b'\n' } else { 0 });
-            variant.extend(asked.normal_form());
+            // Neither names nor values of fields contain this byte; a missing field differs from an empty one.
+            variant.push(if request_field.is_named() { b'\n' } else { 0 });
+            variant.extend(request_field.normal_form());
             variant.push(0);
         }
         variant
@@ -274,28 +275,28 @@ impl Stored {
             || self.stale_if_error(policy).is_some()
     }
 
-    /// How long past its freshness it may be served while it is fetched again; `None` if never (RFC 5861 §3).
+    /// How long after it became stale it may be served while it is fetched again; `None` if never (RFC 5861 §3).
     #[must_use]
     pub fn stale_while_revalidate(&self, policy: &Policy) -> Option<Duration> {
-        let said = self.control.stale_while_revalidate.value();
-        self.stale_window(said, policy.stale_while_revalidate)
+        let directive = self.control.stale_while_revalidate.value();
+        self.stale_window(directive, policy.stale_while_revalidate)
     }
 
-    /// How long past its freshness it may be served if the origin fails; `None` if never (RFC 5861 §4).
+    /// How long after it became stale it may be served if the origin fails; `None` if never (RFC 5861 §4).
     #[must_use]
     pub fn stale_if_error(&self, policy: &Policy) -> Option<Duration> {
-        let said = self.control.stale_if_error.value();
-        self.stale_window(said, policy.stale_if_error)
+        let directive = self.control.stale_if_error.value();
+        self.stale_window(directive, policy.stale_if_error)
     }
 
-    /// An origin that sends `s-maxage` forbids stale answers (RFC 9111 §4.2.4) unless it requests them in the same field: frameworks
-    /// write `s-maxage=60, stale-while-revalidate=600`, and that is taken literally.
-    fn stale_window(&self, said: Option<Duration>, default: Duration) -> Option<Duration> {
+    /// An origin that sends `s-maxage` forbids stale responses (RFC 9111 §4.2.4) unless it allows them in the same
+    /// field: frameworks write `s-maxage=60, stale-while-revalidate=600`, and that is applied literally.
+    fn stale_window(&self, directive: Option<Duration>, default: Duration) -> Option<Duration> {
         if self.must_validate_when_stale() {
             return None;
         }
         let default = Some(default).filter(|_| !self.requires_revalidation());
-        said.or(default).filter(|window| !window.is_zero())
+        directive.or(default).filter(|window| !window.is_zero())
     }
 
     /// Whether the origin forbade stale answers outright (RFC 9111 §5.2.2.2, §5.2.2.4, §5.2.2.8).

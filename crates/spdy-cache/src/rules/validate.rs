@@ -172,17 +172,22 @@ pub fn head_update(
     )))
 }
 
-/// A 304 without validators matches the request: our condition named one answer, and no other can be meant.
+/// A 304 without validators matches the request: its condition named one response only.
 fn same_validators(
     stored: &Stored,
     fresh: &HeaderMap,
     times: Times,
 ) -> Result<(), ValidatorMismatch> {
     if let Some(tag) = EntityTag::of(fresh) {
-        let same = stored.entity_tag().is_some_and(|kept| match tag.weak {
-            true => kept.weakly_matches(tag),
-            false => kept.strongly_matches(tag) || kept.weak && kept.weakly_matches(tag),
-        });
+        let same = stored
+            .entity_tag()
+            .is_some_and(|stored_tag| match tag.weak {
+                true => stored_tag.weakly_matches(tag),
+                false => {
+                    stored_tag.strongly_matches(tag)
+                        || stored_tag.weak && stored_tag.weakly_matches(tag)
+                }
+            });
         return if same {
             Ok(())
         } else {
@@ -190,7 +195,11 @@ fn same_validators(
         };
     }
     match date_of(fresh, &LAST_MODIFIED, times.received) {
-        Some(modified) if stored.last_modified.is_some_and(|kept| kept != modified) => {
+        Some(modified)
+            if stored
+                .last_modified
+                .is_some_and(|stored_date| stored_date != modified) =>
+        {
             Err(ValidatorMismatch("date"))
         }
         _ => Ok(()),
@@ -206,17 +215,17 @@ fn refreshed(
     times: Times,
 ) -> MergeResult {
     let mut headers = stored.headers().clone();
-    // The age and the date of what came then are not those of what came now.
+    // Age and Date of the stored response do not apply to the new one.
     headers.remove(AGE);
     headers.remove(DATE);
     let of_connection = storable::listed_by_connection(fresh);
-    let taken = |name: &HeaderName| {
+    let is_replaced = |name: &HeaderName| {
         !(is_about_bytes(name) || storable::is_hop_by_hop(name) || of_connection.contains(name))
     };
-    for name in fresh.keys().filter(|name| taken(name)) {
+    for name in fresh.keys().filter(|name| is_replaced(name)) {
         headers.remove(name);
     }
-    for (name, value) in fresh.iter().filter(|(name, _)| taken(name)) {
+    for (name, value) in fresh.iter().filter(|(name, _)| is_replaced(name)) {
         headers.append(name.clone(), value.clone());
     }
     let mut whole = response_head(stored.status());
@@ -224,12 +233,12 @@ fn refreshed(
     let control = ResponseControl::parse(&whole.headers, &policy.targets);
     match to_stored(policy, &request.headers, &whole, control, times) {
         Ok(merged) => MergeResult::Store(merged),
-        Err(why) => {
+        Err(reason) => {
             let mut once = stored.clone();
             once.facts.headers = whole.headers;
             once.facts.served = None;
             once.facts.note = Box::default();
-            MergeResult::UseOnce(once, why)
+            MergeResult::UseOnce(once, reason)
         }
     }
 }

@@ -129,11 +129,11 @@ fn joined(members: impl Iterator<Item = Vec<u8>>) -> Vec<u8> {
     all
 }
 
-/// `de;q=0.5`, however it was written; a full `q` is left out, as it is where none stands.
+/// Normalizes a member such as `de;q=0.5`. A `q` of 1 is removed, because it is the default.
 fn preference(member: &[u8]) -> Vec<u8> {
     let lower = member.to_ascii_lowercase();
     let parts = lower.split(|byte| *byte == b';').map(<[u8]>::trim_ascii);
-    let kept = parts
+    let significant = parts
         .filter(|part| ![&b"q=1"[..], b"q=1.", b"q=1.0", b"q=1.00", b"q=1.000"].contains(part));
-    kept.collect::<Vec<_>>().join(&b';')
+    significant.collect::<Vec<_>>().join(&b';')
 }

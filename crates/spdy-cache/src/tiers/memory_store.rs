@@ -228,12 +228,12 @@ impl Store {
         self.keys.get(key).cloned()
     }
 
-    /// Keeps an answer, in place of the one for the same requests, and makes room for it.
+    /// Stores a response, replaces the one for the same requests, and evicts others to make room.
     ///
     /// # Errors
     ///
-    /// [`TooLarge`] if it weighs more than a limit, or than the room beside the objects in use; the one that it would replace is removed
-    /// all the same.
+    /// [`TooLarge`] if its weight is above a limit, or above the room beside the objects in use. The response that it
+    /// would replace is removed in any case.
     pub fn insert(&mut self, key: &Key, stored: Stored, body: Body) -> Result<Object, TooLarge> {
         let tags = purge_tags::response_tags(key, stored.headers());
         let weight = weight_of(key, &stored, &body, &tags);
@@ -266,13 +266,13 @@ impl Store {
             body,
             uses: AtomicU8::new(uses),
         }));
-        let shelf = self
+        let queue = self
             .queues
             .entry(Bytes::copy_from_slice(key.site()))
             .or_default();
         let place = match was_in_main {
-            true => shelf.insert_at(id, weight, true),
-            false => shelf.insert(id, hash_of(key), weight),
+            true => queue.insert_at(id, weight, true),
+            false => queue.insert(id, hash_of(key), weight),
         };
         for tag in tags {
             self.tags.entry(tag).or_default().insert(id);
@@ -438,25 +438,25 @@ impl Store {
         }
     }
 
-    /// Checks that evicting all objects without a holder makes enough room; otherwise returns the room there is then. So no object is
-    /// evicted in vain.
+    /// Checks that evicting all objects without a holder makes enough room; otherwise returns the room that this
+    /// would make. So no object is evicted in vain.
     fn can_evict_for(&self, weight: u64, counted: u64) -> Result<(), u64> {
-        let mut going = self.slots.values().filter(|slot| !slot.object.is_in_use());
-        let mut gone = 0;
+        let mut candidates = self.slots.values().filter(|slot| !slot.object.is_in_use());
+        let mut freed = 0;
         loop {
-            let room = self.free_after(gone, counted);
+            let room = self.free_after(freed, counted);
             if weight <= room {
                 return Ok(());
             }
-            gone += going.next().ok_or(room)?.weight;
+            freed += candidates.next().ok_or(room)?.weight;
         }
     }
 
-    /// The room that there is without `gone` of what is in it, for what has `counted` bytes that are counted already.
-    fn free_after(&self, gone: u64, counted: u64) -> u64 {
+    /// The room after `freed` bytes are evicted, for an object of which `counted` bytes are already counted.
+    fn free_after(&self, freed: u64, counted: u64) -> u64 {
         let max = self.config.max_bytes;
-        let room = max.saturating_sub(self.bytes.saturating_sub(gone));
-        room.min((max + counted).saturating_sub(self.bytes_in_use().saturating_sub(gone)))
+        let room = max.saturating_sub(self.bytes.saturating_sub(freed));
+        room.min((max + counted).saturating_sub(self.bytes_in_use().saturating_sub(freed)))
     }
 
     /// `site` has no more than `room` bytes in it after it.
@@ -466,9 +466,9 @@ impl Store {
         }
     }
 
-    /// Evicts one object without a holder, of the fullest site if that has one; `false` if none was found.
+    /// Evicts one object without a holder, from the fullest site if that has one; `false` if there is none.
     fn evict_one(&mut self) -> bool {
-        let fullest = self.queues.iter().max_by_key(|(_, shelf)| shelf.bytes());
+        let fullest = self.queues.iter().max_by_key(|(_, queue)| queue.bytes());
         let Some(fullest) = fullest.map(|(site, _)| site.clone()) else {
             return false;
         };
@@ -481,33 +481,33 @@ impl Store {
     }
 
     /// Evicts one object from the queue of `site`; `false` if too many objects in use were skipped.
-    fn evict_from(&mut self, site: &[u8], sparing: EvictionFilter) -> bool {
-        let mut spared = 0;
+    fn evict_from(&mut self, site: &[u8], filter: EvictionFilter) -> bool {
+        let mut skipped = 0;
         loop {
-            let shelf = self
+            let queue = self
                 .queues
                 .get_mut(site)
                 .expect("a site with stored bytes has a queue");
-            let id = shelf.last().expect("a queue with bytes has objects");
+            let id = queue.last().expect("a queue with bytes has objects");
             let slot = self
                 .slots
                 .get_mut(&id)
                 .expect("each queue entry has a slot");
-            if sparing == EvictionFilter::NotInUse && slot.object.is_in_use() {
-                // One that stays for its uses comes by again before it goes.
+            if filter == EvictionFilter::NotInUse && slot.object.is_in_use() {
+                // An object that stays for its uses is at the end of the queue again, at most this often.
                 let rounds = usize::from(MAX_USES) + 1;
-                if spared >= MAX_SKIPPED.min(rounds * shelf.len()) {
+                if skipped >= MAX_SKIPPED.min(rounds * queue.len()) {
                     return false;
                 }
-                spared += 1;
-                slot.place = shelf.requeue(id, slot.place, slot.weight);
+                skipped += 1;
+                slot.place = queue.requeue(id, slot.place, slot.weight);
                 continue;
             }
             let uses = slot.object.0.uses.load(Ordering::Relaxed);
-            match shelf.decide(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
-                Eviction::Keep(place, left) => {
+            match queue.decide(id, slot.place, uses, hash_of(&slot.key), slot.weight) {
+                Eviction::Keep(place, remaining_uses) => {
                     slot.place = place;
-                    slot.object.0.uses.store(left, Ordering::Relaxed);
+                    slot.object.0.uses.store(remaining_uses, Ordering::Relaxed);
                 }
                 Eviction::Evict => {
                     self.take(id);
@@ -528,18 +528,21 @@ impl Store {
         self.counters.purged += ids.len() as u64;
     }
 
-    /// Takes an object out of every table.
+    /// Removes an object from every table.
     fn take(&mut self, id: Id) -> Slot {
-        let slot = self.slots.remove(&id).expect("a stored object");
+        let slot = self
+            .slots
+            .remove(&id)
+            .expect("the caller has found the object in a queue or table");
         self.bytes -= slot.weight;
         self.head_bytes -= slot.head_weight();
         let site = slot.key.site();
-        let shelf = self
+        let queue = self
             .queues
             .get_mut(site)
             .expect("the site of a stored object has a queue");
-        shelf.take(slot.place, slot.weight);
-        if shelf.is_empty() {
+        queue.take(slot.place, slot.weight);
+        if queue.is_empty() {
             self.queues.remove(site);
         }
         for tag in purge_tags::response_tags(&slot.key, slot.object.stored().headers()) {
@@ -550,7 +553,10 @@ impl Store {
                 }
             }
         }
-        let variants = self.keys.get_mut(&slot.key).expect("the key is stored");
+        let variants = self
+            .keys
+            .get_mut(&slot.key)
+            .expect("the key of a stored object has an entry");
         match variants.len() {
             1 => {
                 self.keys.remove(&slot.key);

@@ -46,28 +46,28 @@ pub const MAX_HEAD_BYTES: usize = 1 << 20;
 #[derive(Clone, Copy, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum FileError {
-    /// Too few bytes for what they begin.
-    #[error("found {got} bytes, expected {want}")]
+    /// The file ends too early.
+    #[error("found {found} bytes, expected {expected}")]
     Short {
-        /// Bytes that it takes.
-        want: u64,
-        /// Bytes that there are.
-        got: u64,
+        /// Bytes that are needed.
+        expected: u64,
+        /// Bytes that are there.
+        found: u64,
     },
     /// Another kind of file, or of another version.
     #[error("not an object file of version 2")]
     Magic,
-    /// A length that no file has.
-    #[error("head has {got} bytes, expected at most {MAX_HEAD_BYTES}")]
+    /// The head length exceeds the limit.
+    #[error("head has {found} bytes, expected at most {MAX_HEAD_BYTES}")]
     HeadLength {
         /// The length in the file.
-        got: u32,
+        found: u32,
     },
-    /// A body longer than can be.
-    #[error("invalid body length {got}")]
+    /// The body length is impossible.
+    #[error("invalid body length {found}")]
     BodyLength {
         /// The length in the file.
-        got: u64,
+        found: u64,
     },
     /// The seal is not that of the bytes before it.
     #[error("the checksum of the head does not match")]
@@ -91,7 +91,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Reads the first bytes.
+    /// Reads the prefix of a file.
     ///
     /// # Errors
     ///
@@ -103,10 +103,10 @@ impl Layout {
         }
         let (head_len, body_len) = (rest.get_u32(), rest.get_u64());
         if head_len as usize > MAX_HEAD_BYTES {
-            return Err(FileError::HeadLength { got: head_len });
+            return Err(FileError::HeadLength { found: head_len });
         }
         if body_len > u64::MAX / 4 {
-            return Err(FileError::BodyLength { got: body_len });
+            return Err(FileError::BodyLength { found: body_len });
         }
         Ok(Self {
             head_len: head_len.into(),
@@ -188,7 +188,9 @@ impl OpenObject {
             key,
             stored,
             layout,
-            seal: seal.try_into().expect("split at its length"),
+            seal: seal
+                .try_into()
+                .expect("the seal was split off at its length"),
         })
     }
 
@@ -222,7 +224,8 @@ impl OpenObject {
         for index in 0..self.layout.chunks() {
             let range = self.layout.chunk(index);
             let chunk = self.check_chunk(index, &file[range.start as usize..range.end as usize])?;
-            body.push(chunk).expect("chunks sum up to the length");
+            body.push(chunk)
+                .expect("the chunks add up to the body length");
         }
         Ok(body.finish())
     }
@@ -246,7 +249,7 @@ impl Encoder {
         }
         let mut start = Vec::with_capacity(PREFIX_BYTES + head.len() + DIGEST_BYTES);
         start.put_slice(&MAGIC);
-        start.put_u32(u32::try_from(head.len()).expect("at most the limit"));
+        start.put_u32(u32::try_from(head.len()).expect("the head was checked against the limit"));
         start.put_u64(body_len);
         start.put_slice(&head);
         let seal: [u8; DIGEST_BYTES] = Sha256::digest(&start).into();
@@ -303,11 +306,11 @@ fn chunk_digest(seal: &[u8; DIGEST_BYTES], index: u64, chunk: &[u8]) -> [u8; DIG
     digest.finalize().into()
 }
 
-/// The first `want` bytes.
-fn at_least(bytes: &[u8], want: u64) -> Result<&[u8], FileError> {
-    let got = bytes.len() as u64;
-    let short = FileError::Short { want, got };
-    let len = usize::try_from(want).map_err(|_| short)?;
+/// The first `expected` bytes.
+fn at_least(bytes: &[u8], expected: u64) -> Result<&[u8], FileError> {
+    let found = bytes.len() as u64;
+    let short = FileError::Short { expected, found };
+    let len = usize::try_from(expected).map_err(|_| short)?;
     bytes.get(..len).ok_or(short)
 }
 
@@ -375,7 +378,7 @@ fn read_head(head: &[u8]) -> Result<(Key, StoredParts, Option<SystemTime>), &'st
 }
 
 fn write_count(count: usize, out: &mut Vec<u8>) {
-    out.put_u32(u32::try_from(count).expect("counts in memory"));
+    out.put_u32(u32::try_from(count).expect("objects in memory have fewer than 2^32 items"));
 }
 
 fn write_bytes(bytes: &[u8], out: &mut Vec<u8>) {
@@ -396,9 +399,9 @@ struct HeadReader<'a>(&'a [u8]);
 
 impl<'a> HeadReader<'a> {
     fn fixed(&mut self, len: usize) -> Result<&'a [u8], &'static str> {
-        let (taken, rest) = self.0.split_at_checked(len).ok_or("short")?;
+        let (bytes, rest) = self.0.split_at_checked(len).ok_or("short")?;
         self.0 = rest;
-        Ok(taken)
+        Ok(bytes)
     }
 
     /// Of things that take a byte at least.

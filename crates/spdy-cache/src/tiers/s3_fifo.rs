@@ -56,10 +56,10 @@ impl S3Fifo {
         self.small.len() + self.main.len()
     }
 
-    /// Puts a new object in, by the hash of its key.
+    /// Inserts a new object; `hash` is the hash of its key.
     pub(crate) fn insert(&mut self, id: Id, hash: u64, weight: u64) -> QueuePosition {
-        let known = self.ghost.contains(hash);
-        self.insert_at(id, weight, known)
+        let is_ghost = self.ghost.contains(hash);
+        self.insert_at(id, weight, is_ghost)
     }
 
     pub(crate) fn insert_at(&mut self, id: Id, weight: u64, in_main: bool) -> QueuePosition {
@@ -82,8 +82,8 @@ impl S3Fifo {
             true => (&mut self.main, &mut self.main_bytes),
             false => (&mut self.small, &mut self.small_bytes),
         };
-        let taken = queue.remove(&place.sequence);
-        assert!(taken.is_some(), "nothing at {place:?}");
+        let removed = queue.remove(&place.sequence);
+        assert!(removed.is_some(), "nothing at {place:?}");
         *bytes -= weight;
     }
 
@@ -103,7 +103,8 @@ impl S3Fifo {
         self.insert_at(id, weight, !place.in_main)
     }
 
-    /// Judges the object that [`last`](Self::last) named; one that goes is still to be taken.
+    /// Decides about the object that [`last`](Self::last) returned. An evicted object must still be removed by
+    /// [`take`](Self::take).
     pub(crate) fn decide(
         &mut self,
         id: Id,
@@ -119,8 +120,8 @@ impl S3Fifo {
             return Eviction::Evict;
         }
         self.take(place, weight);
-        let left = if place.in_main { uses - 1 } else { 0 };
-        Eviction::Keep(self.insert_at(id, weight, true), left)
+        let remaining_uses = if place.in_main { uses - 1 } else { 0 };
+        Eviction::Keep(self.insert_at(id, weight, true), remaining_uses)
     }
 }
 

@@ -71,11 +71,11 @@ pub type PurgeListener = Arc<dyn Fn(&PurgeTarget, bool) + Send + Sync>;
 
 /// The tier. None of it fails: what cannot be had is a miss, what cannot be written is left out.
 pub trait SharedTier: fmt::Debug + Send + Sync {
-    /// The newest answer under `key` that is for a request with the fields `asked`.
+    /// The newest response under `key` that matches a request with these headers.
     fn lookup<'a>(
         &'a self,
         key: &'a Key,
-        asked: &'a HeaderMap,
+        request_headers: &'a HeaderMap,
         policy: &'a Policy,
     ) -> TierFuture<'a, Option<(Stored, Body)>>;
 
@@ -88,8 +88,9 @@ pub trait SharedTier: fmt::Debug + Send + Sync {
     /// Deletes everything stored of a URL ([`Key::url`]), because of a client's request. Others are not notified.
     fn remove(&self, url: &[u8]);
 
-    /// Purges, here and for all others: gone, or `soft`ly stale. Nothing it means is found from now on, by this cache.
-    fn purge(&self, meant: PurgeTarget, soft: bool);
+    /// Purges in all caches: the objects are removed, or become stale if `soft`. This cache no longer finds them from
+    /// now on.
+    fn purge(&self, target: PurgeTarget, soft: bool);
 
     /// Waits until others can read all purges so far; `false` if that takes too long. They are delivered later then.
     fn flush_purges(&self) -> TierFuture<'_, bool>;

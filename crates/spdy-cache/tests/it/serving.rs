@@ -43,15 +43,15 @@ fn done(policy: &Policy, request: &str, stored: &[Stored], seconds: i64) -> &'st
         Lookup::Fresh { stale: true, .. } => "stale, as asked",
         Lookup::Stale { .. } => "stale",
         Lookup::Revalidate {
-            why: StaleReason::Stale,
+            reason: StaleReason::Stale,
             ..
         } => "validate: stale",
         Lookup::Revalidate {
-            why: StaleReason::NoCache,
+            reason: StaleReason::NoCache,
             ..
         } => "validate: no-cache",
         Lookup::Revalidate {
-            why: StaleReason::Request,
+            reason: StaleReason::Request,
             ..
         } => "validate: request",
         Lookup::Miss(MissReason::Uri) => "miss",

@@ -7,11 +7,14 @@ use crate::outcome::Usage;
 /// Default networks of `spdy race`: common access networks, from the slowest to the farthest.
 const NETWORKS: [&str; 6] = ["dsl", "cable", "3g", "lte", "fibre", "satellite"];
 
-/// The networks that `asked` names, without duplicates, or the default ones.
-pub(crate) fn networks(asked: &[String]) -> anyhow::Result<Vec<RaceNetwork>> {
-    let mut specs: Vec<&str> = match asked {
+/// Parses the networks of `requested`, without duplicates; if it is empty, the default networks.
+pub(crate) fn networks(requested: &[String]) -> anyhow::Result<Vec<RaceNetwork>> {
+    let mut specs: Vec<&str> = match requested {
         [] => NETWORKS.to_vec(),
-        asked => asked.iter().flat_map(|word| split_names(word)).collect(),
+        requested => requested
+            .iter()
+            .flat_map(|word| split_names(word))
+            .collect(),
     };
     retain_first(&mut specs);
     let network = |spec: &str| {
@@ -55,9 +58,11 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_network_is_a_usage_error_with_the_known_names() {
+    fn an_unknown_network_is_a_usage_error_that_lists_the_names() {
         let error = networks(&["dls".to_owned()]).unwrap_err();
-        let usage = error.downcast_ref::<Usage>().expect("a usage error");
+        let usage = error
+            .downcast_ref::<Usage>()
+            .expect("the error is a usage error");
         for name in NETWORKS {
             assert!(usage.0.contains(name), "no {name} in {}", usage.0);
         }

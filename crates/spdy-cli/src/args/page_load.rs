@@ -68,8 +68,8 @@ impl PageLoadArgs {
         match self.compile(&[])? {
             (options, HostLayout::Recorded) => Ok(options),
             _ => {
-                let why = "--set fold and --set shard: only `spdy race` can move resources to other hosts";
-                Err(Usage(why.to_owned()))
+                let message = "--set fold and --set shard: only `spdy race` can move resources to other hosts";
+                Err(Usage(message.to_owned()))
             }
         }
     }
@@ -92,9 +92,9 @@ impl PageLoadArgs {
         }
         let (options, hosts) = conditions::choices_of(&levels).map_err(Usage)?;
         if options.paper_urls && options.accelerator == Accelerator::Off {
-            let why =
+            let message =
                 "urls=paper needs an accelerator: also set accelerator=cold or accelerator=warm";
-            return Err(Usage(why.to_owned()));
+            return Err(Usage(message.to_owned()));
         }
         Ok((options, hosts))
     }

@@ -13,8 +13,8 @@ pub(crate) fn open_replica(name: &str, options: &ImportOptions) -> anyhow::Resul
             let of_experiment = builtin_experiments::page(&name).map(OpenedReplica::whole);
             of_experiment.ok_or_else(|| {
                 let shipped = builtin_experiments::PAGES.join(", ");
-                let why = format!("no such file; the shipped replicas are {shipped}");
-                Usage(format!("unknown replica {name:?}: {why}")).into()
+                let reason = format!("no such file; the shipped replicas are {shipped}");
+                Usage(format!("unknown replica {name:?}: {reason}")).into()
             })
         }
         opened => opened.with_context(|| format!("cannot open {name}")),

@@ -130,8 +130,8 @@ mod tests {
             file.write_all(b"half")?;
             Err(io::ErrorKind::StorageFull.into())
         });
-        let told = broken.err().unwrap().to_string();
-        assert_eq!(told, format!("cannot write {}", path.display()));
+        let message = broken.err().unwrap().to_string();
+        assert_eq!(message, format!("cannot write {}", path.display()));
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 
         let file = AtomicFile::create(&path).unwrap();
@@ -145,10 +145,10 @@ mod tests {
     #[test]
     fn an_unwritable_target_fails_immediately() {
         let folder = tempfile::tempdir().unwrap();
-        let nowhere = folder.path().join("none/file");
-        for path in [&nowhere, folder.path()] {
-            let told = AtomicFile::create(path).err().unwrap().to_string();
-            assert_eq!(told, format!("cannot write {}", path.display()));
+        let missing = folder.path().join("none/file");
+        for path in [&missing, folder.path()] {
+            let message = AtomicFile::create(path).err().unwrap().to_string();
+            assert_eq!(message, format!("cannot write {}", path.display()));
         }
     }
 }

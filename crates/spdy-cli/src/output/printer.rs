@@ -88,14 +88,14 @@ impl Printer {
     /// The filter is invalid.
     pub(crate) fn start_log(&self, filter: Option<&str>) -> anyhow::Result<()> {
         let from_environment = std::env::var("SPDY_LOG").ok();
-        let asked = filter
+        let directives = filter
             .or(from_environment.as_deref())
             .unwrap_or(if self.quiet { "error" } else { "warn" });
-        let filter =
-            EnvFilter::try_new(asked).with_context(|| format!("invalid log filter {asked:?}"))?;
+        let filter = EnvFilter::try_new(directives)
+            .with_context(|| format!("invalid log filter {directives:?}"))?;
         tracing_subscriber::fmt()
             .with_env_filter(filter)
-            // A session or stream is a line when it ends, with all that is known of it.
+            // A session or stream is logged when it ends, with all its fields.
             .with_span_events(FmtSpan::CLOSE)
             .with_ansi(self.stderr_choice() != anstream::ColorChoice::Never)
             .with_writer(self.clone())
@@ -103,18 +103,18 @@ impl Printer {
         Ok(())
     }
 
-    /// Writes bytes of a result unchanged.
+    /// Writes the bytes of a result unchanged.
     ///
     /// # Errors
     ///
     /// [`StdoutClosed`], or another error of stdout.
     pub(crate) fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
-        let said = self.bars.suspend(|| {
+        let result = self.bars.suspend(|| {
             let mut out = io::stdout().lock();
             out.write_all(bytes)?;
             out.flush()
         });
-        said.map_err(|error| match error.kind() {
+        result.map_err(|error| match error.kind() {
             io::ErrorKind::BrokenPipe => StdoutClosed.into(),
             _ => anyhow::Error::new(error).context("cannot write to stdout"),
         })
@@ -151,7 +151,7 @@ impl Printer {
     /// # Errors
     ///
     /// `result` cannot be converted to JSON.
-    pub(crate) fn json_beside(&self, result: &impl Serialize) -> anyhow::Result<()> {
+    pub(crate) fn json_to_stderr(&self, result: &impl Serialize) -> anyhow::Result<()> {
         self.to_stderr(&serde_json::to_string(result)?);
         Ok(())
     }
@@ -171,7 +171,7 @@ impl Printer {
     /// A progress bar of `steps` steps on stderr; hidden if quiet, or if stderr is not a terminal.
     pub(crate) fn progress(&self, steps: u64, what: &'static str) -> ProgressBar {
         let style = ProgressStyle::with_template("{msg} {wide_bar:.cyan/dim} {pos}/{len} {eta}")
-            .expect("a valid template")
+            .expect("the template is valid")
             .progress_chars("━╸─");
         self.bars
             .add(ProgressBar::new(steps).with_style(style).with_message(what))
@@ -180,7 +180,7 @@ impl Printer {
     /// A progress bar of a load of `steps` steps; its message is the rate.
     pub(crate) fn load_bar(&self, steps: u64) -> ProgressBar {
         let style = ProgressStyle::with_template("load {wide_bar:.cyan/dim} {msg}")
-            .expect("a valid template")
+            .expect("the template is valid")
             .progress_chars("━╸─");
         self.bars.add(ProgressBar::new(steps).with_style(style))
     }

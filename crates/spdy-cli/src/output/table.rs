@@ -120,7 +120,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_stand_right_and_words_left_and_no_line_ends_in_spaces() {
+    fn numbers_are_right_aligned_words_left_and_no_line_ends_in_spaces() {
         let mut table = Table::new([Cell::word("page"), Cell::number("ms"), Cell::word("")]);
         table.row([Cell::word("flags"), Cell::number(7), Cell::word("█")]);
         table.row([Cell::word("日本"), Cell::number(1234), Cell::word("")]);

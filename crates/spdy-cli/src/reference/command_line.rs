@@ -183,11 +183,11 @@ fn is_built_in(arg: &Arg) -> bool {
     matches!(arg.get_id().as_str(), "help" | "version")
 }
 
-/// Tables of the options that `is_wanted` selects, one for each heading.
-fn options(command: &Command, is_wanted: impl Fn(&Arg) -> bool) -> String {
+/// Tables of the options that `is_included` selects, one for each heading.
+fn options(command: &Command, is_included: impl Fn(&Arg) -> bool) -> String {
     let all = command.get_arguments().filter(|arg| !arg.is_positional());
     let shown: Vec<&Arg> = all
-        .filter(|arg| !arg.is_hide_set() && is_wanted(arg))
+        .filter(|arg| !arg.is_hide_set() && is_included(arg))
         .collect();
     let mut headings: Vec<Option<&str>> = Vec::new();
     for arg in &shown {

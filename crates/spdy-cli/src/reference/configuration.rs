@@ -226,7 +226,10 @@ impl<'a> Schema<'a> {
     fn resolve(&self, schema: &'a Value) -> &'a Value {
         if let Some(pointer) = schema["$ref"].as_str() {
             let pointer = pointer.trim_start_matches('#');
-            return self.root.pointer(pointer).expect("a definition");
+            return self
+                .root
+                .pointer(pointer)
+                .expect("a reference names a definition of the schema");
         }
         let choices = schema["anyOf"].as_array().into_iter().flatten();
         let mut choices = choices.filter(|choice| choice["type"] != "null");
@@ -307,7 +310,7 @@ impl<'a> Schema<'a> {
         section
     }
 
-    /// The keys of a table that are no tables, or tables that are described elsewhere.
+    /// The keys of a table that are not tables, and those whose table is described elsewhere.
     fn keys(&self, schema: &'a Value, path: &str, tables: &[Table<'a>]) -> String {
         let required = schema["required"].as_array();
         let is_required = |key: &str| {
@@ -317,7 +320,7 @@ impl<'a> Schema<'a> {
         let mut rows = Vec::new();
         for (key, of) in properties(schema) {
             let below = self.table(of);
-            let elsewhere = below.and_then(|(below, _)| {
+            let existing_table = below.and_then(|(below, _)| {
                 let mut tables = tables.iter();
                 tables.find(|table| std::ptr::eq(table.schema, below))
             });
@@ -329,7 +332,7 @@ impl<'a> Schema<'a> {
             let (description, stated) = split_sentence(&text(of).unwrap_or_default(), "Default ");
             let (description, range) = split_sentence(&description, "Range: ");
             if below.is_some() {
-                if let Some(table) = elsewhere.filter(|table| table.path != full) {
+                if let Some(table) = existing_table.filter(|table| table.path != full) {
                     let link = format!("as [`[{}]`](#{})", table.path, anchor(&table.path));
                     rows.push([format!("`{key}`"), link, String::new(), cell(&description)]);
                 }

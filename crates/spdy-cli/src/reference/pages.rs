@@ -38,24 +38,24 @@ fn folder(name: &str) -> PathBuf {
 /// The pages in `folder`, by the names of their files.
 fn written(folder: &Path) -> BTreeMap<String, String> {
     let entries = fs::read_dir(folder).into_iter().flatten();
-    let files = entries.map(|entry| entry.expect("read the folder").path());
+    let files = entries.map(|entry| entry.expect("the folder can be read").path());
     let read = |path: PathBuf| {
         let name = path.file_name().expect("a file has a name");
-        let text = fs::read_to_string(&path).expect("read the page");
+        let text = fs::read_to_string(&path).expect("the page can be read");
         (name.to_string_lossy().into_owned(), text)
     };
     files.map(read).collect()
 }
 
 fn write(folder: &Path, pages: &BTreeMap<String, String>) {
-    fs::create_dir_all(folder).expect("create the folder");
+    fs::create_dir_all(folder).expect("the folder can be created");
     for name in written(folder).keys() {
         if !pages.contains_key(name) {
-            fs::remove_file(folder.join(name)).expect("remove the old page");
+            fs::remove_file(folder.join(name)).expect("the old page can be removed");
         }
     }
     for (name, text) in pages {
-        fs::write(folder.join(name), text).expect("write the page");
+        fs::write(folder.join(name), text).expect("the page can be written");
     }
 }
 

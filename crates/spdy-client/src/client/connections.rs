@@ -95,12 +95,12 @@ pub(super) struct QueuedRequest {
 
 impl Drop for QueuedRequest {
     fn drop(&mut self) {
-        let gone = {
+        let sender = {
             let mut state = self.inner.lock();
             state.pool.cancel(self.id);
             state.waiting.remove(&self.id)
         };
-        drop(gone); // with its lease, if it has one, which wants the lock too
+        drop(sender); // with its lease, if it has one, which takes the lock too
     }
 }
 
@@ -109,7 +109,7 @@ impl Inner {
         self.state.lock()
     }
 
-    /// Puts a request in the queue of `origin`.
+    /// Queues a request for `origin`.
     pub(super) fn enqueue(
         self: &Arc<Self>,
         origin: &Origin,
@@ -123,7 +123,7 @@ impl Inner {
         if state.pool.waiting(origin) >= self.config.max_queued {
             return Err(Error::Full {
                 origin: origin.clone(),
-                why: "too many requests are queued",
+                reason: "too many requests are queued",
             });
         }
         let id = state.next_request;
@@ -210,7 +210,7 @@ impl Inner {
         }));
     }
 
-    /// A connection of another origin that `origin`, which lives at `addresses`, may use.
+    /// A connection of another origin that `origin`, with these addresses, may use.
     pub(super) fn find_shareable(
         &self,
         origin: &Origin,
@@ -218,15 +218,15 @@ impl Inner {
     ) -> Option<ConnectionId> {
         let tls = self.config.tls.as_ref()?;
         let state = self.lock();
-        let standing = state.pool.joinable(origin).filter_map(|id| {
+        let candidates = state.pool.joinable(origin).filter_map(|id| {
             let live = state.live.get(&id)?;
             let is_there = addresses.contains(&live.route.address.ip());
             let shown = live.certificates.clone().filter(|_| is_there)?;
             (!live.connection.is_closing()).then_some((id, shown))
         });
-        let standing: Vec<_> = standing.collect();
-        drop(state); // signatures are checked without it
-        let mut fit = standing
+        let candidates: Vec<_> = candidates.collect();
+        drop(state); // signatures are verified without the lock
+        let mut fit = candidates
             .into_iter()
             .filter(|(_, shown)| tls.would_trust(shown, &origin.host));
         fit.next().map(|(id, _)| id)
@@ -316,13 +316,13 @@ impl Inner {
         self.apply_pool_actions(state);
     }
 
-    /// A connection is gone.
+    /// Removes a connection that has closed.
     pub(super) fn handle_closed(self: &Arc<Self>, id: ConnectionId) {
         let mut state = self.lock();
         state.pool.closed(self.runtime.now(), id);
-        let gone = state.remove(id);
+        let removed = state.remove(id);
         self.apply_pool_actions(state);
-        drop(gone);
+        drop(removed);
     }
 }
 
@@ -342,10 +342,10 @@ impl State {
         }
     }
 
-    /// Takes a connection out, keeping its counts.
+    /// Removes a connection; its counts stay.
     pub(super) fn remove(&mut self, id: ConnectionId) -> Option<LiveConnection> {
-        let gone = self.live.remove(&id)?;
-        self.stats = with_wire_bytes(self.stats, gone.connection.header_bytes());
-        Some(gone)
+        let removed = self.live.remove(&id)?;
+        self.stats = with_wire_bytes(self.stats, removed.connection.header_bytes());
+        Some(removed)
     }
 }

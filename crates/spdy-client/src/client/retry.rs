@@ -22,7 +22,7 @@ use crate::route::Route;
 use crate::timing::Timings;
 use crate::upload_progress::UploadProgress;
 
-/// So much before a server says it closes a connection it is not used any more.
+/// A connection is no longer used this long before the server's announced close.
 const KEEP_ALIVE_MARGIN: Duration = Duration::from_secs(1);
 
 /// Who waits for a connection that is being opened looks no more often than this whether it stands.
@@ -41,11 +41,11 @@ fn is_idempotent(method: &Method) -> bool {
     .contains(method)
 }
 
-/// How long a connection may be idle and be used again, by what its server says of when it closes it (RFC 2068 §19.7.1.1): a second
-/// less, or half where that is less, since a request is under way for a while.
+/// How long a connection may be idle and be used again, by the server's Keep-Alive header (RFC 2068 §19.7.1.1): a
+/// second less, or half if that is shorter, since a request takes time to arrive.
 fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
-    let told = headers.get("keep-alive")?.to_str().ok()?;
-    let mut parameters = told.split(',').filter_map(|one| one.split_once('='));
+    let value = headers.get("keep-alive")?.to_str().ok()?;
+    let mut parameters = value.split(',').filter_map(|one| one.split_once('='));
     let (_, timeout) = parameters.find(|(name, _)| name.trim().eq_ignore_ascii_case("timeout"))?;
     let timeout = Duration::from_secs(timeout.trim().trim_matches('"').parse().ok()?);
     Some(timeout - KEEP_ALIVE_MARGIN.min(timeout / 2))
@@ -64,7 +64,7 @@ fn is_origin_rejected(answer: &Result<Response<Body>, Error>) -> bool {
 }
 
 impl Inner {
-    /// One request, sent as often as it may and must be.
+    /// Sends one request, with retries.
     pub(super) async fn exchange(
         self: Arc<Self>,
         origin: Origin,
@@ -82,12 +82,12 @@ impl Inner {
             let lease = self.place(&origin, &mut queued).await?;
             let (sent, spare) = BodyReplay::of(body);
             let request = Request::from_parts(head.clone(), sent);
-            let (id, is_guest) = (lease.id, *lease.opened_for != origin);
+            let (id, is_joined) = (lease.id, *lease.opened_for != origin);
             let is_used = lease.phases.connect.is_none();
             let answer = self.attempt(&origin, request, priority, lease).await;
-            if is_guest && is_origin_rejected(&answer) {
+            if is_joined && is_origin_rejected(&answer) {
                 let mut state = self.lock();
-                // A lost connection rejected no origin.
+                // A lost connection is not a rejection of the origin.
                 let stands = |live: &LiveConnection| !live.connection.is_closing();
                 if state.live.get(&id).is_some_and(stands) {
                     state.pool.part(self.runtime.now(), id, &origin);
@@ -95,8 +95,8 @@ impl Inner {
                 self.apply_pool_actions(state);
             }
             let error = match answer {
-                // Nothing was done there, whatever the method (RFC 9110 §15.5.20).
-                Ok(response) if is_guest && is_misdirected(&response) => match spare.take() {
+                // The server did not process the request, whatever the method (RFC 9110 §15.5.20).
+                Ok(response) if is_joined && is_misdirected(&response) => match spare.take() {
                     Some(spare) => {
                         tracing::debug!(uri = %head.uri, "retrying on a dedicated connection");
                         body = spare;
@@ -108,8 +108,8 @@ impl Inner {
                 Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            // The server had hung up before any of it was sent, and one connection that might have is gone now: there are only
-            // so many, so this is none of the attempts that are counted.
+            // The server closed the connection before any of the request was sent. This does not count as an
+            // attempt: the number of such connections is limited.
             let is_unsent = matches!(
                 &error,
                 Error::Exchange { source, .. } if is_used && source.unsent
@@ -142,27 +142,27 @@ impl Inner {
         }
     }
 
-    /// A place on a connection, once there is one.
+    /// Waits for a connection for the request.
     async fn place(&self, origin: &Origin, queued: &mut QueuedRequest) -> Result<Lease, Error> {
-        let given = |lease: Result<_, _>| lease.unwrap_or(Err(Error::Closed));
+        let unwrap_lease = |lease: Result<_, _>| lease.unwrap_or(Err(Error::Closed));
         let Some(after) = self.config.queue_timeout else {
-            return given((&mut queued.lease).await);
+            return unwrap_lease((&mut queued.lease).await);
         };
         if let Some(lease) = (&mut queued.lease).now_or_never() {
-            return given(lease);
+            return unwrap_lease(lease);
         }
         let mut after = after;
         loop {
-            let patience = self.runtime.sleep_until(self.runtime.now() + after);
-            match select(&mut queued.lease, patience).await {
-                Either::Left((lease, _)) => return given(lease),
+            let timer = self.runtime.sleep_until(self.runtime.now() + after);
+            match select(&mut queued.lease, timer).await {
+                Either::Left((lease, _)) => return unwrap_lease(lease),
                 Either::Right(_) if self.lock().pool.is_connected(origin) => {
                     return Err(Error::Full {
                         origin: origin.clone(),
-                        why: "all connections stayed busy",
+                        reason: "all connections stayed busy",
                     });
                 }
-                // None stands, and how long opening one may take is said elsewhere.
+                // No connection is open; how long opening one may take has its own timeout.
                 Either::Right(_) => after = after.max(POOL_POLL_INTERVAL),
             }
         }
@@ -229,7 +229,7 @@ impl Inner {
         };
         let failed = |source: ExchangeError| {
             if source.refused {
-                self.lock().pool.refused(lease.id); // before the lease is free again
+                self.lock().pool.refused(lease.id); // before the lease is returned
             }
             Error::Exchange {
                 origin: origin.clone(),
@@ -247,7 +247,7 @@ impl Inner {
             }
             state.stats.response_header_bytes += response_head_bytes(&head) as u64;
             if head.extensions.get::<PushInfo>().is_some() {
-                // It was answered without being sent.
+                // The server answered before the request was sent.
                 state.stats.requests -= 1;
                 state.stats.request_header_bytes -= head_bytes;
             }
@@ -270,10 +270,10 @@ impl Inner {
         if http_body::Body::is_end_stream(&body) {
             return Ok(Response::from_parts(head, body));
         }
-        let patience = self.config.body_timeout;
-        let patience =
-            patience.map(|after| BodyTimeout::new(self.runtime.clone(), after, origin.clone()));
-        let body = Body::wrap(LeasedBody::new(body, lease, patience));
+        let body_timeout = self.config.body_timeout;
+        let body_timeout =
+            body_timeout.map(|after| BodyTimeout::new(self.runtime.clone(), after, origin.clone()));
+        let body = Body::wrap(LeasedBody::new(body, lease, body_timeout));
         Ok(Response::from_parts(head, body))
     }
 }

@@ -108,8 +108,8 @@ pub(super) enum State {
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) origin: Origin,
-    /// Origins that joined, in their order.
-    pub(super) guests: Vec<Origin>,
+    /// Origins that joined this connection, in order.
+    pub(super) joined_origins: Vec<Origin>,
     pub(super) state: State,
 }
 
@@ -180,7 +180,7 @@ impl Pool {
         self.actions.pop_front()
     }
 
-    /// A request wants to be sent to `origin`.
+    /// Queues a request to `origin`.
     pub fn enqueue(
         &mut self,
         now: Instant,
@@ -189,12 +189,12 @@ impl Pool {
         priority: Priority,
     ) {
         self.sweep(now);
-        let speaks = self.expected(origin);
+        let multiplexing = self.expected(origin);
         let host = self
             .hosts
             .entry(origin.clone())
             .or_insert_with(|| OriginState {
-                multiplexing: speaks,
+                multiplexing,
                 queue: BTreeSet::new(),
                 connections: BTreeSet::new(),
                 is_sharing_rejected: false,
@@ -238,8 +238,8 @@ impl Pool {
         self.dispatch(now, &origin);
     }
 
-    /// A connection did not come about. Gives the requests that are lost by it: all that wait for its
-    /// origin, unless another connection there is up and will take them.
+    /// A connection attempt failed. Returns the requests that fail with it: all that wait for its origin, unless
+    /// another connection is up or connecting and will serve them.
     pub fn connect_failed(&mut self, now: Instant, id: ConnectionId) -> Vec<RequestId> {
         let Some(Connection { origin, .. }) = self.forget(id) else {
             return Vec::new();
@@ -247,14 +247,14 @@ impl Pool {
         let Some(host) = self.hosts.get_mut(&origin) else {
             return Vec::new();
         };
-        let hope = host.connections.iter().any(|id| {
+        let has_alternative = host.connections.iter().any(|id| {
             matches!(
                 self.connections[id].state,
                 State::Up { .. } | State::Connecting
             )
         });
-        if hope {
-            // Those connections take them in turn; another attempt now would most likely fail too.
+        if has_alternative {
+            // Those connections serve the requests; another attempt now would most likely fail too.
             self.assign(now, &origin);
             return Vec::new();
         }
@@ -369,8 +369,8 @@ impl Pool {
             .map(|(id, _)| *id)
     }
 
-    /// Instead of being connected, `connecting` is given up: its origin joins `other`. `false`, and nothing
-    /// is changed, if `other` takes nothing new by now, or the origin was turned away.
+    /// Cancels the connection attempt `connecting`: its origin joins `other`. Returns `false`, and changes nothing,
+    /// if `other` accepts no new origins, or rejected this one.
     pub fn joined(&mut self, now: Instant, connecting: ConnectionId, other: ConnectionId) -> bool {
         let Some(Connection {
             origin,
@@ -391,21 +391,23 @@ impl Pool {
         ) && host.connections.insert(other)
         {
             host.multiplexing = Multiplexing::Multiplexed;
-            connection.guests.push(origin.clone());
+            connection.joined_origins.push(origin.clone());
         }
         self.dispatch(now, &origin);
         true
     }
 
-    /// `guest` was turned away from a connection of another origin: from now on it has its own.
-    pub fn part(&mut self, now: Instant, id: ConnectionId, guest: &Origin) {
+    /// A connection of another origin rejected `joined_origin`: from now on it gets its own connections.
+    pub fn part(&mut self, now: Instant, id: ConnectionId, joined_origin: &Origin) {
         if let Some(connection) = self.connections.get_mut(&id) {
-            connection.guests.retain(|origin| origin != guest);
+            connection
+                .joined_origins
+                .retain(|origin| origin != joined_origin);
         }
-        if let Some(host) = self.hosts.get_mut(guest) {
+        if let Some(host) = self.hosts.get_mut(joined_origin) {
             host.is_sharing_rejected = true;
             host.connections.remove(&id);
-            self.dispatch(now, guest);
+            self.dispatch(now, joined_origin);
         }
     }
 
@@ -421,12 +423,12 @@ impl Pool {
         self.dispatch_all(now, id);
     }
 
-    /// A connection is gone.
+    /// Removes a connection that has closed.
     pub fn closed(&mut self, now: Instant, id: ConnectionId) {
-        if let Some(gone) = self.forget(id) {
-            self.dispatch(now, &gone.origin);
-            for guest in &gone.guests {
-                self.dispatch(now, guest);
+        if let Some(removed) = self.forget(id) {
+            self.dispatch(now, &removed.origin);
+            for joined_origin in &removed.joined_origins {
+                self.dispatch(now, joined_origin);
             }
         }
     }
@@ -474,7 +476,7 @@ impl Pool {
 
     pub(super) fn forget(&mut self, id: ConnectionId) -> Option<Connection> {
         let connection = self.connections.remove(&id)?;
-        for origin in connection.guests.iter().chain([&connection.origin]) {
+        for origin in connection.joined_origins.iter().chain([&connection.origin]) {
             if let Some(host) = self.hosts.get_mut(origin) {
                 host.connections.remove(&id);
             }
@@ -482,17 +484,18 @@ impl Pool {
         Some(connection)
     }
 
-    /// [`dispatch`](Self::dispatch) for the origin of a connection, then for its guests.
+    /// [`dispatch`](Self::dispatch) for the origin of a connection, then for the origins that joined it.
     fn dispatch_all(&mut self, now: Instant, id: ConnectionId) {
         let connection = &self.connections[&id];
-        let (origin, guests) = (connection.origin.clone(), connection.guests.clone());
+        let (origin, joined_origins) =
+            (connection.origin.clone(), connection.joined_origins.clone());
         self.dispatch(now, &origin);
-        for guest in &guests {
-            self.dispatch(now, guest);
+        for joined_origin in &joined_origins {
+            self.dispatch(now, joined_origin);
         }
     }
 
-    /// Gives requests to connections, and opens more for those that are left.
+    /// Assigns requests to connections, and opens more for the remaining requests.
     fn dispatch(&mut self, now: Instant, origin: &Origin) {
         self.assign(now, origin);
         let Some(host) = self.hosts.get_mut(origin) else {
@@ -518,7 +521,7 @@ impl Pool {
             host.connections.insert(connection);
             let new = Connection {
                 origin: origin.clone(),
-                guests: Vec::new(),
+                joined_origins: Vec::new(),
                 state: State::Connecting,
             };
             self.connections.insert(connection, new);

@@ -108,13 +108,13 @@ pub(crate) struct Writer {
 impl Writer {
     pub(super) fn new(
         channel: u8,
-        tells_end: bool,
+        sends_close: bool,
         outgoing: UnboundedSender<QueuedPiece>,
         room: Arc<Semaphore>,
     ) -> Self {
         Self {
             channel,
-            sends_close: tells_end,
+            sends_close,
             ended: false,
             outgoing,
             room: PollSemaphore::new(room),

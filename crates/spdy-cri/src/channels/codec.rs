@@ -29,19 +29,19 @@ pub(crate) enum Piece {
 /// A message that breaks the sub-protocol. (The kubelet passes the first over, and loses its bytes.)
 #[derive(Debug, Eq, PartialEq, thiserror::Error)]
 pub(crate) enum BadMessage {
-    /// What stands for bytes is no base64.
-    #[error("message on channel {channel} is not base64: {why}")]
+    /// The payload is not valid base64.
+    #[error("message on channel {channel} is not base64: {reason}")]
     Base64 {
         /// Of which channel.
         channel: u8,
-        /// In the decoder's words.
-        why: DecodeError,
+        /// The decoder's error.
+        reason: DecodeError,
     },
-    /// The end of a channel is two bytes.
-    #[error("channel close message has {got} bytes, expected 2")]
+    /// A channel close message has exactly two bytes.
+    #[error("channel close message has {found} bytes, expected 2")]
     Close {
         /// Bytes of the message.
-        got: usize,
+        found: usize,
     },
 }
 
@@ -56,7 +56,9 @@ pub(crate) fn decode(
     if protocol.has_close() && first == CLOSE {
         return match message[..] {
             [_, channel] => Ok(Some(Piece::Close { channel })),
-            _ => Err(BadMessage::Close { got: message.len() }),
+            _ => Err(BadMessage::Close {
+                found: message.len(),
+            }),
         };
     }
     message.advance(1);
@@ -66,7 +68,7 @@ pub(crate) fn decode(
     }
     let channel = first.wrapping_sub(b'0');
     let decoded = decode_base64(&message);
-    let data = decoded.map_err(|why| BadMessage::Base64 { channel, why })?;
+    let data = decoded.map_err(|reason| BadMessage::Base64 { channel, reason })?;
     let data = data.into();
     Ok(Some(Piece::Data { channel, data }))
 }
@@ -135,9 +137,9 @@ mod tests {
     #[test]
     fn an_invalid_message_is_an_error() {
         for wire in [&b"\xff"[..], b"\xff\0\0"] {
-            let got = wire.len();
+            let found = wire.len();
             let read = decode(ChannelProtocol::V5, Bytes::from_static(wire));
-            assert_eq!(read, Err(BadMessage::Close { got }));
+            assert_eq!(read, Err(BadMessage::Close { found }));
         }
         for wire in [&b"0Zm9vCg="[..], b"0Zm9v!", b"0Zm9vCgo==", b"0Cg==Cg=="] {
             let read = decode(ChannelProtocol::V4Base64, Bytes::from_static(wire));

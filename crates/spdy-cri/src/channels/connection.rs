@@ -111,20 +111,20 @@ struct Incoming {
 /// Why reading came to its end.
 #[derive(Debug)]
 enum ReadEnd {
-    /// The peer, by a close that is not normal, or the socket.
+    /// The peer closed abnormally, or the socket failed.
     Lost(String),
     /// The peer broke a rule; the close frame states which.
-    Broken { code: CloseCode, why: String },
+    Broken { code: CloseCode, reason: String },
 }
 
 impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
-    /// Channels over `socket`, which takes messages of `message_bytes`; as many bytes wait for their readers.
-    /// `tells_end` if the other side needs the end of a writer: it is sent if `protocol` supports it.
+    /// Creates channels over `socket`, for messages of up to `message_bytes`; as many bytes wait for their readers.
+    /// `sends_close` if the peer needs the end of a writer: it is sent if `protocol` supports it.
     pub(crate) fn new(
         socket: WebSocketStream<T>,
         protocol: ChannelProtocol,
-        lanes: &[ChannelDirection],
-        tells_end: bool,
+        directions: &[ChannelDirection],
+        sends_close: bool,
         message_bytes: usize,
         runtime: SharedRuntime,
     ) -> (Self, Vec<ChannelEnds>, KeepOpen) {
@@ -135,15 +135,15 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         };
         let write_room = Arc::new(Semaphore::new(WRITE_AHEAD));
         let (sender, outgoing) = unbounded_channel();
-        let tells_end = tells_end && protocol.has_close();
+        let sends_close = sends_close && protocol.has_close();
         let mut ends = Vec::new();
-        for (number, lane) in (0..=u8::MAX).zip(lanes) {
-            let reads = matches!(lane, ChannelDirection::Read | ChannelDirection::Both);
-            let writes = matches!(lane, ChannelDirection::Write | ChannelDirection::Both);
-            let (lane, arrived) = unbounded_channel();
-            incoming.readers.push(reads.then_some(lane));
-            let writer =
-                writes.then(|| Writer::new(number, tells_end, sender.clone(), write_room.clone()));
+        for (number, direction) in (0..=u8::MAX).zip(directions) {
+            let reads = matches!(direction, ChannelDirection::Read | ChannelDirection::Both);
+            let writes = matches!(direction, ChannelDirection::Write | ChannelDirection::Both);
+            let (to_reader, arrived) = unbounded_channel();
+            incoming.readers.push(reads.then_some(to_reader));
+            let writer = writes
+                .then(|| Writer::new(number, sends_close, sender.clone(), write_room.clone()));
             let reader = reads.then(|| Reader::new(arrived));
             ends.push(ChannelEnds { reader, writer });
         }
@@ -166,7 +166,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         self
     }
 
-    /// Runs until the peer has closed, or nothing is left to write and the close was answered.
+    /// Runs until the peer has closed, or until all is written and the close was answered.
     ///
     /// # Errors
     ///
@@ -182,12 +182,12 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
             runtime,
         } = self;
         let (mut sink, mut stream) = socket.split();
-        let heard = ActivityClock::new(&runtime);
+        let activity = ActivityClock::new(&runtime);
         let ended = {
-            let reading = read(&mut stream, protocol, &mut incoming, &heard);
+            let reading = read(&mut stream, protocol, &mut incoming, &activity);
             let mut reading = std::pin::pin!(reading);
             let every = heartbeat.map(|heartbeat| heartbeat.every);
-            let writing = write(&mut sink, protocol, outgoing, &write_room, &heard, every);
+            let writing = write(&mut sink, protocol, outgoing, &write_room, &activity, every);
             tokio::select! {
                 ended = &mut reading => ended,
                 written = writing => match written {
@@ -202,11 +202,11 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
                         Some(Err(_)) | None => Err(ReadEnd::Lost(error.to_string())),
                     },
                 },
-                () = heard.wait_idle() => Err(ReadEnd::Broken {
+                () = activity.wait_idle() => Err(ReadEnd::Broken {
                     code: CloseCode::Away,
-                    why: format!("nothing received for {IDLE_TIMEOUT:?}"),
+                    reason: format!("nothing received for {IDLE_TIMEOUT:?}"),
                 }),
-                after = heard.wait_ping_timeout(heartbeat) => {
+                after = activity.wait_ping_timeout(heartbeat) => {
                     Err(ReadEnd::Lost(format!("no pong within {after:?}")))
                 }
             }
@@ -214,28 +214,34 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Channels<T> {
         write_room.close();
         let Err(fault) = ended else {
             incoming.readers.clear();
-            // Ours answers theirs: reading on sends it, and waits for the end of the connection.
+            // The peer's close is answered: reading further sends the answer, and waits for the end of the
+            // connection.
             let rest = async { while let Some(Ok(_)) = stream.next().await {} };
             with_timeout(&runtime, CLOSE_TIMEOUT, rest).await;
             return Ok(());
         };
-        let (why, code) = match fault {
-            ReadEnd::Lost(why) => (why, None),
-            ReadEnd::Broken { code, why } => (why, Some(code)),
+        let (message, code) = match fault {
+            ReadEnd::Lost(message) => (message, None),
+            ReadEnd::Broken {
+                code,
+                reason: message,
+            } => (message, Some(code)),
         };
-        let reason = why.chars().take(40).collect::<String>().into();
-        let error = StreamError::WebSocket { why: why.into() };
+        let reason = message.chars().take(40).collect::<String>().into();
+        let error = StreamError::WebSocket {
+            reason: message.into(),
+        };
         incoming.fail_all(&error);
         if let Some(code) = code {
             let close = Message::Close(Some(CloseFrame { code, reason }));
-            let told = async {
+            let close_socket = async {
                 if sink.send(close).await.is_ok()
                     && let Ok(socket) = sink.reunite(stream)
                 {
                     drain(socket).await;
                 }
             };
-            with_timeout(&runtime, CLOSE_TIMEOUT, told).await;
+            with_timeout(&runtime, CLOSE_TIMEOUT, close_socket).await;
         }
         Err(error)
     }
@@ -282,14 +288,14 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
     stream: &mut SplitStream<WebSocketStream<T>>,
     protocol: ChannelProtocol,
     incoming: &mut Incoming,
-    heard: &ActivityClock<'_>,
+    activity: &ActivityClock<'_>,
 ) -> Result<(), ReadEnd> {
     loop {
-        heard.record_reading();
+        activity.record_reading();
         let message = stream.next().await;
-        heard.came();
+        activity.record_message();
         let bytes: Bytes = match message {
-            // The kubelet takes either kind for either codec.
+            // The kubelet accepts either message kind for either codec.
             Some(Ok(Message::Binary(bytes))) => bytes,
             Some(Ok(Message::Text(text))) => text.into(),
             Some(Ok(Message::Ping(_) | Message::Pong(_) | Message::Frame(_))) => continue,
@@ -299,8 +305,8 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
             }
             Some(Ok(Message::Close(_))) => return Ok(()),
             Some(Err(error @ Error::Capacity(_))) => {
-                let (code, why) = (CloseCode::Size, error.to_string());
-                return Err(ReadEnd::Broken { code, why });
+                let (code, reason) = (CloseCode::Size, error.to_string());
+                return Err(ReadEnd::Broken { code, reason });
             }
             Some(Err(error)) => return Err(ReadEnd::Lost(error.to_string())),
             None => return Err(ReadEnd::Lost("it ended without a close frame".to_owned())),
@@ -313,23 +319,23 @@ async fn read<T: AsyncRead + AsyncWrite + Unpin>(
                     BadMessage::Base64 { .. } => CloseCode::Invalid,
                     BadMessage::Close { .. } => CloseCode::Protocol,
                 };
-                let why = error.to_string();
-                return Err(ReadEnd::Broken { code, why });
+                let reason = error.to_string();
+                return Err(ReadEnd::Broken { code, reason });
             }
         }
     }
 }
 
 impl Incoming {
-    /// Gives a piece to its reader, once there is room for it.
+    /// Passes a piece to its reader, once there is room for it.
     async fn take(&mut self, piece: Piece) -> Result<(), ReadEnd> {
         match piece {
             Piece::Data { channel, data } => {
-                let Some(Some(lane)) = self.readers.get(usize::from(channel)) else {
+                let Some(Some(reader)) = self.readers.get(usize::from(channel)) else {
                     tracing::debug!(channel, bytes = data.len(), "data for an unknown channel");
                     return Ok(());
                 };
-                if data.is_empty() || lane.is_closed() {
+                if data.is_empty() || reader.is_closed() {
                     return Ok(());
                 }
                 let room = self
@@ -339,38 +345,39 @@ impl Incoming {
                 let Ok(room) = room.await else {
                     unreachable!("the receive semaphore is never closed")
                 };
-                // Dropped if its reader is gone.
-                let _ = lane.send(Ok((data, room)));
+                // The piece is dropped if its reader was dropped.
+                let _ = reader.send(Ok((data, room)));
             }
             Piece::Close { channel } => match self.readers.get_mut(usize::from(channel)) {
-                Some(lane) => *lane = None,
+                Some(reader) => *reader = None,
                 None => {
-                    let (code, why) = (CloseCode::Protocol, format!("unknown channel {channel}"));
-                    return Err(ReadEnd::Broken { code, why });
+                    let (code, reason) =
+                        (CloseCode::Protocol, format!("unknown channel {channel}"));
+                    return Err(ReadEnd::Broken { code, reason });
                 }
             },
         }
         Ok(())
     }
 
-    /// Readers get the error; those that have had their end do not.
+    /// Passes the error to all readers except those that have ended.
     fn fail_all(self, error: &StreamError) {
-        for lane in self.readers.into_iter().flatten() {
-            let _ = lane.send(Err(error.clone()));
+        for reader in self.readers.into_iter().flatten() {
+            let _ = reader.send(Err(error.clone()));
         }
     }
 }
 
-/// Writes until no writer is left, and then the close.
+/// Writes until no writer remains, and then the close.
 async fn write<T: AsyncRead + AsyncWrite + Unpin>(
     sink: &mut SplitSink<WebSocketStream<T>, Message>,
     protocol: ChannelProtocol,
     mut outgoing: UnboundedReceiver<QueuedPiece>,
     write_room: &Semaphore,
-    heard: &ActivityClock<'_>,
+    activity: &ActivityClock<'_>,
     ping_every: Option<Duration>,
 ) -> Result<(), Error> {
-    let runtime = heard.runtime;
+    let runtime = activity.runtime;
     let mut next_ping = ping_every.map(|every| runtime.now() + every);
     let written = async {
         loop {
@@ -381,7 +388,7 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
             };
             let Some(mut next) = next else {
                 sink.send(Message::Ping(Bytes::new())).await?;
-                heard.pinged();
+                activity.record_ping();
                 next_ping = ping_every.map(|every| runtime.now() + every);
                 continue;
             };
@@ -393,7 +400,7 @@ async fn write<T: AsyncRead + AsyncWrite + Unpin>(
                 next = outgoing.try_recv().ok();
             }
             sink.flush().await?;
-            heard.record_sent();
+            activity.record_sent();
         }
         let close = Message::Close(Some(normal_close()));
         sink.send(close).await
@@ -442,7 +449,7 @@ impl<'r> ActivityClock<'r> {
         state.pinged = state.pinged.map(|_| self.runtime.now());
     }
 
-    fn came(&self) {
+    fn record_message(&self) {
         *self.state() = ActivityState {
             at: self.runtime.now(),
             pinged: None,
@@ -454,7 +461,7 @@ impl<'r> ActivityClock<'r> {
         self.state().at = self.runtime.now();
     }
 
-    fn pinged(&self) {
+    fn record_ping(&self) {
         let now = self.runtime.now();
         let mut state = self.state();
         state.at = now;
@@ -474,10 +481,7 @@ impl<'r> ActivityClock<'r> {
 
     /// Ready when a PING was not answered within the timeout; returns the timeout.
     async fn wait_ping_timeout(&self, heartbeat: Option<Heartbeat>) -> Duration {
-        let Some(Heartbeat {
-            timeout: patience, ..
-        }) = heartbeat
-        else {
+        let Some(Heartbeat { timeout, .. }) = heartbeat else {
             return std::future::pending().await;
         };
         loop {
@@ -486,9 +490,9 @@ impl<'r> ActivityClock<'r> {
                 let state = self.state();
                 state.pinged.filter(|_| state.reads)
             };
-            let due = pinged.unwrap_or(now) + patience;
+            let due = pinged.unwrap_or(now) + timeout;
             if now >= due {
-                return patience;
+                return timeout;
             }
             self.runtime.sleep_until(due).await;
         }

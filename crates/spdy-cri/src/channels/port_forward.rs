@@ -25,17 +25,17 @@ pub(crate) fn max_ports(protocol: ChannelProtocol) -> usize {
     if protocol.is_base64() { 40 } else { 127 }
 }
 
-/// The ports of a connection: those that the URL was made for, else those of its query, `port=80,443`.
+/// The ports of a connection: those of the URL's request, otherwise those of its query, `port=80,443`.
 pub(crate) fn ports<B>(
-    asked: &PortForwardRequest,
+    forward: &PortForwardRequest,
     request: &Request<B>,
     protocol: ChannelProtocol,
 ) -> Result<Vec<u16>, Refusal> {
     let refuse = |message: String| Err(Refusal::new(StatusCode::BAD_REQUEST, message));
-    let mut ports = asked.ports.clone();
+    let mut ports = forward.ports.clone();
     if ports.is_empty() {
         let query = request.uri().query().unwrap_or_default();
-        // A port is digits and so is its separator's escape: no other part is looked at.
+        // A port is digits, and so is the escape of its separator; no other part of the query is read.
         let values = query
             .split('&')
             .filter_map(|pair| pair.strip_prefix(PORT)?.strip_prefix('='));
@@ -64,7 +64,7 @@ pub(crate) fn directions(ports: &[u16]) -> Vec<ChannelDirection> {
         .collect()
 }
 
-/// Serves one connection, whose 101 was sent, to its end.
+/// Serves one connection after its 101, until it ends.
 pub(crate) async fn serve<T, H>(
     io: T,
     protocol: ChannelProtocol,
@@ -78,9 +78,9 @@ pub(crate) async fn serve<T, H>(
     H: Handler,
 {
     let socket = websocket::server(io, message_bytes).await;
-    let (lanes, runtime) = (directions(&ports), runtime.clone());
+    let (directions, runtime) = (directions(&ports), runtime.clone());
     let (channels, ends, held) =
-        Channels::new(socket, protocol, &lanes, false, message_bytes, runtime);
+        Channels::new(socket, protocol, &directions, false, message_bytes, runtime);
     drop(held);
     let mut ends = ends.into_iter();
     let pairs = std::iter::from_fn(|| Some((ends.next()?, ends.next()?)));
@@ -114,7 +114,7 @@ async fn forward<H: Handler>(
     let mut connection = Connection::of_channel(reader, writer);
     let label = Bytes::copy_from_slice(&port.to_le_bytes());
     if connection.send(label.clone()).await.is_err() {
-        return; // the client is gone
+        return; // the client has disconnected
     }
     if let Some(error) = &mut error {
         let _ = error.send(label).await;
@@ -122,8 +122,8 @@ async fn forward<H: Handler>(
     let forwarded = handler
         .port_forward(sandbox.to_owned(), port, connection)
         .await;
-    if let (Err(why), Some(mut error)) = (forwarded, error) {
-        let text = error_text(sandbox, port, &why.to_string());
-        let _ = error.send(text.into()).await; // a client that has left need not get it
+    if let (Err(failure), Some(mut error)) = (forwarded, error) {
+        let text = error_text(sandbox, port, &failure.to_string());
+        let _ = error.send(text.into()).await; // the client may have disconnected
     }
 }

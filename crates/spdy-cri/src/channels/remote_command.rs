@@ -14,20 +14,20 @@ use crate::stdio::{Input, Output};
 use crate::websocket;
 
 /// The channels of exec and attach in their order, as the side that runs the command sees them.
-pub(crate) fn directions(wanted: StreamOptions) -> [ChannelDirection; 5] {
-    let lane = |wanted, lane| {
-        if wanted {
-            lane
+pub(crate) fn directions(stream_options: StreamOptions) -> [ChannelDirection; 5] {
+    let if_enabled = |enabled, direction| {
+        if enabled {
+            direction
         } else {
             ChannelDirection::Unused
         }
     };
     [
-        lane(wanted.stdin, ChannelDirection::Read),
-        lane(wanted.stdout, ChannelDirection::Write),
-        lane(wanted.stderr, ChannelDirection::Write),
+        if_enabled(stream_options.stdin, ChannelDirection::Read),
+        if_enabled(stream_options.stdout, ChannelDirection::Write),
+        if_enabled(stream_options.stderr, ChannelDirection::Write),
         ChannelDirection::Write,
-        lane(wanted.tty, ChannelDirection::Read),
+        if_enabled(stream_options.tty, ChannelDirection::Read),
     ]
 }
 
@@ -39,11 +39,11 @@ pub(crate) fn split_five(ends: Vec<ChannelEnds>) -> [ChannelEnds; 5] {
     }
 }
 
-/// Serves one connection, whose 101 was sent, to its end.
+/// Serves one connection after its 101, until it ends.
 pub(crate) async fn serve<T, F>(
     io: T,
     protocol: ChannelProtocol,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     message_bytes: usize,
     runtime: &SharedRuntime,
     run: impl FnOnce(Streams) -> F,
@@ -52,10 +52,10 @@ pub(crate) async fn serve<T, F>(
     F: Future<Output = Result<ExitCode, HandlerError>>,
 {
     let socket = websocket::server(io, message_bytes).await;
-    let (lanes, runtime) = (directions(wanted), runtime.clone());
+    let (directions, runtime) = (directions(stream_options), runtime.clone());
     let (channels, ends, held) =
-        Channels::new(socket, protocol, &lanes, false, message_bytes, runtime);
-    drop(held); // the status is the last to be written
+        Channels::new(socket, protocol, &directions, false, message_bytes, runtime);
+    drop(held); // the status is written last
     let [stdin, stdout, stderr, status, resize] = split_five(ends);
     let mut status = status.writer.map(Output::of_channel);
     let mut streams = Streams {
@@ -67,8 +67,7 @@ pub(crate) async fn serve<T, F>(
             .map(|sizes| ResizeEvents::new(Input::of_channel(sizes))),
     };
     let application = async {
-        // Announces that it runs, on the first of stdout, stderr and status that there is, as the
-        // kubelet does.
+        // Announces that the command runs, on the first of stdout, stderr and status that exists, like the kubelet.
         let first = [&mut streams.stdout, &mut streams.stderr, &mut status];
         if let Some(first) = first.into_iter().flatten().next()
             && first.send(Bytes::new()).await.is_err()
@@ -79,9 +78,9 @@ pub(crate) async fn serve<T, F>(
         let text = status::encode(protocol.version(), &ended);
         if let Some(mut status) = status
             && !text.is_empty()
-            && let Err(why) = status.send(text.into()).await
+            && let Err(error) = status.send(text.into()).await
         {
-            tracing::debug!(%why, "cannot report the exit status of the command");
+            tracing::debug!(%error, "cannot report the exit status of the command");
         }
     };
     run_with(channels, application).await;

@@ -13,14 +13,14 @@ use super::process::{Process, exec, exec_in_websocket};
 use crate::error::ClientError;
 use crate::request::StreamOptions;
 
-/// Whether the next way may fare better: the server has answered, and not so. A connection that fails, or
-/// a server that is silent, would fail the other way too.
+/// True if the next transport may work: the server answered and declined. A connection that fails, or a server that
+/// does not answer, would fail with any transport.
 fn is_refused(error: &ClientError) -> bool {
     match error {
         ClientError::Handshake { .. } => true,
-        ClientError::Upgrade(why) => {
+        ClientError::Upgrade(upgrade_error) => {
             matches!(
-                why,
+                upgrade_error,
                 UpgradeError::Refused { .. } | UpgradeError::UnexpectedSwitch { .. }
             )
         }
@@ -51,17 +51,17 @@ where
     Err(refusal)
 }
 
-/// Runs a command by the first of [`Options::transports`] that the server takes: as
-/// [`exec_in_websocket`](super::exec_in_websocket) and [`exec`](super::exec). `dial` gives a connection for
-/// each.
+/// Runs a command by the first of [`Options::transports`] that the server accepts: like
+/// [`exec_in_websocket`](super::exec_in_websocket) and [`exec`](super::exec). `dial` opens a connection for each
+/// attempt.
 ///
 /// # Errors
 ///
-/// Of the last way that was tried, why it did not start.
+/// The error of the last transport that was tried.
 pub async fn exec_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -73,22 +73,24 @@ where
     try_each(&transports, dial, async |transport, io| {
         let (options, runtime) = (options.clone(), runtime.clone());
         match transport {
-            Transport::WebSocket => exec_in_websocket(io, request, wanted, options, runtime).await,
-            Transport::Spdy => exec(io, request, wanted, options, runtime).await,
+            Transport::WebSocket => {
+                exec_in_websocket(io, request, stream_options, options, runtime).await
+            }
+            Transport::Spdy => exec(io, request, stream_options, options, runtime).await,
         }
     })
     .await
 }
 
-/// Joins a process that runs: as [`exec_with_fallback`], at another URL.
+/// Attaches to a running process: like [`exec_with_fallback`], at another URL.
 ///
 /// # Errors
 ///
-/// Of the last way that was tried, why it did not start.
+/// The error of the last transport that was tried.
 pub async fn attach_with_fallback<D, T>(
     dial: D,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
@@ -96,7 +98,7 @@ where
     D: AsyncFnMut() -> io::Result<T>,
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    exec_with_fallback(dial, request, wanted, options, runtime).await
+    exec_with_fallback(dial, request, stream_options, options, runtime).await
 }
 
 /// Opens a way to the ports of a pod by the first of [`Options::transports`] that the server takes: as

@@ -70,12 +70,9 @@ impl Default for Options {
 }
 
 impl Options {
-    /// How to detect that a silent server is gone.
+    /// How to detect a silent server.
     pub(super) fn heartbeat(&self) -> Option<Heartbeat> {
-        let patience = self.ping_timeout;
-        self.ping_interval.map(|every| Heartbeat {
-            every,
-            timeout: patience,
-        })
+        let timeout = self.ping_timeout;
+        self.ping_interval.map(|every| Heartbeat { every, timeout })
     }
 }

@@ -75,12 +75,12 @@ impl PortForward {
         }
     }
 
-    /// A new connection to `port`; as many at once as one likes.
+    /// Opens a new connection to `port`. Any number may be open at once.
     ///
     /// # Errors
     ///
-    /// If the session has ended, or the server answers no stream. That nothing listens on `port` may come
-    /// at once as [`ClientError::Remote`], but mostly comes later, from [`ForwardedConnection::wait`].
+    /// The session has ended, or the server answers no stream. If nothing listens on `port`, the error may arrive at
+    /// once as [`ClientError::Remote`], but usually later, from [`ForwardedConnection::wait`].
     pub async fn connect(&self, port: u16) -> Result<ForwardedConnection, ClientError> {
         let id = self.next_request.fetch_add(1, Ordering::Relaxed);
         let headers = [(PORT, port.to_string()), (REQUEST_ID, id.to_string())];
@@ -91,12 +91,14 @@ impl PortForward {
                 data: Connection::of_spdy(data),
                 error: Input::of_spdy(error),
             }),
-            // The kubelet may find a port dead before it has answered the stream to it.
-            Err(ClientError::Session(StreamError::Spdy(why))) if why.reset_status().is_some() => {
+            // The kubelet may find that the port is closed before it has answered the stream.
+            Err(ClientError::Session(StreamError::Spdy(reset)))
+                if reset.reset_status().is_some() =>
+            {
                 let mut error = Input::of_spdy(error);
                 match self.streamer.within(read_status(&mut error)).await {
                     Some(Ok(text)) if !text.is_empty() => Err(remote_error(&text)),
-                    _ => Err(why.into()),
+                    _ => Err(reset.into()),
                 }
             }
             Err(error) => Err(error),
@@ -140,16 +142,15 @@ impl ForwardedConnection {
     }
 }
 
-/// As [`port_forward`], over a plain WebSocket: one connection to each of `ports`, from the start, in that
+/// Like [`port_forward`], over a plain WebSocket: one connection to each of `ports`, opened at the start, in that
 /// order. The URL must be made for them, or name them in its query, `port=80,443`.
 ///
-/// The old form, which the kubelet still serves and no client of Kubernetes still uses. No half of a
-/// connection ends by itself in it: the result of a port arrives when every port is done, or all data is
-/// dropped.
+/// This is the old form, which the kubelet still serves and no Kubernetes client still uses. Its connections have no
+/// half-close: the result of a port arrives when every port is done, or when all data is dropped.
 ///
 /// # Errors
 ///
-/// More ports than have channels (127), why the server did not switch, or its response instead of the ports.
+/// More ports than there are channels (127); the server did not switch; or it refused the ports.
 pub async fn port_forward_in_channels<T>(
     io: T,
     request: &Request<()>,
@@ -169,14 +170,14 @@ where
     let offers = [protocol.name().to_owned()];
     let (socket, _) =
         websocket::connect(io, request, &offers, message_bytes, limits, &runtime).await?;
-    let lanes: Vec<_> = directions(ports)
+    let directions: Vec<_> = directions(ports)
         .into_iter()
         .map(ChannelDirection::reversed)
         .collect();
     let (channels, ends, held) = Channels::new(
         socket,
         protocol,
-        &lanes,
+        &directions,
         true,
         message_bytes,
         runtime.clone(),
@@ -212,6 +213,6 @@ where
         }
         forwarded.push(ForwardedConnection { data, error });
     }
-    drop(held); // it ends with the last of the connections
+    drop(held); // it ends with the last connection
     Ok(forwarded)
 }

@@ -81,22 +81,22 @@ impl Process {
     }
 }
 
-/// Runs a command. `request` must name the same streams in its URL as `wanted`.
+/// Runs a command. `request` must name the same streams in its URL as `stream_options`.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The command did not start.
 pub async fn exec<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    wanted.check()?;
+    stream_options.check()?;
     let offers: Vec<_> = options
         .remote_command
         .iter()
@@ -104,28 +104,28 @@ where
         .collect();
     let upgraded = upgrade::connect(io, request, &offers, options.limits, &runtime).await?;
     let version = match upgraded.protocol() {
-        // Servers of old name none, and speak the first.
+        // Old servers name none, and use the first version.
         None => RemoteCommand::V1,
         Some(name) => RemoteCommand::from_name(name).ok_or_else(|| ClientError::Protocol {
             protocol: name.to_owned(),
         })?,
     };
     let streamer = Streamer::start(upgraded.into_io(), &options, runtime);
-    // In the order of client-go; servers take any.
+    // In the order of client-go; servers accept any order.
     let error = Input::of_spdy(streamer.open(ERROR, &[]).await?);
-    let stdin = match wanted.stdin {
+    let stdin = match stream_options.stdin {
         true => Some(Output::of_spdy(streamer.open(STDIN, &[]).await?)),
         false => None,
     };
-    let stdout = match wanted.stdout {
+    let stdout = match stream_options.stdout {
         true => Some(Input::of_spdy(streamer.open(STDOUT, &[]).await?)),
         false => None,
     };
-    let stderr = match wanted.stderr {
+    let stderr = match stream_options.stderr {
         true => Some(Input::of_spdy(streamer.open(STDERR, &[]).await?)),
         false => None,
     };
-    let resize = match wanted.tty && version.has_resize() {
+    let resize = match stream_options.tty && version.has_resize() {
         true => {
             let sizes = streamer.open(RESIZE, &[]).await?;
             Some(Resizer::new(Output::of_spdy(sizes)))
@@ -143,42 +143,45 @@ where
     })
 }
 
-/// Joins a process that runs: as [`exec`], at another URL.
+/// Attaches to a running process: like [`exec`], at another URL.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The process cannot be attached.
 pub async fn attach<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    exec(io, request, wanted, options, runtime).await
+    exec(io, request, stream_options, options, runtime).await
 }
 
-/// As [`exec`], over a plain WebSocket: the method is GET, whatever `request` has. From version 5 on, stdin that is shut down or dropped
-/// ends there; before, only the process ends it.
+/// Like [`exec`], over a plain WebSocket: the method is GET, whatever `request` has. From version 5 on, stdin ends
+/// when it is shut down or dropped; in earlier versions only the process ends it.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The command did not start.
 pub async fn exec_in_websocket<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    wanted.check()?;
-    let offers = options.channels.iter().map(|known| known.name().to_owned());
+    stream_options.check()?;
+    let offers = options
+        .channels
+        .iter()
+        .map(|channel_protocol| channel_protocol.name().to_owned());
     let offers: Vec<_> = offers.collect();
     let (message_bytes, heartbeat) = (options.message_bytes, options.heartbeat());
     let connecting = websocket::connect(
@@ -196,11 +199,11 @@ where
             ChannelProtocol::from_name(name).ok_or(ClientError::Protocol { protocol: chosen })?
         }
     };
-    let lanes = directions(wanted).map(ChannelDirection::reversed);
+    let directions = directions(stream_options).map(ChannelDirection::reversed);
     let (channels, ends, held) = Channels::new(
         socket,
         protocol,
-        &lanes,
+        &directions,
         true,
         message_bytes,
         runtime.clone(),
@@ -224,20 +227,20 @@ where
     })
 }
 
-/// Joins a process that runs: as [`exec_in_websocket`], at another URL.
+/// Attaches to a running process: like [`exec_in_websocket`], at another URL.
 ///
 /// # Errors
 ///
-/// Why it did not start.
+/// The process cannot be attached.
 pub async fn attach_in_websocket<T>(
     io: T,
     request: &Request<()>,
-    wanted: StreamOptions,
+    stream_options: StreamOptions,
     options: Options,
     runtime: SharedRuntime,
 ) -> Result<Process, ClientError>
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    exec_in_websocket(io, request, wanted, options, runtime).await
+    exec_in_websocket(io, request, stream_options, options, runtime).await
 }

@@ -30,9 +30,16 @@ async fn start(
     request: ExecRequest,
     options: Options,
 ) -> Result<Process, ClientError> {
-    let wanted = request.wanted;
+    let stream_options = request.stream_options;
     let url = server.exec_url(request).expect("a URL");
-    client::exec_in_websocket(dial(server), &post(&url), wanted, options, runtime()).await
+    client::exec_in_websocket(
+        dial(server),
+        &post(&url),
+        stream_options,
+        options,
+        runtime(),
+    )
+    .await
 }
 
 async fn text(input: Option<spdy_cri::Input>) -> String {

@@ -6,7 +6,7 @@ use crate::blocks::header_block::BlockLimits;
 use crate::error::BlockError;
 use crate::version::Version;
 
-/// Checks the plain bytes of a whole block; gives the number of pairs in it.
+/// Checks the plain bytes of a whole block; returns the number of pairs in it.
 pub(crate) fn read(
     version: Version,
     plain: &[u8],
@@ -15,19 +15,19 @@ pub(crate) fn read(
     check_len(plain.len(), limits)?;
     let mut reader = Reader::new(version, plain);
     let count = reader.int()? as usize;
-    let too_many = |got| BlockError::TooManyPairs {
+    let too_many = |found| BlockError::TooManyPairs {
         limit: limits.pairs,
-        got,
+        found,
     };
-    // Each pair takes two lengths and a name of a byte at least: a count of more pairs than fit in the
-    // bytes is rejected before memory is reserved for them.
+    // Each pair needs two lengths and a name of at least one byte. A count of more pairs than fit in the bytes is
+    // rejected before memory is reserved for them.
     let least = 2 * width(version) + 1;
-    let left = plain.len() - reader.at;
-    if count > left / least {
-        let want = reader.at as u64 + count as u64 * least as u64;
+    let remaining = plain.len() - reader.at;
+    if count > remaining / least {
+        let expected = reader.at as u64 + count as u64 * least as u64;
         return Err(BlockError::Overrun {
-            want,
-            have: plain.len(),
+            expected,
+            found: plain.len(),
         });
     }
     if count > limits.pairs {
@@ -47,7 +47,7 @@ pub(crate) fn read(
     }
     match plain.len() - reader.at {
         0 => {}
-        got => return Err(BlockError::Leftover { got }),
+        found => return Err(BlockError::Leftover { found }),
     }
     names.check_differ()?;
     Ok(count)
@@ -155,16 +155,16 @@ impl<'a> Reader<'a> {
 
     fn overrun(&self, more: u64) -> BlockError {
         BlockError::Overrun {
-            want: self.at as u64 + more,
-            have: self.plain.len(),
+            expected: self.at as u64 + more,
+            found: self.plain.len(),
         }
     }
 }
 
-pub(crate) fn check_len(got: usize, limits: &BlockLimits) -> Result<(), BlockError> {
+pub(crate) fn check_len(found: usize, limits: &BlockLimits) -> Result<(), BlockError> {
     let limit = limits.plain_bytes;
-    if got > limit {
-        Err(BlockError::TooLong { limit, got })
+    if found > limit {
+        Err(BlockError::TooLong { limit, found })
     } else {
         Ok(())
     }
@@ -175,13 +175,13 @@ pub(crate) fn check_name(
     name: &[u8],
     limits: &BlockLimits,
 ) -> Result<(), BlockError> {
-    let (limit, got) = (limits.name_bytes, name.len());
-    if got > limit {
-        return Err(BlockError::NameTooLong { limit, got });
+    let (limit, found) = (limits.name_bytes, name.len());
+    if found > limit {
+        return Err(BlockError::NameTooLong { limit, found });
     }
     let token = match (name, version) {
         ([], _) => return Err(BlockError::NameEmpty),
-        // A colon alone names nothing, so it falls through and is found below.
+        // A colon alone is not a prefix; the search below rejects it.
         ([b':', rest @ ..], Version::V3 | Version::V31) if !rest.is_empty() => rest,
         (name, _) => name,
     };
@@ -200,15 +200,15 @@ pub(crate) fn check_value(
     value: &[u8],
     limits: &BlockLimits,
 ) -> Result<usize, BlockError> {
-    let (limit, got) = (limits.value_bytes, value.len());
-    if got > limit {
+    let (limit, found) = (limits.value_bytes, value.len());
+    if found > limit {
         return Err(BlockError::ValueTooLong {
             name: printable(name),
             limit,
-            got,
+            found,
         });
     }
-    // One pass for what nearly every value is: no byte of the three.
+    // One pass suffices for nearly every value, which has none of the three bytes.
     let odd = |byte: &u8| matches!(byte, 0 | b'\r' | b'\n');
     if !value.iter().fold(false, |any, byte| any | odd(byte)) {
         return Ok(0);

@@ -149,9 +149,9 @@ impl HeaderBlock {
     /// The whole value of `name`.
     #[must_use]
     pub fn value(&self, name: &str) -> Option<&[u8]> {
-        let wanted = name.as_bytes();
+        let name_bytes = name.as_bytes();
         self.iter()
-            .find(|(name, _)| *name == wanted)
+            .find(|(name, _)| *name == name_bytes)
             .map(|(_, value)| value)
     }
 
@@ -274,11 +274,11 @@ impl HeaderBlock {
         })
     }
 
-    /// Whether a peer with `limits` may take this block in `version`'s layout.
+    /// Checks that a peer with `limits` accepts this block in `version`'s layout.
     ///
     /// # Errors
     ///
-    /// The error of [`decode`](Self::decode) for it there.
+    /// The error that [`decode`](Self::decode) of the peer would return.
     pub fn check(&self, version: Version, limits: &BlockLimits) -> Result<(), BlockError> {
         check_len(self.plain_len(version), limits)?;
         let longest = max_string_len(version);
@@ -294,22 +294,22 @@ impl HeaderBlock {
             if name.len() > longest {
                 return Err(BlockError::NameTooLong {
                     limit: longest,
-                    got: name.len(),
+                    found: name.len(),
                 });
             }
             if value.len() > longest {
-                let (name, got) = (printable(name), value.len());
+                let (name, found) = (printable(name), value.len());
                 return Err(BlockError::ValueTooLong {
                     name,
                     limit: longest,
-                    got,
+                    found,
                 });
             }
         }
         if components > limits.pairs {
             return Err(BlockError::TooManyPairs {
                 limit: limits.pairs,
-                got: components,
+                found: components,
             });
         }
         names.check_differ()

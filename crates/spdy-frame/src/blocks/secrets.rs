@@ -189,10 +189,13 @@ fn is_public_attribute(attribute: &[u8]) -> bool {
     }
 }
 
-/// Private text that repeats only if `guess`, the part that an attacker does not know, is long enough.
-fn piece<'a>(text: &'a [u8], guess: &[u8], take: &mut impl FnMut(Run<'a>)) {
+/// Private text that may repeat only if `secret_part`, the part that an attacker does not know, is long enough.
+fn piece<'a>(text: &'a [u8], secret_part: &[u8], take: &mut impl FnMut(Run<'a>)) {
     if !text.is_empty() {
-        take(Run::Piece(text, guess.len() >= Secrets::MIN_WHOLE_BYTES));
+        take(Run::Piece(
+            text,
+            secret_part.len() >= Secrets::MIN_WHOLE_BYTES,
+        ));
     }
 }
 
@@ -251,7 +254,7 @@ mod tests {
     #[test]
     fn each_crumb_of_a_cookie_is_a_piece_and_separators_are_public() {
         let value = "a=1; sid=9f86d081884c7d65;b\0; c=";
-        let want = [
+        let expected = [
             "!a=1",
             "; ",
             "!!sid=9f86d081884c7d65",
@@ -261,14 +264,14 @@ mod tests {
             "; ",
             "!c=",
         ];
-        assert_eq!(marked(Repeatable::Cookie, value), want);
+        assert_eq!(marked(Repeatable::Cookie, value), expected);
         assert_eq!(marked(Repeatable::Cookie, "; ;"), ["; ;"]);
     }
 
     #[test]
-    fn known_attributes_of_a_set_cookie_are_public_and_others_are_not() {
+    fn standard_attributes_of_a_set_cookie_are_public_and_others_are_not() {
         let value = "sid=9f86d081884c7d65; path=/; Secure\0a=1\0b=2; path=/u/4711;x; httponly";
-        let want = [
+        let expected = [
             "!!sid=9f86d081884c7d65",
             "; path=/",
             "; Secure",
@@ -282,23 +285,23 @@ mod tests {
             "!x",
             "; httponly",
         ];
-        assert_eq!(marked(Repeatable::SetCookie, value), want);
+        assert_eq!(marked(Repeatable::SetCookie, value), expected);
     }
 
     #[test]
     fn names_and_schemes_do_not_make_a_piece_long() {
-        for (name, value, want) in [
+        for (name, value, expected) in [
             (Repeatable::Authorization, "Bearer 0123456789abcde", "!"),
             (Repeatable::Authorization, "Bearer 0123456789abcdef", "!!"),
             (Repeatable::Cookie, "a-very-long-name-for-a=short-one", "!"),
         ] {
-            assert_eq!(marked(name, value), [format!("{want}{value}")]);
+            assert_eq!(marked(name, value), [format!("{expected}{value}")]);
         }
     }
 
     #[test]
     fn the_origin_of_a_referer_does_not_make_it_long() {
-        for (referer, want) in [
+        for (referer, expected) in [
             ("https://a.test/inbox/4711", "!"),
             (
                 "https://a-very-long-name.of-a-host.test:8443/123456789012345",
@@ -314,14 +317,14 @@ mod tests {
             ("https://a.test?1234567890123456", "!!"),
             ("https://a.test#1234567890123456", "!!"),
             ("//a-very-long-name.of-a-host.test/4711", "!"),
-            // The authority ends at the first `/`, whatever comes after it.
+            // The authority ends at the first `/`.
             ("https://a.test/4711://1234567890123456", "!!"),
             ("a-very-long-name.of-a-host.test/12345", "!"),
             ("/4711?from=https://a.test/1234567890123456", "!"),
             ("about:blank", "!"),
         ] {
-            let got = marked(Repeatable::Referer, referer);
-            assert_eq!(got, [format!("{want}{referer}")]);
+            let actual = marked(Repeatable::Referer, referer);
+            assert_eq!(actual, [format!("{expected}{referer}")]);
         }
     }
 

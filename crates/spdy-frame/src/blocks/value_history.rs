@@ -45,12 +45,12 @@ impl ValueHistory {
         if self
             .hosts
             .get(self.host)
-            .is_some_and(|known| **known == *host)
+            .is_some_and(|current| **current == *host)
         {
             return;
         }
-        self.host = match self.hosts.iter().position(|known| **known == *host) {
-            Some(known) => known,
+        self.host = match self.hosts.iter().position(|candidate| **candidate == *host) {
+            Some(index) => index,
             None => {
                 if self.hosts.len() == MAX_HOSTS {
                     self.hosts.clear();
@@ -62,8 +62,8 @@ impl ValueHistory {
         };
     }
 
-    /// Keeps a value of `name` that stands at `at`; returns where an equal one within [reach](Repeatable::reach) stood
-    /// last.
+    /// Stores a value of `name` that starts at `at`. Returns the start of the last equal value within
+    /// [reach](Repeatable::reach).
     pub(crate) fn replace(&mut self, name: Repeatable, bytes: &[u8], at: usize) -> Option<usize> {
         let host = self.host;
         let is_other = |value: &Value| value.name != name || value.host != host;
@@ -72,7 +72,7 @@ impl ValueHistory {
             .values
             .iter()
             .position(equal)
-            .and_then(|known| self.values.remove(known))
+            .and_then(|index| self.values.remove(index))
         {
             let source = std::mem::replace(&mut value.source, at);
             self.values.push_back(value);
@@ -94,11 +94,11 @@ impl ValueHistory {
         None
     }
 
-    /// Drops the values that began in the first `gone` bytes of the text.
-    pub(crate) fn trim(&mut self, gone: usize) {
+    /// Drops the values that start in the first `removed_len` bytes of the text.
+    pub(crate) fn trim(&mut self, removed_len: usize) {
         self.values.retain_mut(|value| {
-            let there = value.source >= gone;
-            value.source = value.source.saturating_sub(gone);
+            let there = value.source >= removed_len;
+            value.source = value.source.saturating_sub(removed_len);
             there
         });
     }
@@ -108,59 +108,69 @@ impl ValueHistory {
 mod tests {
     use super::*;
 
-    /// Keeps the values `numbers` for the current host; `Some` for those that were there.
-    fn keep(kept: &mut ValueHistory, numbers: std::ops::Range<usize>) -> Vec<Option<usize>> {
-        let keep = |number| {
+    /// Stores the values `numbers` for the current host; `Some` for those that were already stored.
+    fn replace_all(
+        history: &mut ValueHistory,
+        numbers: std::ops::Range<usize>,
+    ) -> Vec<Option<usize>> {
+        let replace = |number| {
             let value = format!("value {number}");
-            kept.replace(Repeatable::Cookie, value.as_bytes(), number)
+            history.replace(Repeatable::Cookie, value.as_bytes(), number)
         };
-        numbers.map(keep).collect()
+        numbers.map(replace).collect()
     }
 
     #[test]
-    fn one_value_more_than_are_kept_drops_the_one_longest_unused() {
-        let mut kept = ValueHistory::default();
-        kept.set_host(b"a");
-        assert!(keep(&mut kept, 0..MAX_VALUES).iter().all(Option::is_none));
-        // The first is used again, so the second is the oldest when one more comes.
-        assert_eq!(keep(&mut kept, 0..1), [Some(0)]);
-        assert_eq!(keep(&mut kept, MAX_VALUES..MAX_VALUES + 1), [None]);
-        assert_eq!(keep(&mut kept, 0..3), [Some(0), None, None]);
-        assert_eq!(kept.values.len(), MAX_VALUES);
+    fn one_value_over_the_limit_drops_the_least_recently_used() {
+        let mut history = ValueHistory::default();
+        history.set_host(b"a");
+        assert!(
+            replace_all(&mut history, 0..MAX_VALUES)
+                .iter()
+                .all(Option::is_none)
+        );
+        // The first is used again, so the second is evicted when one more is added.
+        assert_eq!(replace_all(&mut history, 0..1), [Some(0)]);
+        assert_eq!(
+            replace_all(&mut history, MAX_VALUES..MAX_VALUES + 1),
+            [None]
+        );
+        assert_eq!(replace_all(&mut history, 0..3), [Some(0), None, None]);
+        assert_eq!(history.values.len(), MAX_VALUES);
     }
 
     #[test]
     fn one_host_over_the_limit_clears_the_history() {
-        let mut kept = ValueHistory::default();
+        let mut history = ValueHistory::default();
         for host in 0..MAX_HOSTS {
-            kept.set_host(format!("{host}").as_bytes());
-            assert_eq!(keep(&mut kept, 0..1), [None], "another host's");
+            history.set_host(format!("{host}").as_bytes());
+            assert_eq!(replace_all(&mut history, 0..1), [None], "another host's");
         }
-        kept.set_host(b"0");
-        assert_eq!(keep(&mut kept, 0..1), [Some(0)]);
-        kept.set_host(b"one more");
-        assert!(kept.values.is_empty());
-        assert_eq!(kept.hosts.len(), 1);
-        kept.set_host(b"0");
-        assert_eq!(keep(&mut kept, 0..1), [None]);
+        history.set_host(b"0");
+        assert_eq!(replace_all(&mut history, 0..1), [Some(0)]);
+        history.set_host(b"one more");
+        assert!(history.values.is_empty());
+        assert_eq!(history.hosts.len(), 1);
+        history.set_host(b"0");
+        assert_eq!(replace_all(&mut history, 0..1), [None]);
     }
 
     #[test]
-    fn a_value_that_left_the_text_is_no_longer_found() {
-        let mut kept = ValueHistory::default();
-        kept.set_host(b"a");
-        keep(&mut kept, 0..5);
-        kept.trim(3);
-        assert_eq!(keep(&mut kept, 3..5), [Some(0), Some(1)]);
-        assert_eq!(kept.values.len(), 2);
+    fn a_value_trimmed_from_the_text_is_no_longer_found() {
+        let mut history = ValueHistory::default();
+        history.set_host(b"a");
+        replace_all(&mut history, 0..5);
+        history.trim(3);
+        assert_eq!(replace_all(&mut history, 3..5), [Some(0), Some(1)]);
+        assert_eq!(history.values.len(), 2);
     }
 
     #[test]
     fn a_referer_repeats_the_last_one_of_its_host_only() {
-        let mut kept = ValueHistory::default();
+        let mut history = ValueHistory::default();
         let mut referer = |host: &str, value: &str, at| {
-            kept.set_host(host.as_bytes());
-            kept.replace(Repeatable::Referer, value.as_bytes(), at)
+            history.set_host(host.as_bytes());
+            history.replace(Repeatable::Referer, value.as_bytes(), at)
         };
         assert_eq!(referer("a", "right", 1), None);
         assert_eq!(
@@ -176,6 +186,6 @@ mod tests {
             "only the last value is remembered"
         );
         assert_eq!(referer("a", "right", 6), Some(5));
-        assert_eq!(kept.values.len(), 2);
+        assert_eq!(history.values.len(), 2);
     }
 }

@@ -390,25 +390,28 @@ impl DeflateEncoder {
         self.origin.wrapping_add(at as u16)
     }
 
-    /// Drops what no match can reach any more, when it is worth the work of moving the rest.
+    /// Drops text that no match can reach any more, when it is enough to be worth moving the rest.
     fn trim(&mut self) {
         let slack = self.window / 2;
         if self.text.len() < self.window + slack {
             return;
         }
-        let gone = self.text.len() - self.window;
-        self.text.copy_within(gone.., 0);
+        let removed_len = self.text.len() - self.window;
+        self.text.copy_within(removed_len.., 0);
         self.text.truncate(self.window);
         self.text.shrink_to(self.window + 2 * slack);
-        self.origin = self.place(gone);
-        self.written -= gone;
-        self.last_block = self.last_block.saturating_sub(gone);
-        self.inserted_block = self.inserted_block.saturating_sub(gone);
+        self.origin = self.place(removed_len);
+        self.written -= removed_len;
+        self.last_block = self.last_block.saturating_sub(removed_len);
+        self.inserted_block = self.inserted_block.saturating_sub(removed_len);
         self.private.retain_mut(|(start, end)| {
-            (*start, *end) = (start.saturating_sub(gone), end.saturating_sub(gone));
+            (*start, *end) = (
+                start.saturating_sub(removed_len),
+                end.saturating_sub(removed_len),
+            );
             *end > 0
         });
-        self.history.trim(gone);
+        self.history.trim(removed_len);
     }
 }
 
@@ -430,12 +433,14 @@ pub(crate) const fn u32_at(text: &[u8], at: usize) -> u32 {
     u32::from_le_bytes([text[at], text[at + 1], text[at + 2], text[at + 3]])
 }
 
-/// How many bytes `text` and `wanted` have in common; `text` is the longer one.
+/// The number of equal bytes at the start of `text` and `other`; `text` is the longer one.
 #[inline]
-fn common_prefix_len(text: &[u8], wanted: &[u8]) -> usize {
+fn common_prefix_len(text: &[u8], other: &[u8]) -> usize {
     let mut len = 0;
-    while let (Some(a), Some(b)) = (text[len..].first_chunk(), wanted[len..].first_chunk()) {
-        let differ = u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b);
+    while let (Some(text_chunk), Some(other_chunk)) =
+        (text[len..].first_chunk(), other[len..].first_chunk())
+    {
+        let differ = u64::from_le_bytes(*text_chunk) ^ u64::from_le_bytes(*other_chunk);
         if differ != 0 {
             return len + differ.trailing_zeros() as usize / 8;
         }
@@ -443,7 +448,7 @@ fn common_prefix_len(text: &[u8], wanted: &[u8]) -> usize {
     }
     len + text[len..]
         .iter()
-        .zip(&wanted[len..])
+        .zip(&other[len..])
         .take_while(|(a, b)| a == b)
         .count()
 }

@@ -74,14 +74,14 @@ impl Inflater {
         }
     }
 
-    /// Reads the next block of the direction.
+    /// Inflates the next block of this direction.
     ///
-    /// A block of no bytes at all is no headers: Netty writes so where others compress a count of 0.
+    /// A block of zero bytes means no headers: Netty writes this where other peers compress a count of 0.
     ///
     /// # Errors
     ///
-    /// When the context is lost: bad zlib data, wrong dictionary, more than the hard limit of plain
-    /// bytes. Nothing after it can be read.
+    /// The compression context is lost: bad zlib data, wrong dictionary, or more plain bytes than the hard limit.
+    /// Nothing after it can be decoded.
     pub fn inflate(&mut self, block: &Bytes) -> Result<InflatedBlock, InflateError> {
         if block.is_empty() {
             return Ok(InflatedBlock {
@@ -97,7 +97,8 @@ impl Inflater {
             Some(zlib) => zlib,
             none => {
                 input = check_zlib_head(self.version, input)?;
-                // Without its wrapper: the stream never ends, so its checksum would never be checked.
+                // Raw deflate without the zlib wrapper: the stream never ends, so its checksum would never be
+                // checked.
                 let mut zlib = Box::new(Inflate::new(false, WINDOW_BITS));
                 if zlib.set_dictionary(dictionary(self.version)).is_err() {
                     unreachable!("a raw inflater accepts any dictionary");
@@ -107,7 +108,7 @@ impl Inflater {
         };
 
         let mut piece = [0; CHUNK_BYTES];
-        // Empty unless the block is longer than a piece.
+        // Empty unless the block is longer than one piece.
         let mut plain = BytesMut::new();
         let mut plain_bytes = 0;
         loop {
@@ -127,8 +128,8 @@ impl Inflater {
                 });
             }
             if status == Status::StreamEnd {
-                // What follows a final block is its checksum, if anything. This block is whole; the
-                // next one is the session's end.
+                // After a final block there is at most its checksum. This block is complete; the next one ends the
+                // session.
                 self.ended = true;
                 input = &[];
             }
@@ -145,14 +146,14 @@ impl Inflater {
                     plain_bytes,
                 });
             }
-            // Past the limit the rest is inflated into nothing, so that the next block can be read.
+            // Past the limit the rest is inflated and dropped, so that the next block can be decoded.
             if plain_bytes <= self.limits.plain_bytes {
                 plain.extend_from_slice(&piece[..produced]);
             }
             if done {
                 let headers = if plain_bytes > self.limits.plain_bytes {
-                    let (limit, got) = (self.limits.plain_bytes, plain_bytes);
-                    Err(BlockError::TooLong { limit, got })
+                    let (limit, found) = (self.limits.plain_bytes, plain_bytes);
+                    Err(BlockError::TooLong { limit, found })
                 } else {
                     HeaderBlock::decode_shared(self.version, plain.freeze(), &self.limits)
                 };
@@ -165,12 +166,12 @@ impl Inflater {
     }
 }
 
-/// Checks the six bytes before the first deflate data, and returns what follows them.
+/// Checks the six bytes before the first deflate data, and returns the bytes after them.
 fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError> {
     const METHOD_DEFLATE: u8 = 8;
     const FDICT: u8 = 0x20;
     let head = || InflateError::Head {
-        got: block[..block.len().min(2)].to_vec(),
+        found: block[..block.len().min(2)].to_vec(),
     };
     let Some(([cmf, flg, id @ ..], rest)) = block.split_first_chunk::<6>() else {
         return Err(head());
@@ -179,15 +180,15 @@ fn check_zlib_head(version: Version, block: &[u8]) -> Result<&[u8], InflateError
     if cmf & 0x0f != METHOD_DEFLATE
         || window_bits > WINDOW_BITS
         || u16::from_be_bytes([*cmf, *flg]) % 31 != 0
-        // Without a dictionary most receivers read on unknowing; the text wants one.
+        // Without a dictionary most receivers continue with wrong text; the spec requires one.
         || flg & FDICT == 0
     {
         return Err(head());
     }
-    let (want, got) = (dictionary_id(version), u32::from_be_bytes(*id));
-    if got == want {
+    let (expected, found) = (dictionary_id(version), u32::from_be_bytes(*id));
+    if found == expected {
         Ok(rest)
     } else {
-        Err(InflateError::Dictionary { want, got })
+        Err(InflateError::Dictionary { expected, found })
     }
 }

@@ -159,23 +159,31 @@ impl ControlHead {
         );
     }
 
-    /// For the frame types that have one length.
-    pub(crate) fn expect_len(self, kind: Kind, want: usize) -> Result<(), FrameError> {
-        let got = self.len;
-        if got == want {
+    /// Checks the length of frame types with a fixed length.
+    pub(crate) fn expect_len(self, kind: Kind, expected: usize) -> Result<(), FrameError> {
+        let found = self.len;
+        if found == expected {
             Ok(())
         } else {
-            Err(FrameError::Length { kind, want, got })
+            Err(FrameError::Length {
+                kind,
+                expected,
+                found,
+            })
         }
     }
 
-    /// For the frame types whose fixed part a block follows.
-    pub(crate) fn expect_at_least(self, kind: Kind, want: usize) -> Result<(), FrameError> {
-        let got = self.len;
-        if got >= want {
+    /// Checks the length of frame types with a fixed part before a block.
+    pub(crate) fn expect_at_least(self, kind: Kind, expected: usize) -> Result<(), FrameError> {
+        let found = self.len;
+        if found >= expected {
             Ok(())
         } else {
-            Err(FrameError::TooShort { kind, want, got })
+            Err(FrameError::TooShort {
+                kind,
+                expected,
+                found,
+            })
         }
     }
 

@@ -125,7 +125,7 @@ impl Settings {
         head.expect_at_least(Kind::Settings, COUNT_LEN)
     }
 
-    /// Reads the payload that followed `head`, at least 4 bytes; entries past `limit` are not looked at.
+    /// Reads the payload after `head`, at least 4 bytes; entries past `limit` are ignored.
     ///
     /// Finding repeated ids costs time with the square of `limit`, so it should stay small.
     pub(crate) fn decode(
@@ -134,10 +134,10 @@ impl Settings {
         mut payload: Bytes,
         limit: usize,
     ) -> Result<Self, FrameError> {
-        let (count, got) = (payload.get_u32(), head.len);
-        // In 64 bits: a count of 2^32 - 1 must not wrap into agreement.
-        if COUNT_LEN as u64 + ENTRY_LEN as u64 * u64::from(count) != got as u64 {
-            return Err(FrameError::SettingsCount { count, got });
+        let (count, found) = (payload.get_u32(), head.len);
+        // In 64 bits, so that a count of 2^32 - 1 does not wrap around.
+        if COUNT_LEN as u64 + ENTRY_LEN as u64 * u64::from(count) != found as u64 {
+            return Err(FrameError::SettingsCount { count, found });
         }
         let looked_at = (count as usize).min(limit);
         let mut entries: Vec<Setting> = Vec::with_capacity(looked_at);
@@ -148,7 +148,7 @@ impl Settings {
                 Version::V3 | Version::V31 => (a, u32::from_be_bytes([0, b, c, d])),
             };
             let (id, value) = (SettingId(id), payload.get_u32());
-            // The text wants each id once; of several, the first is taken.
+            // The spec allows each id once; of several, the first counts.
             if entries.iter().all(|entry| entry.id != id) {
                 entries.push(Setting { id, flags, value });
             }

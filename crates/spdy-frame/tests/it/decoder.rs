@@ -52,11 +52,18 @@ const FIXED: [(u16, Kind, usize); 4] = [
 
 #[test]
 fn a_fixed_length_is_judged_by_the_head_alone() {
-    for (number, kind, want) in FIXED {
-        for got in [0, want - 1, want + 1, 0x00ff_ffff] {
-            let mut head = head(3, number, 0, got);
+    for (number, kind, expected) in FIXED {
+        for found in [0, expected - 1, expected + 1, 0x00ff_ffff] {
+            let mut head = head(3, number, 0, found);
             let error = decoder(Version::V31).decode(&mut head);
-            assert_eq!(error, Err(FrameError::Length { kind, want, got }));
+            assert_eq!(
+                error,
+                Err(FrameError::Length {
+                    kind,
+                    expected,
+                    found
+                })
+            );
         }
     }
 }
@@ -88,8 +95,8 @@ fn goaway_of_spdy2_has_four_bytes_or_eight() {
         six,
         Err(FrameError::Length {
             kind: Kind::GoAway,
-            want: 4,
-            got: 6
+            expected: 4,
+            found: 6
         })
     );
 }
@@ -121,19 +128,19 @@ fn a_frame_with_a_block_is_at_least_its_fixed_part() {
         (Version::V2, 8, Kind::Headers, 6),
         (Version::V31, 4, Kind::Settings, 4),
     ];
-    for (version, number, kind, want) in cases {
-        let mut short = head(version.wire(), number, 0, want - 1);
+    for (version, number, kind, expected) in cases {
+        let mut short = head(version.wire(), number, 0, expected - 1);
         let error = decoder(version).decode(&mut short);
         assert_eq!(
             error,
             Err(FrameError::TooShort {
                 kind,
-                want,
-                got: want - 1
+                expected,
+                found: expected - 1
             })
         );
         if kind != Kind::Settings {
-            let mut payload = vec![0; want];
+            let mut payload = vec![0; expected];
             payload[3] = 1;
             let frame = only(version, control(version, number, 0, &payload));
             assert_eq!(
@@ -216,15 +223,15 @@ fn compressed_data_is_reported_once_and_dropped() {
 
 #[test]
 fn another_version_ends_the_session() {
-    for (session, got) in [(Version::V31, 2), (Version::V3, 4), (Version::V2, 3)] {
-        let error = decoder(session).decode(&mut head(got, 6, 0, 4));
-        let want = session.wire();
+    for (session, found) in [(Version::V31, 2), (Version::V3, 4), (Version::V2, 3)] {
+        let error = decoder(session).decode(&mut head(found, 6, 0, 4));
+        let expected = session.wire();
         assert_eq!(
             error,
             Err(FrameError::Version {
                 kind: Kind::Ping,
-                want,
-                got
+                expected,
+                found
             })
         );
     }
@@ -304,8 +311,8 @@ fn a_control_frame_one_byte_past_the_limit_is_refused_by_its_head() {
         "{frame:?}"
     );
     let error = Decoder::new(Version::V31, limits).decode(&mut head(3, 8, 0, 8193));
-    let (kind, limit, got) = (Kind::Headers, 8192, 8193);
-    assert_eq!(error, Err(FrameError::TooLarge { kind, limit, got }));
+    let (kind, limit, found) = (Kind::Headers, 8192, 8193);
+    assert_eq!(error, Err(FrameError::TooLarge { kind, limit, found }));
 }
 
 #[test]
@@ -366,8 +373,8 @@ fn noop_is_a_frame_of_spdy2_that_has_no_payload() {
         only(Version::V2, control(Version::V2, 5, 0, &[1])),
         Err(FrameError::Length {
             kind: Kind::Noop,
-            want: 0,
-            got: 1
+            expected: 0,
+            found: 1
         })
     );
 }
@@ -402,12 +409,12 @@ fn data_of_no_bytes_is_one_empty_piece() {
     for (flags, fin) in [(0, false), (1, true)] {
         let wire = BytesMut::from(&[0, 0, 0, 1, flags, 0, 0, 0][..]);
         let payload = Bytes::new();
-        let want = Frame::Data(Data {
+        let expected = Frame::Data(Data {
             stream_id: stream(1),
             payload,
             fin,
         });
-        assert_eq!(only(Version::V31, wire), Ok(want));
+        assert_eq!(only(Version::V31, wire), Ok(expected));
     }
 }
 
@@ -428,7 +435,7 @@ fn a_settings_count_must_agree_with_the_length() {
         let mut payload = vec![0; len];
         payload[..4].copy_from_slice(&count.to_be_bytes());
         let error = only(Version::V31, control(Version::V31, 4, 0, &payload));
-        assert_eq!(error, Err(FrameError::SettingsCount { count, got: len }));
+        assert_eq!(error, Err(FrameError::SettingsCount { count, found: len }));
     }
     // 4 + 8 * 0x2000_0001 is 12 in 32 bits.
     let mut payload = vec![0; 12];
@@ -438,7 +445,7 @@ fn a_settings_count_must_agree_with_the_length() {
         error,
         Err(FrameError::SettingsCount {
             count: 0x2000_0001,
-            got: 12
+            found: 12
         })
     );
 }
@@ -499,14 +506,14 @@ fn an_answer_of_http_1_is_named_as_such() {
 fn errors_show_expected_and_found() {
     let error = FrameError::Length {
         kind: Kind::Ping,
-        want: 4,
-        got: 5,
+        expected: 4,
+        found: 5,
     };
     assert_eq!(error.to_string(), "PING frame has 5 bytes, expected 4");
     let error = FrameError::Version {
         kind: Kind::Unknown(77),
-        want: 3,
-        got: 2,
+        expected: 3,
+        found: 2,
     };
     assert_eq!(error.to_string(), "type 77 frame has version 2, expected 3");
 }

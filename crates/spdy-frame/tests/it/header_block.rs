@@ -61,14 +61,14 @@ fn capitals_and_strange_bytes_in_names_are_refused() {
             [long, &[byte][..]].concat(),
             [&[byte][..], long].concat(),
         ] {
-            let got = decode_pair(&name, b"v").map(|_| ());
+            let found = decode_pair(&name, b"v").map(|_| ());
             let printed = name.escape_ascii().to_string();
             let leads = byte == b':' && name.len() > 1 && name[0] == byte;
             if is_token || leads {
-                assert_eq!(got, Ok(()), "{printed}");
+                assert_eq!(found, Ok(()), "{printed}");
             } else {
                 assert_eq!(
-                    got,
+                    found,
                     Err(BlockError::NameByte {
                         name: printed,
                         byte
@@ -98,9 +98,9 @@ fn capitals_in_names_are_lowercased_if_configured() {
             assert_eq!(copied, shared);
             shared
         };
-        let got = read(&[("x", "A"), ("Content-Length", "Ten"), ("z", "B")]).expect("a block");
-        let want = [("x", "A"), ("content-length", "Ten"), ("z", "B")];
-        assert_eq!(got, want.into_iter().collect(), "{version}");
+        let found = read(&[("x", "A"), ("Content-Length", "Ten"), ("z", "B")]).expect("a block");
+        let expected = [("x", "A"), ("content-length", "Ten"), ("z", "B")];
+        assert_eq!(found, expected.into_iter().collect(), "{version}");
         let twice = read(&[("Via", "a"), ("via", "b")]);
         assert!(
             matches!(&twice, Err(BlockError::Duplicate { name }) if name == "via"),
@@ -124,8 +124,8 @@ fn a_colon_leads_a_name_in_spdy3_only() {
     ] {
         let mut out = BytesMut::new();
         block.encode(version, &mut out);
-        let got = HeaderBlock::decode(version, &out, &BlockLimits::default());
-        assert_eq!(got.is_ok(), taken, "{version}");
+        let found = HeaderBlock::decode(version, &out, &BlockLimits::default());
+        assert_eq!(found.is_ok(), taken, "{version}");
     }
 }
 
@@ -218,23 +218,32 @@ fn count_lengths_and_end_must_agree() {
     assert!(decode(&plain(1, pair)).is_ok());
     assert_eq!(
         decode(&plain(0, pair)),
-        Err(BlockError::Leftover { got: 10 })
+        Err(BlockError::Leftover { found: 10 })
     );
     assert_eq!(
         decode(&plain(2, pair)),
-        Err(BlockError::Overrun { want: 22, have: 14 })
+        Err(BlockError::Overrun {
+            expected: 22,
+            found: 14
+        })
     );
     let mut tail = plain(1, pair);
     tail.put_u8(0);
-    assert_eq!(decode(&tail), Err(BlockError::Leftover { got: 1 }));
+    assert_eq!(decode(&tail), Err(BlockError::Leftover { found: 1 }));
     for cut in 0..14 {
         let error = decode(&plain(1, pair)[..cut]).expect_err("a block without its end");
         assert!(
-            matches!(error, BlockError::Overrun { have, .. } if have == cut),
+            matches!(error, BlockError::Overrun { found, .. } if found == cut),
             "{error}"
         );
     }
-    assert_eq!(decode(&[]), Err(BlockError::Overrun { want: 4, have: 0 }));
+    assert_eq!(
+        decode(&[]),
+        Err(BlockError::Overrun {
+            expected: 4,
+            found: 0
+        })
+    );
 }
 
 #[test]
@@ -244,10 +253,13 @@ fn claims_of_gigabytes_are_refused_before_anything_is_stored() {
     let mut long_name = plain(1, &[]);
     long_name.put_u32(u32::MAX);
     long_name.put_slice(b"abcdefghij");
-    let want = 8 + u64::from(u32::MAX);
+    let expected = 8 + u64::from(u32::MAX);
     assert_eq!(
         decode(&long_name),
-        Err(BlockError::Overrun { want, have: 18 })
+        Err(BlockError::Overrun {
+            expected,
+            found: 18
+        })
     );
 }
 
@@ -269,16 +281,16 @@ fn one_byte_or_pair_past_each_limit_is_refused_as_too_large() {
     assert_eq!(taken(&[(b"name", b"value"), (b"b", b"")]), Ok(2));
     assert_eq!(
         refused(&[(b"names", b"")]),
-        BlockError::NameTooLong { limit: 4, got: 5 }
+        BlockError::NameTooLong { limit: 4, found: 5 }
     );
     let name = "a".to_owned();
     let too_long = BlockError::ValueTooLong {
         name,
         limit: 5,
-        got: 6,
+        found: 6,
     };
     assert_eq!(refused(&[(b"a", b"values")]), too_long);
-    let too_many = BlockError::TooManyPairs { limit: 2, got: 3 };
+    let too_many = BlockError::TooManyPairs { limit: 2, found: 3 };
     assert_eq!(refused(&[(b"a", b""), (b"b", b""), (b"c", b"")]), too_many);
     // A further component counts as a pair.
     assert_eq!(taken(&[(b"a", b"x\0y")]), Ok(1));
@@ -292,7 +304,10 @@ fn one_byte_or_pair_past_each_limit_is_refused_as_too_large() {
         Ok(1),
         "60 bytes"
     );
-    let too_long = Err(BlockError::TooLong { limit: 60, got: 61 });
+    let too_long = Err(BlockError::TooLong {
+        limit: 60,
+        found: 61,
+    });
     assert_eq!(with_limits(&wide, &[(b"a", &[b'x'; 48])]), too_long);
 }
 
@@ -338,7 +353,7 @@ fn check_agrees_with_decoding() {
     let too_long = Err(BlockError::ValueTooLong {
         name,
         limit: 65_535,
-        got: 65_536,
+        found: 65_536,
     });
     assert_eq!(
         block.check(Version::V2, &wide),

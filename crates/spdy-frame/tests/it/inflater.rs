@@ -75,11 +75,11 @@ fn a_block_over_the_limit_costs_its_stream_and_not_the_context() {
             let block = block_of(plain_bytes);
             assert_eq!(inflate(&block), (Ok(block), plain_bytes), "{compression:?}");
         }
-        for got in [limit + 1, 500_000, 1024 * 1024] {
-            let too_long = BlockError::TooLong { limit, got };
+        for found in [limit + 1, 500_000, 1024 * 1024] {
+            let too_long = BlockError::TooLong { limit, found };
             assert_eq!(
-                inflate(&block_of(got)),
-                (Err(too_long), got),
+                inflate(&block_of(found)),
+                (Err(too_long), found),
                 "{compression:?}"
             );
         }
@@ -115,7 +115,7 @@ fn limits_on_pairs_leave_the_context_in_step() {
         inflated.headers,
         Err(BlockError::TooManyPairs {
             limit: 256,
-            got: 257
+            found: 257
         })
     );
     let next = block_of(50);
@@ -134,7 +134,7 @@ fn a_first_block_without_a_dictionary_is_refused() {
         assert_eq!(
             error,
             InflateError::Head {
-                got: bytes[..bytes.len().min(2)].to_vec()
+                found: bytes[..bytes.len().min(2)].to_vec()
             }
         );
     };
@@ -159,8 +159,8 @@ fn another_dictionary_is_refused() {
     assert_eq!(
         error,
         InflateError::Dictionary {
-            want: 0xe3c6_a7c2,
-            got: 0xdfa2_51b2
+            expected: 0xe3c6_a7c2,
+            found: 0xdfa2_51b2
         }
     );
 }

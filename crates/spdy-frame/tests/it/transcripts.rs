@@ -99,7 +99,7 @@ fn of_seen(seen: &ReferenceFrame) -> Line {
 }
 
 fn block_of(seen: &ReferenceFrame) -> String {
-    match (&seen.headers, &seen.tshark_says) {
+    match (&seen.headers, &seen.tshark_error) {
         (_, Some(_)) => "unread".to_owned(),
         (headers, None) => format!("{:?}", headers.as_deref().unwrap_or_default()),
     }
@@ -197,7 +197,7 @@ fn check(version: Version, side: &Side, sizes: impl IntoIterator<Item = usize>, 
     let lengths = lengths(&side.bytes);
     let seen = &side.frames[..lengths.len()];
     let control = seen.iter().filter(|seen| seen.r#type != "DATA");
-    let mut unread = control.map(|seen| seen.tshark_says.is_some());
+    let mut unread = control.map(|seen| seen.tshark_error.is_some());
     let mut control_lengths = lengths.into_iter().flatten();
     let got = support::meanings(version, frames, context)
         .iter()

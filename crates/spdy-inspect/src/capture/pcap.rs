@@ -53,23 +53,23 @@ impl Pcap {
                 return Ok(Step::Wait);
             };
             self.link = Some(word & 0x0fff_ffff);
-            return Ok(Step::Took(FILE_HEAD, None));
+            return Ok(Step::Consumed(FILE_HEAD, None));
         };
         let word = |at| self.order.u32(input, at);
-        let (Some(seconds), Some(fraction), Some(kept), Some(original)) =
+        let (Some(seconds), Some(fraction), Some(captured_len), Some(original)) =
             (word(0), word(4), word(8), word(12))
         else {
             return Ok(Step::Wait);
         };
-        let kept = kept as usize;
-        if kept > limits.record_bytes {
+        let captured_len = captured_len as usize;
+        if captured_len > limits.record_bytes {
             return Err(CaptureError::RecordLength {
                 at,
-                got: kept as u64,
+                found: captured_len as u64,
                 limit: limits.record_bytes as u64,
             });
         }
-        let Some(bytes) = input.get(RECORD_HEAD..RECORD_HEAD + kept) else {
+        let Some(bytes) = input.get(RECORD_HEAD..RECORD_HEAD + captured_len) else {
             return Ok(Step::Wait);
         };
         let nanos = u64::from(fraction) * self.nanos_per_tick;
@@ -77,8 +77,8 @@ impl Pcap {
             unix_nanos: u64::from(seconds) * 1_000_000_000 + nanos,
             link,
             bytes: Bytes::copy_from_slice(bytes),
-            cut: original as usize > kept,
+            cut: original as usize > captured_len,
         };
-        Ok(Step::Took(RECORD_HEAD + kept, Some(record)))
+        Ok(Step::Consumed(RECORD_HEAD + captured_len, Some(record)))
     }
 }

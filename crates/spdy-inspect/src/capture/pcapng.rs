@@ -88,8 +88,8 @@ impl Pcapng {
         let wrong = |what| CaptureError::Block { at, kind, what };
         let len = len as usize;
         if len > limits.record_bytes {
-            let (got, limit) = (len as u64, limits.record_bytes as u64);
-            return Err(CaptureError::RecordLength { at, got, limit });
+            let (found, limit) = (len as u64, limits.record_bytes as u64);
+            return Err(CaptureError::RecordLength { at, found, limit });
         }
         if len < BLOCK_OVERHEAD || !len.is_multiple_of(4) {
             return Err(wrong("its length is under 12 or not a multiple of 4"));
@@ -121,16 +121,16 @@ impl Pcapng {
                     .ok_or_else(|| wrong("too short for a packet"))?;
                 let interface = self.described(at, 0)?;
                 let room = body.len() - 4;
-                let kept = match interface.snap_bytes {
+                let captured_len = match interface.snap_bytes {
                     0 => original,
                     snap => original.min(snap),
                 };
-                let kept = (kept as usize).min(room);
+                let captured_len = (captured_len as usize).min(room);
                 Some(Record::Packet {
                     unix_nanos: 0,
                     link: interface.link,
-                    bytes: Bytes::copy_from_slice(&body[4..4 + kept]),
-                    cut: original as usize > kept,
+                    bytes: Bytes::copy_from_slice(&body[4..4 + captured_len]),
+                    cut: original as usize > captured_len,
                 })
             }
             SECRETS => {
@@ -146,15 +146,15 @@ impl Pcapng {
             }
             _ => None,
         };
-        Ok(Step::Took(len, record))
+        Ok(Step::Consumed(len, record))
     }
 
     fn described(&self, at: u64, interface: u32) -> Result<Interface, CaptureError> {
         let found = self.interfaces.get(interface as usize).copied();
         found.ok_or(CaptureError::Interface {
             at,
-            got: interface,
-            known: self.interfaces.len(),
+            found: interface,
+            described: self.interfaces.len(),
         })
     }
 
@@ -167,16 +167,16 @@ impl Pcapng {
         };
         let interface = self.described(at, interface.ok_or_else(short)?)?;
         let word = |at| self.order.u32(body, at).ok_or_else(short);
-        let (high, low, kept, original) = (word(4)?, word(8)?, word(12)?, word(16)?);
+        let (high, low, captured_len, original) = (word(4)?, word(8)?, word(12)?, word(16)?);
         let bytes = body
             .get(20..)
-            .and_then(|rest| rest.get(..kept as usize))
+            .and_then(|rest| rest.get(..captured_len as usize))
             .ok_or_else(|| wrong("its packet exceeds the block"))?;
         Ok(Record::Packet {
             unix_nanos: interface.unix_nanos(u64::from(high) << 32 | u64::from(low)),
             link: interface.link,
             bytes: Bytes::copy_from_slice(bytes),
-            cut: original > kept,
+            cut: original > captured_len,
         })
     }
 

@@ -63,22 +63,22 @@ impl<W: Write> PcapngWriter<W> {
         Ok(writer)
     }
 
-    /// An interface whose packets begin with their IP head.
+    /// Adds an interface whose packets begin with their IP header.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Writing to the file failed.
     pub fn interface(&mut self, name: &str, description: &str) -> io::Result<InterfaceId> {
         let mut interface = Vec::new();
         interface.extend(RAW_IP.to_le_bytes());
         interface.extend([0; 6]); // reserved; packets are whole, however long
         let unit = [9]; // 10^-9 s
-        let told = [
+        let option_list = [
             (OPTION_NAME, name.as_bytes()),
             (OPTION_DESCRIPTION, description.as_bytes()),
             (OPTION_UNIT, &unit),
         ];
-        options(&mut interface, &told);
+        options(&mut interface, &option_list);
         self.block(INTERFACE, interface)?;
         self.interfaces += 1;
         Ok(InterfaceId(self.interfaces - 1))
@@ -97,11 +97,11 @@ impl<W: Write> PcapngWriter<W> {
         self.block(SECRETS, secrets)
     }
 
-    /// A packet that passed `interface` so many nanoseconds after 1970 began.
+    /// Writes a packet that passed `interface` at `unix_nanos`, in nanoseconds since 1970.
     ///
     /// # Errors
     ///
-    /// Those of the file.
+    /// Writing to the file failed.
     pub fn packet(
         &mut self,
         interface: InterfaceId,
@@ -129,11 +129,11 @@ impl<W: Write> PcapngWriter<W> {
         };
         let flags = flags.to_le_bytes();
         let comment = comment.map(|comment| (OPTION_COMMENT, comment.as_bytes()));
-        let told: Vec<_> = comment
+        let option_list: Vec<_> = comment
             .into_iter()
             .chain([(OPTION_FLAGS, &flags[..])])
             .collect();
-        options(&mut body, &told);
+        options(&mut body, &option_list);
         self.block(PACKET, body)
     }
 

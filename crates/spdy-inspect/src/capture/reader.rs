@@ -70,7 +70,7 @@ impl Reader {
         polled
     }
 
-    /// To be asked when the file has ended and [`poll`](Self::poll) has no more.
+    /// To be called when the file has ended and [`poll`](Self::poll) returns no more records.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ impl Reader {
     pub fn finish(&self) -> Result<(), CaptureError> {
         match (self.input.len(), &self.failed) {
             (0, _) | (_, Some(_)) if !matches!(self.format, Format::Unknown) => Ok(()),
-            (have, _) => Err(CaptureError::Truncated { at: self.at, have }),
+            (found, _) => Err(CaptureError::Truncated { at: self.at, found }),
         }
     }
 
@@ -94,7 +94,7 @@ impl Reader {
                     } else {
                         match Pcap::of_magic(magic) {
                             Some(pcap) => Format::Pcap(pcap),
-                            None => return Err(CaptureError::Magic { got: magic }),
+                            None => return Err(CaptureError::Magic { found: magic }),
                         }
                     };
                     continue;
@@ -104,7 +104,7 @@ impl Reader {
             };
             match step {
                 Step::Wait => return Ok(None),
-                Step::Took(len, record) => {
+                Step::Consumed(len, record) => {
                     self.input.advance(len);
                     self.at += len as u64;
                     if record.is_some() {

@@ -6,27 +6,27 @@ use bytes::Bytes;
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum CaptureError {
-    /// The first four bytes are of no format that is read.
-    #[error("file starts with {got:02x?}, expected the magic number of pcap or pcapng")]
+    /// The file has an unknown format.
+    #[error("file starts with {found:02x?}, expected the magic number of pcap or pcapng")]
     Magic {
         /// The first four bytes.
-        got: [u8; 4],
+        found: [u8; 4],
     },
     /// The file ends inside a record.
-    #[error("file ends {have} bytes into the record at byte {at}")]
+    #[error("file ends {found} bytes into the record at byte {at}")]
     Truncated {
         /// Where the record begins.
         at: u64,
         /// Bytes of it that are there.
-        have: usize,
+        found: usize,
     },
     /// A record is too long, or its length is impossible.
-    #[error("record at byte {at} has {got} bytes, limit {limit}")]
+    #[error("record at byte {at} has {found} bytes, limit {limit}")]
     RecordLength {
         /// Where the record begins.
         at: u64,
         /// Bytes that it claims.
-        got: u64,
+        found: u64,
         /// Most that is taken.
         limit: u64,
     },
@@ -41,14 +41,14 @@ pub enum CaptureError {
         what: &'static str,
     },
     /// A packet of an interface that the file did not describe.
-    #[error("packet at byte {at} has interface {got}, but only {known} are described")]
+    #[error("packet at byte {at} has interface {found}, but only {described} are described")]
     Interface {
         /// Where the block begins.
         at: u64,
         /// The interface.
-        got: u32,
-        /// How many are known.
-        known: usize,
+        found: u32,
+        /// How many interfaces the file describes.
+        described: usize,
     },
     /// More interfaces than [`Limits::interfaces`](crate::limits::Limits::interfaces).
     #[error("more than {limit} interfaces at byte {at}")]
@@ -82,6 +82,6 @@ pub enum Record {
 pub(crate) enum Step {
     /// More are needed.
     Wait,
-    /// So many are done with, and hold this.
-    Took(usize, Option<Record>),
+    /// So many bytes were read, and contain this record.
+    Consumed(usize, Option<Record>),
 }

@@ -156,16 +156,16 @@ impl Tls {
         }
     }
 
-    fn fail(&mut self, at: Instant, why: impl Into<String>, out: &mut Vec<TlsOutput>) {
+    fn fail(&mut self, at: Instant, reason: impl Into<String>, out: &mut Vec<TlsOutput>) {
         self.failed = true;
         for half in &mut self.halves {
             half.input = BytesMut::new();
             half.handshake = BytesMut::new();
         }
-        out.push(TlsOutput::Failed(at, why.into()));
+        out.push(TlsOutput::Failed(at, reason.into()));
     }
 
-    /// Takes one record; `false` if there is none, or it has to wait for the other direction.
+    /// Handles one record; `false` if there is none, or it has to wait for the other direction.
     fn record(
         &mut self,
         at: Instant,
@@ -182,12 +182,12 @@ impl Tls {
             || half.input[1] != 3
             || total > RECORD_HEAD + RECORD_BYTES
         {
-            let why = format!(
+            let reason = format!(
                 "invalid TLS record from the {}: it starts with {:02x?}",
                 direction.sender(),
                 &half.input[..RECORD_HEAD]
             );
-            self.fail(at, why, out);
+            self.fail(at, reason, out);
             return false;
         }
         let waits = match direction {
@@ -208,7 +208,7 @@ impl Tls {
             .server_hello
             .as_ref()
             .is_some_and(|(hello, _)| hello.is_13);
-        // 1.3 sends ChangeCipherSpec in the open, for middleboxes only; an alert may be so too.
+        // TLS 1.3 sends ChangeCipherSpec in the clear, for middleboxes only; an alert may be in the clear too.
         let sealed = half.decryptor.is_some() && (!is_13 || kind == APPLICATION_DATA);
         if !sealed {
             match kind {
@@ -233,10 +233,10 @@ impl Tls {
                     .is_some_and(|hello| hello.early_data);
             if !early {
                 let sender = direction.sender();
-                let why = format!(
+                let reason = format!(
                     "cannot decrypt a TLS record from the {sender} with the key log's secret"
                 );
-                self.fail(at, why, out);
+                self.fail(at, reason, out);
             }
             return true;
         };
@@ -248,17 +248,17 @@ impl Tls {
             HANDSHAKE if is_13 => self.handshake(at, direction, &plain, keys, out),
             ALERT | HANDSHAKE | APPLICATION_DATA => {}
             other => {
-                let why = format!(
+                let reason = format!(
                     "unexpected TLS record of type {other} from the {}",
                     direction.sender()
                 );
-                self.fail(at, why, out);
+                self.fail(at, reason, out);
             }
         }
         true
     }
 
-    /// Takes handshake bytes, and every message that they complete.
+    /// Handles handshake bytes, and every message that they complete.
     fn handshake(
         &mut self,
         at: Instant,
@@ -278,8 +278,8 @@ impl Tls {
             let len = u32::from_be_bytes([0, a, b, c]) as usize;
             if len > self.limits.handshake_message_bytes {
                 let limit = self.limits.handshake_message_bytes;
-                let why = format!("TLS handshake message has {len} bytes, limit {limit}");
-                return self.fail(at, why, out);
+                let reason = format!("TLS handshake message has {len} bytes, limit {limit}");
+                return self.fail(at, reason, out);
             }
             if half.handshake.len() < 4 + len {
                 return;
@@ -345,11 +345,11 @@ impl Tls {
         out: &mut Vec<TlsOutput>,
     ) {
         let Some(suite) = Suite::of(hello.suite) else {
-            let why = format!(
+            let reason = format!(
                 "unsupported cipher suite {:#06x}, expected AES-GCM or ChaCha20-Poly1305 of TLS 1.2 or 1.3",
                 hello.suite
             );
-            return self.fail(at, why, out);
+            return self.fail(at, reason, out);
         };
         let is_13 = hello.is_13;
         let alpn = hello.alpn.clone();

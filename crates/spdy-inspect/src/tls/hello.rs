@@ -41,9 +41,9 @@ struct Cursor<'a>(&'a [u8]);
 
 impl<'a> Cursor<'a> {
     fn take(&mut self, len: usize) -> Option<&'a [u8]> {
-        let (taken, rest) = self.0.split_at_checked(len)?;
+        let (bytes, rest) = self.0.split_at_checked(len)?;
         self.0 = rest;
-        Some(taken)
+        Some(bytes)
     }
 
     fn u8(&mut self) -> Option<u8> {

@@ -46,8 +46,8 @@ impl std::fmt::Debug for KeyLog {
 }
 
 impl KeyLog {
-    /// Adds the secrets of `text`, up to `limit` in all; returns how many lines were used. Comments,
-    /// labels of other uses and damaged lines are passed over.
+    /// Adds the secrets of `text`, up to `limit` in all; returns how many lines were used. Comments, unknown labels
+    /// and damaged lines are skipped.
     pub fn add(&mut self, text: &[u8], limit: usize) -> usize {
         let mut used = 0;
         for line in text.split(|&byte| byte == b'\n' || byte == b'\r') {
@@ -55,9 +55,9 @@ impl KeyLog {
                 break;
             }
             let line = std::str::from_utf8(line).unwrap_or_default();
-            let mut words = line.split_ascii_whitespace();
+            let mut fields = line.split_ascii_whitespace();
             let (Some(label), Some(random), Some(secret)) =
-                (words.next(), words.next(), words.next())
+                (fields.next(), fields.next(), fields.next())
             else {
                 continue;
             };

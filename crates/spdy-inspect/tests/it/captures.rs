@@ -154,24 +154,31 @@ fn damaged_files_report_the_offset() {
             }
         }
     };
-    assert_eq!(read(b"GIF89a"), Err(CaptureError::Magic { got: *b"GIF8" }));
+    assert_eq!(
+        read(b"GIF89a"),
+        Err(CaptureError::Magic { found: *b"GIF8" })
+    );
 
     let good = pcap(&[(0, vec![1; 30])], 1, false, true);
     assert_eq!(read(&good), Ok(()));
-    let cut = CaptureError::Truncated { at: 24, have: 45 };
+    let cut = CaptureError::Truncated { at: 24, found: 45 };
     assert_eq!(read(&good[..good.len() - 1]), Err(cut));
     assert!(matches!(
         read(&good[..3]),
-        Err(CaptureError::Truncated { at: 0, have: 3 })
+        Err(CaptureError::Truncated { at: 0, found: 3 })
     ));
 
     let limit = Limits::default().record_bytes as u64;
     let mut long = good.clone();
     long[32..36].copy_from_slice(&(limit as u32 + 1).to_le_bytes());
-    let got = limit + 1;
+    let found = limit + 1;
     assert_eq!(
         read(&long),
-        Err(CaptureError::RecordLength { at: 24, got, limit })
+        Err(CaptureError::RecordLength {
+            at: 24,
+            found,
+            limit
+        })
     );
 
     let section = pcapng(&[], 1, None);
@@ -185,8 +192,8 @@ fn damaged_files_report_the_offset() {
         read(&stray),
         Err(CaptureError::Interface {
             at,
-            got: 9,
-            known: 1
+            found: 9,
+            described: 1
         })
     );
     let mut uneven = section.clone();
@@ -215,9 +222,9 @@ fn a_record_past_its_limit_is_refused_in_either_format() {
             }
         }
     };
-    let past = |at, got| CaptureError::RecordLength {
+    let past = |at, found| CaptureError::RecordLength {
         at,
-        got,
+        found,
         limit: 100,
     };
     // pcap counts what it kept of the packet, pcapng the whole block, in fours.

@@ -134,8 +134,8 @@ fn connections_over_the_limit_evict_the_longest_idle() {
             bytes: bytes.into(),
             cut: false,
         });
-        let given_up = u64::from(number == 4);
-        assert_eq!(inspector.counts().given_up, given_up, "connection {number}");
+        let evicted = u64::from(number == 4);
+        assert_eq!(inspector.counts().evicted, evicted, "connection {number}");
     }
     assert_eq!(inspector.counts().connections, 5);
 }

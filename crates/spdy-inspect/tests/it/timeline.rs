@@ -231,6 +231,6 @@ fn streams_and_findings_past_their_limits_are_counted() {
         ..Options::default()
     });
     let summary = told.summary();
-    assert_eq!((summary.streams.len(), summary.streams_left_out), (2, 1));
-    assert_eq!((summary.findings.len(), summary.findings_left_out), (2, 1));
+    assert_eq!((summary.streams.len(), summary.omitted_streams), (2, 1));
+    assert_eq!((summary.findings.len(), summary.omitted_findings), (2, 1));
 }

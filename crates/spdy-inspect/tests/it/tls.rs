@@ -88,7 +88,7 @@ fn keys_that_change_on_the_way_are_followed() {
 
 #[test]
 fn waiting_bytes_and_handshake_messages_are_bounded() {
-    let why = |limits: Limits, bytes: &[u8]| {
+    let reason = |limits: Limits, bytes: &[u8]| {
         let mut wire = Wire::new(1, false);
         wire.connect();
         wire.send(ToServer, bytes, 1000);
@@ -111,8 +111,8 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
         handshake_message_bytes: 500,
         ..Limits::default()
     };
-    assert_eq!(why(limits.clone(), &message(500)), "");
-    assert!(why(limits, &message(501)).contains("message has 501 bytes, limit 500"));
+    assert_eq!(reason(limits.clone(), &message(500)), "");
+    assert!(reason(limits, &message(501)).contains("message has 501 bytes, limit 500"));
 
     // Records of a client whose server says nothing.
     let (mut talk, _) = talk(suites()[0].0, suites()[0].1, None);
@@ -125,9 +125,9 @@ fn waiting_bytes_and_handshake_messages_are_bounded() {
     };
     hello.extend([0x17, 3, 3, 0, 100]);
     hello.extend([0; 100]);
-    assert_eq!(why(limits.clone(), &hello), "");
+    assert_eq!(reason(limits.clone(), &hello), "");
     hello.push(0x17);
-    assert!(why(limits, &hello).contains("without the start"));
+    assert!(reason(limits, &hello).contains("without the start"));
 }
 
 #[test]
@@ -145,11 +145,11 @@ fn tls_without_a_secret_is_reported_with_sni_and_alpn() {
                 EventKind::EncryptedTls {
                     server_name,
                     offered,
-                    why,
+                    reason,
                 } => {
                     assert_eq!(server_name.as_deref(), Some("site.test"));
                     assert_eq!(offered, &["spdy/3.1"]);
-                    assert!(why.contains("key log"), "{why}");
+                    assert!(reason.contains("key log"), "{reason}");
                 }
                 other => panic!("expected a sealed connection, found {other:?}"),
             },

@@ -240,7 +240,7 @@ fn write_blocks(corpus: &Corpus, path: &PathBuf) -> io::Result<()> {
     std::fs::write(path, out)
 }
 
-const USAGE: &str = "want FOLDER [--json] [--speed] [--only WAY] [--blocks FILE]";
+const USAGE: &str = "usage: headers <folder> [--json] [--speed] [--only <name>] [--blocks <file>]";
 
 fn main() -> io::Result<ExitCode> {
     let (mut folder, mut json, mut with_speed, mut blocks) = (None, false, false, None);

@@ -119,12 +119,12 @@ pub(crate) struct Cell {
 }
 
 impl Cell {
-    pub(crate) fn all(lanes: &[TransportKind], loads: &[Load], files: &[File]) -> Vec<Self> {
+    pub(crate) fn all(transports: &[TransportKind], loads: &[Load], files: &[File]) -> Vec<Self> {
         let mut cells = Vec::new();
-        for lane in lanes {
+        for transport in transports {
             for file in files {
                 cells.extend(loads.iter().map(|load| Self {
-                    transport: *lane,
+                    transport: *transport,
                     load: *load,
                     file: file.clone(),
                 }));

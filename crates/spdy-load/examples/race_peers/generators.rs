@@ -27,13 +27,13 @@ struct Generator {
     own: Series,
 }
 
-/// Runs all in turn, and prints what each says and costs.
+/// Runs all generators in turn, and prints the rate and the CPU time of each.
 pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), String> {
     let seconds = args.seconds.ceil();
     let of = |protocol: Protocol| {
         let mut all = grid.peers.iter();
-        let is_it = |lane, name, spoken| {
-            lane == TransportKind::Plain && name == "nginx" && spoken == protocol
+        let is_it = |transport, name, peer_protocol| {
+            transport == TransportKind::Plain && name == "nginx" && peer_protocol == protocol
         };
         all.find(|one| is_it(one.transport, one.name, one.protocol))
             .ok_or("nginx does not take part")
@@ -48,7 +48,7 @@ pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), Strin
         arguments.push(url(port));
         arguments
     };
-    let theirs = |shape: &[&str], port: u16| {
+    let external_arguments = |shape: &[&str], port: u16| {
         let mut arguments: Vec<String> = shape.iter().map(|text| (*text).to_owned()).collect();
         arguments.push(url(port));
         arguments
@@ -76,7 +76,7 @@ pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), Strin
         generator(
             "h2, 1 x 100: h2load",
             h2load,
-            theirs(&["-c1", "-m100", &time], h2.port),
+            external_arguments(&["-c1", "-m100", &time], h2.port),
             of_h2load,
         ),
         generator(
@@ -88,7 +88,7 @@ pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), Strin
         generator(
             "http/1.1, 32: wrk",
             wrk,
-            theirs(&["-t1", "-c32", &duration], http1.port),
+            external_arguments(&["-t1", "-c32", &duration], http1.port),
             of_wrk,
         ),
     ];
@@ -119,9 +119,9 @@ pub(crate) fn compare(args: &Args, grid: &Grid, file: &File) -> Result<(), Strin
 impl Generator {
     fn run(&mut self, server: &Processes, seconds: f64) -> Result<(), String> {
         let cpu = || -> Result<(Duration, Duration), String> {
-            let theirs = server.sample().map_err(|error| error.to_string())?.cpu;
-            // The generator's is in ours once it has ended.
-            Ok((theirs, own_cpu().ok_or("there is no /proc")?))
+            let server_cpu = server.sample().map_err(|error| error.to_string())?.cpu;
+            // The CPU time of the generator is part of ours after it has ended.
+            Ok((server_cpu, own_cpu().ok_or("there is no /proc")?))
         };
         let before = cpu()?;
         let output = Command::new(&self.command)
@@ -131,9 +131,9 @@ impl Generator {
             .output()
             .map_err(|error| format!("{}: {error}", self.name))?;
         let after = cpu()?;
-        let said = String::from_utf8_lossy(&output.stdout);
-        let requests =
-            (self.requests)(&said).ok_or_else(|| format!("{} said {said}", self.name))?;
+        let text = String::from_utf8_lossy(&output.stdout);
+        let requests = (self.requests)(&text)
+            .ok_or_else(|| format!("{} printed no number of requests: {text}", self.name))?;
         let per =
             |after: Duration, before: Duration| (after - before).as_secs_f64() * 1e5 / requests;
         self.rate.push(requests / seconds);
@@ -143,21 +143,21 @@ impl Generator {
     }
 }
 
-fn of_ours(said: &str) -> Option<f64> {
-    serde_json::from_str::<Value>(said).ok()?["requests"].as_f64()
+fn of_ours(text: &str) -> Option<f64> {
+    serde_json::from_str::<Value>(text).ok()?["requests"].as_f64()
 }
 
 /// `requests: 353937 total, 354037 started, 353937 done, ...`
-fn of_h2load(said: &str) -> Option<f64> {
-    let line = said
+fn of_h2load(text: &str) -> Option<f64> {
+    let line = text
         .lines()
         .find_map(|line| line.strip_prefix("requests: "))?;
     line.split(", ").nth(2)?.strip_suffix(" done")?.parse().ok()
 }
 
 /// `  291172 requests in 3.03s, 105.52MB read`
-fn of_wrk(said: &str) -> Option<f64> {
-    let (count, _) = said
+fn of_wrk(text: &str) -> Option<f64> {
+    let (count, _) = text
         .lines()
         .find_map(|line| line.split_once(" requests in "))?;
     count.trim().parse().ok()

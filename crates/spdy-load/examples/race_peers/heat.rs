@@ -102,11 +102,11 @@ pub(crate) async fn run(
     rounds: u32,
     round: Round,
 ) -> Result<CellResult, String> {
-    let lane = grid
+    let peers = grid
         .peers
         .iter()
         .filter(|one| one.transport == cell.transport);
-    let field: Vec<(&Peer, Row)> = lane.map(|one| (one, Row::of(one))).collect();
+    let field: Vec<(&Peer, Row)> = peers.map(|one| (one, Row::of(one))).collect();
     let mut ready = Vec::with_capacity(field.len());
     for (contestant, row) in field {
         let server = &grid.servers[contestant.server];
@@ -117,13 +117,13 @@ pub(crate) async fn run(
         let warm = load(contestant, cell, grid, warm_up, Duration::ZERO).await;
         match warm.and_then(|report| first_fault(&report)) {
             Ok(()) => ready.push((contestant, row)),
-            Err(why) => {
-                let said = format!("{} ({cell}, {}): {why}", row.name, row.protocol);
-                // A peer may fail; ours may not.
+            Err(reason) => {
+                let message = format!("{} ({cell}, {}): {reason}", row.name, row.protocol);
+                // Another peer may fail; our own server may not.
                 if row.name == "spdy" {
-                    return Err(said);
+                    return Err(message);
                 }
-                print_note(&format!("{said}; it does not take part"));
+                print_note(&format!("{message}; it does not take part"));
             }
         }
     }
@@ -172,7 +172,10 @@ async fn load(
     let url: Uri = url.parse().map_err(|error| format!("{url}: {error}"))?;
     let mut headers = HeaderMap::new();
     let agent = concat!("spdy/", env!("CARGO_PKG_VERSION")).parse();
-    headers.insert(header::USER_AGENT, agent.expect("a valid value"));
+    headers.insert(
+        header::USER_AGENT,
+        agent.expect("the value is a valid header value"),
+    );
     let target = Target::new(&[url], &Method::GET, &headers, Bytes::new());
     let trust = Trust {
         insecure: true,

@@ -85,14 +85,14 @@ pub(crate) struct Args {
 }
 
 impl Args {
-    /// Whether the peer `name` takes part in `lane`.
-    fn wants(&self, name: &str, lane: course::TransportKind) -> bool {
+    /// True if the peer `name` takes part over `transport`.
+    fn includes(&self, name: &str, transport: course::TransportKind) -> bool {
         let usual = ["netty", "nginx", "nghttpd"];
-        let asked = match self.only.is_empty() {
+        let is_selected = match self.only.is_empty() {
             true => self.all || usual.contains(&name),
             false => self.only.iter().any(|only| name.starts_with(only)),
         };
-        asked && self.lanes.contains(&lane)
+        is_selected && self.lanes.contains(&transport)
     }
 
     fn round(&self) -> heat::Round {
@@ -109,11 +109,11 @@ fn main() -> ExitCode {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
-        .expect("a runtime can be made");
+        .expect("the runtime can be created");
     let outcome = runtime.block_on(async {
         let mut terminate =
             tokio::signal::unix::signal(tokio::signal::unix::SignalKind::terminate())
-                .expect("signals can be heard");
+                .expect("a signal handler can be installed");
         // Dropping the race ends every server and removes every file.
         tokio::select! {
             outcome = race(&args) => outcome,
@@ -124,8 +124,8 @@ fn main() -> ExitCode {
     match outcome {
         Ok(true) => ExitCode::SUCCESS,
         Ok(false) => ExitCode::FAILURE,
-        Err(why) => {
-            table::print_note(&why);
+        Err(message) => {
+            table::print_note(&message);
             ExitCode::FAILURE
         }
     }

@@ -23,8 +23,8 @@ use crate::table::print_note;
 
 /// How long a server may take to listen.
 const READY_WITHIN: Duration = Duration::from_secs(20);
-/// How long it may take to end when it is asked to.
-const GONE_WITHIN: Duration = Duration::from_secs(3);
+/// How long it may take to end after SIGTERM.
+const EXIT_WITHIN: Duration = Duration::from_secs(3);
 
 /// What is served: a folder, and a certificate. Both go with this value.
 pub(crate) struct Site {
@@ -78,11 +78,11 @@ impl Server {
 }
 
 impl Drop for Server {
-    /// Asks first: nginx ends its workers only if it is asked.
+    /// SIGTERM first: nginx ends its workers only after it.
     fn drop(&mut self) {
         let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
-        let asked = Instant::now();
-        while asked.elapsed() < GONE_WITHIN {
+        let signalled_at = Instant::now();
+        while signalled_at.elapsed() < EXIT_WITHIN {
             if let Ok(Some(_)) = self.child.try_wait() {
                 return;
             }
@@ -111,11 +111,11 @@ pub(crate) struct Grid {
 }
 
 impl Grid {
-    /// Starts everyone. A peer that cannot be started is named and left out; ours may not be missing.
+    /// Starts all servers. A peer that cannot be started is printed and left out; our own server must start.
     pub(crate) fn start(args: &Args, site: &Site) -> Result<Self, String> {
         let mut grid = Self::default();
         grid.start_ours(args, site)?;
-        for lane in [TransportKind::Plain, TransportKind::Tls] {
+        for transport in [TransportKind::Plain, TransportKind::Tls] {
             for name in [
                 "netty",
                 "nginx",
@@ -124,29 +124,32 @@ impl Grid {
                 "spdystream",
                 "okhttp",
             ] {
-                if args.wants(name, lane) {
-                    grid.peer(name, lane, args, site);
+                if args.includes(name, transport) {
+                    grid.peer(name, transport, args, site);
                 }
             }
         }
         for name in ["undertow", "jetty"] {
-            if args.wants(name, TransportKind::Plain) {
+            if args.includes(name, TransportKind::Plain) {
                 grid.peer(name, TransportKind::Plain, args, site);
             }
         }
         Ok(grid)
     }
 
-    /// Starts a peer for a lane, or says why not.
-    fn peer(&mut self, name: &'static str, lane: TransportKind, args: &Args, site: &Site) {
+    /// Starts a peer, or prints why it does not take part.
+    fn peer(&mut self, name: &'static str, transport: TransportKind, args: &Args, site: &Site) {
         let (protocols, started) = match name {
-            "nginx" => (&[Protocol::Http2, Protocol::Http1][..], nginx(site, lane)),
-            "nghttpd" => (&[Protocol::Http2][..], nghttpd(site, lane)),
+            "nginx" => (
+                &[Protocol::Http2, Protocol::Http1][..],
+                nginx(site, transport),
+            ),
+            "nghttpd" => (&[Protocol::Http2][..], nghttpd(site, transport)),
             "jetty" => (
                 &[Protocol::Spdy(Version::V3)][..],
-                driver(args, site, name, lane, &["--protocol", "spdy/3"]),
+                driver(args, site, name, transport, &["--protocol", "spdy/3"]),
             ),
-            _ => (&[SPDY][..], driver(args, site, name, lane, &[])),
+            _ => (&[SPDY][..], driver(args, site, name, transport, &[])),
         };
         match started {
             Ok((server, ports)) => {
@@ -154,14 +157,14 @@ impl Grid {
                     self.peers.push(Peer {
                         name,
                         protocol: *protocol,
-                        transport: lane,
+                        transport,
                         port,
                         server: self.servers.len(),
                     });
                 }
                 self.servers.push(server);
             }
-            Err(why) => print_note(&format!("{name} ({lane}) does not take part: {why}")),
+            Err(error) => print_note(&format!("{name} ({transport}) does not take part: {error}")),
         }
     }
 
@@ -172,22 +175,24 @@ impl Grid {
             .args(["--tls", "127.0.0.1:0", "--cert"])
             .arg(site.chain());
         command.arg("--key").arg(site.key()).arg(site.root());
-        let (server, said) = start(command, false)?;
+        let (server, announcement) = start(command, false)?;
         let port = |secure: bool| {
-            let all = said["listening"].as_array()?;
+            let all = announcement["listening"].as_array()?;
             let one = all.iter().find(|one| one["tls"] == secure)?;
             let address: SocketAddr = one["address"].as_str()?.parse().ok()?;
             Some(address.port())
         };
         let (Some(plain), Some(tls)) = (port(false), port(true)) else {
-            return Err(format!("spdy serve does not say where it listens: {said}"));
+            return Err(format!(
+                "spdy serve printed no listening address: {announcement}"
+            ));
         };
-        for (lane, port) in [(TransportKind::Plain, plain), (TransportKind::Tls, tls)] {
+        for (transport, port) in [(TransportKind::Plain, plain), (TransportKind::Tls, tls)] {
             for protocol in [SPDY, Protocol::Http2, Protocol::Http1] {
                 self.peers.push(Peer {
                     name: "spdy",
                     protocol,
-                    transport: lane,
+                    transport,
                     port,
                     server: self.servers.len(),
                 });
@@ -203,7 +208,7 @@ fn driver(
     args: &Args,
     site: &Site,
     name: &str,
-    lane: TransportKind,
+    transport: TransportKind,
     more: &[&str],
 ) -> Result<(Server, Vec<u16>), String> {
     let interop = &args.interop;
@@ -233,18 +238,18 @@ fn driver(
         .arg(site.root())
         .args(["--port", "0"])
         .args(more);
-    if lane == TransportKind::Tls {
+    if transport == TransportKind::Tls {
         command
             .arg("--cert")
             .arg(site.chain())
             .arg("--key")
             .arg(site.key());
     }
-    let (server, said) = start(command, is_virtual_machine)?;
-    let port = said["port"]
+    let (server, announcement) = start(command, is_virtual_machine)?;
+    let port = announcement["port"]
         .as_u64()
         .and_then(|port| u16::try_from(port).ok());
-    let port = port.ok_or_else(|| format!("no port in {said}"))?;
+    let port = port.ok_or_else(|| format!("no port in {announcement}"))?;
     Ok((server, vec![port]))
 }
 
@@ -273,17 +278,17 @@ fn there(path: &Path) -> Result<(), String> {
     }
 }
 
-/// nginx as one would set it up to be fast: a worker a core, open files cached, no log, and connections that
-/// are not closed after a thousand requests.
+/// nginx with a fast configuration: a worker for each core, cached open files, no log, and connections that are not
+/// closed after a thousand requests.
 ///
-/// Gives a port for HTTP/2 and one for HTTP/1.1.
-fn nginx(site: &Site, lane: TransportKind) -> Result<(Server, Vec<u16>), String> {
+/// Returns a port for HTTP/2 and one for HTTP/1.1.
+fn nginx(site: &Site, transport: TransportKind) -> Result<(Server, Vec<u16>), String> {
     let ports = free_ports::<2>()?;
     let [http2, http1] = ports;
-    let folder = site.folder.path().join(format!("nginx-{lane}"));
+    let folder = site.folder.path().join(format!("nginx-{transport}"));
     fs::create_dir(&folder).map_err(|error| error.to_string())?;
     let (root, chain, key) = (site.root(), site.chain(), site.key());
-    let tls = match lane {
+    let tls = match transport {
         TransportKind::Plain => "",
         TransportKind::Tls => " ssl",
     };
@@ -314,7 +319,7 @@ fn nginx(site: &Site, lane: TransportKind) -> Result<(Server, Vec<u16>), String>
     Ok((server, ports.into()))
 }
 
-fn nghttpd(site: &Site, lane: TransportKind) -> Result<(Server, Vec<u16>), String> {
+fn nghttpd(site: &Site, transport: TransportKind) -> Result<(Server, Vec<u16>), String> {
     let [port] = free_ports::<1>()?;
     let cores = thread::available_parallelism().map_or(1, usize::from);
     let mut command = Command::new(program("nghttpd")?);
@@ -323,7 +328,7 @@ fn nghttpd(site: &Site, lane: TransportKind) -> Result<(Server, Vec<u16>), Strin
         .arg(site.root())
         .arg(format!("--workers={cores}"));
     command.args(["--address", "127.0.0.1"]);
-    match lane {
+    match transport {
         TransportKind::Plain => command.arg("--no-tls").arg(port.to_string()),
         TransportKind::Tls => command
             .arg(port.to_string())
@@ -369,12 +374,12 @@ fn spawn(mut command: Command, is_virtual_machine: bool) -> Result<Server, Strin
     })
 }
 
-/// Starts a server that says on its first line, in JSON, where it listens.
+/// Starts a server that prints its listening addresses on its first line, as JSON.
 fn start(mut command: Command, is_virtual_machine: bool) -> Result<(Server, Value), String> {
     command.stdout(Stdio::piped());
     let name = command.get_program().to_os_string();
     let mut server = spawn(command, is_virtual_machine)?;
-    let stdout = server.child.stdout.take().expect("it is piped");
+    let stdout = server.child.stdout.take().expect("stdout is a pipe");
     let (sender, receiver) = mpsc::channel();
     thread::spawn(move || {
         // Reads to the end: a full pipe would stop the server.
@@ -382,11 +387,12 @@ fn start(mut command: Command, is_virtual_machine: bool) -> Result<(Server, Valu
             let _ = sender.send(line);
         }
     });
-    let line = receiver
-        .recv_timeout(READY_WITHIN)
-        .map_err(|_| format!("{name:?} did not say where it listens"))?;
-    let said = serde_json::from_str(&line).map_err(|_| format!("{name:?} said {line:?}"))?;
-    Ok((server, said))
+    let line = receiver.recv_timeout(READY_WITHIN).map_err(|_| {
+        format!("{name:?} did not print its listening address within {READY_WITHIN:?}")
+    })?;
+    let announcement = serde_json::from_str(&line)
+        .map_err(|_| format!("{name:?} printed {line:?}, expected JSON"))?;
+    Ok((server, announcement))
 }
 
 /// Starts a server that listens on `ports`.

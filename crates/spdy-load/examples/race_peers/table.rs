@@ -11,11 +11,11 @@ use crate::heat::{CellResult, Row, Series};
 impl fmt::Display for Cell {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self {
-            transport: lane,
+            transport,
             load,
             file,
         } = self;
-        write!(f, "{lane}, {load}, {} B", file.bytes)
+        write!(f, "{transport}, {load}, {} B", file.bytes)
     }
 }
 
@@ -33,7 +33,7 @@ pub(crate) fn print_cell(cell: &Cell, heat: &CellResult, json: bool) {
     if !json {
         let _ = writeln!(
             out,
-            "\n{cell}: CPU against {name} {protocol}, ours wanted at most {bar}\n\
+            "\n{cell}: CPU against {name} {protocol}, ours at most {bar}\n\
              {:<20} {:>24} {:>28} {:>20} {:>8} {:>8}",
             "",
             "requests/s (min-max)",

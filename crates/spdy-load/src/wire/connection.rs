@@ -22,7 +22,7 @@ pub(crate) enum Wire {
 }
 
 impl Wire {
-    /// Starts to speak `protocol` on `io`.
+    /// Starts `protocol` on `io`.
     pub(crate) async fn start(
         io: BoxIo,
         protocol: Protocol,
@@ -36,8 +36,8 @@ impl Wire {
             Protocol::Http1 => Self::Http1(Box::new(Http1Wire::new(io, plan, traffic))),
             Protocol::Http2 => Self::Http2(Box::new(Http2Wire::start(io, plan, traffic).await?)),
             Protocol::Http3 => {
-                let why = "h3 needs QUIC, which the load generator does not support";
-                return Err(Fault::new(FaultKind::Connect, why));
+                let message = "h3 needs QUIC, which the load generator does not support";
+                return Err(Fault::new(FaultKind::Connect, message));
             }
         })
     }

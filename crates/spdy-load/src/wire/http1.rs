@@ -93,7 +93,7 @@ impl Http1Wire {
             out: BytesMut::new(),
             unflushed: false,
             requests: plan.target.texts().into_iter().map(request).collect(),
-            heads_only: plan.target.asks_for_heads(),
+            heads_only: plan.target.is_head_request(),
             waiting: VecDeque::new(),
             state: State::Head,
             status: 0,
@@ -165,7 +165,7 @@ impl Http1Wire {
         }
     }
 
-    /// Reads as many answers as are there.
+    /// Reads all buffered responses.
     fn read(&mut self, events: &mut Vec<Event>) {
         while !self.ended && !self.input.is_empty() {
             let step = match self.waiting.is_empty() {
@@ -181,13 +181,13 @@ impl Http1Wire {
                         self.end("the server closed the connection after a response", events);
                     }
                 }
-                Err(why) => {
+                Err(reason) => {
                     if let Some(slot) = self.waiting.pop_front() {
-                        let fault = Fault::new(FaultKind::Malformed, why);
+                        let fault = Fault::new(FaultKind::Malformed, reason);
                         let again = false;
                         events.push(Event::Lost { slot, fault, again });
                     }
-                    self.end(why, events);
+                    self.end(reason, events);
                 }
             }
         }
@@ -197,10 +197,14 @@ impl Http1Wire {
     fn step(&mut self) -> Result<Step, &'static str> {
         match self.state {
             State::Head => self.head(),
-            State::Length(left) => {
-                let left = left - self.skip(left, true);
-                self.state = State::Length(left);
-                Ok(if left == 0 { Step::Done } else { Step::Wait })
+            State::Length(remaining) => {
+                let remaining = remaining - self.skip(remaining, true);
+                self.state = State::Length(remaining);
+                Ok(if remaining == 0 {
+                    Step::Done
+                } else {
+                    Step::Wait
+                })
             }
             State::UntilClose => {
                 self.skip(u64::MAX, true);
@@ -225,13 +229,13 @@ impl Http1Wire {
                 };
                 Ok(Step::On)
             }
-            State::Chunk(left) => {
-                let left = left - self.skip(left, false);
-                self.state = match left {
+            State::Chunk(remaining) => {
+                let remaining = remaining - self.skip(remaining, false);
+                self.state = match remaining {
                     0 => State::Size,
-                    left => State::Chunk(left),
+                    remaining => State::Chunk(remaining),
                 };
-                Ok(if left == 0 { Step::On } else { Step::Wait })
+                Ok(if remaining == 0 { Step::On } else { Step::Wait })
             }
             State::Trailers => match self.line()? {
                 None => Ok(Step::Wait),
@@ -334,8 +338,8 @@ impl Http1Wire {
         }
     }
 
-    /// The connection is over. Requests whose answers have not begun may be asked again.
-    fn end(&mut self, why: &str, events: &mut Vec<Event>) {
+    /// The connection has ended. Requests whose responses have not begun may be sent again.
+    fn end(&mut self, reason: &str, events: &mut Vec<Event>) {
         if self.ended {
             return;
         }
@@ -344,7 +348,7 @@ impl Http1Wire {
         for (place, slot) in self.waiting.drain(..).enumerate() {
             events.push(Event::Lost {
                 slot,
-                fault: Fault::lost(why),
+                fault: Fault::lost(reason),
                 again: place > 0 || !begun,
             });
         }
@@ -361,53 +365,61 @@ mod tests {
 
     use super::*;
 
-    /// What a client that has asked four times makes of `answers` if they come in pieces of `len` bytes and
-    /// then the connection ends: slots and what was heard of them.
-    fn heard(answers: &[u8], len: usize) -> Vec<String> {
+    /// The events of a client that has sent four requests, if `answers` arrives in pieces of `len` bytes and then the
+    /// connection ends.
+    fn events_of(answers: &[u8], len: usize) -> Vec<String> {
         let runtime = tokio::runtime::Builder::new_current_thread().build();
-        runtime.expect("cannot build the runtime").block_on(async {
-            let plan = crate::plan::tests::plan("http://a.test/");
-            let (near, mut far) = tokio::io::duplex(1 << 20);
-            let mut wire = Http1Wire::new(Box::new(near), &plan, Rc::default());
-            (0..4).for_each(|slot| assert!(wire.send(slot, 0)));
-            let mut events = Vec::new();
-            for piece in answers.chunks(len) {
-                far.write_all(piece).await.expect("the pipe has room");
-                poll_fn(|cx| {
+        runtime
+            .expect("the runtime can be created")
+            .block_on(async {
+                let plan = crate::plan::tests::plan("http://a.test/");
+                let (near, mut far) = tokio::io::duplex(1 << 20);
+                let mut wire = Http1Wire::new(Box::new(near), &plan, Rc::default());
+                (0..4).for_each(|slot| assert!(wire.send(slot, 0)));
+                let mut events = Vec::new();
+                for piece in answers.chunks(len) {
+                    far.write_all(piece).await.expect("the pipe has room");
+                    poll_fn(|cx| {
+                        while wire.receive(cx, &mut events) {}
+                        Poll::Ready(())
+                    })
+                    .await;
+                }
+                drop(far);
+                let mut end = pin!(poll_fn(|cx| {
                     while wire.receive(cx, &mut events) {}
                     Poll::Ready(())
-                })
-                .await;
-            }
-            drop(far);
-            let mut end = pin!(poll_fn(|cx| {
-                while wire.receive(cx, &mut events) {}
-                Poll::Ready(())
-            }));
-            end.as_mut().await;
-            let shown = |event| match event {
-                Event::Answered {
-                    slot,
-                    status,
-                    body_bytes,
-                } => format!("{slot}: {status}, {body_bytes} B"),
-                Event::Lost { slot, fault, again } => format!("{slot}: {}, {again}", fault.kind),
-                Event::Ended => "ended".to_owned(),
-            };
-            events.into_iter().map(shown).collect()
-        })
+                }));
+                end.as_mut().await;
+                let shown = |event| match event {
+                    Event::Answered {
+                        slot,
+                        status,
+                        body_bytes,
+                    } => format!("{slot}: {status}, {body_bytes} B"),
+                    Event::Lost { slot, fault, again } => {
+                        format!("{slot}: {}, {again}", fault.kind)
+                    }
+                    Event::Ended => "ended".to_owned(),
+                };
+                events.into_iter().map(shown).collect()
+            })
     }
 
     #[track_caller]
-    fn however_cut(answers: &str, want: &[&str]) {
+    fn assert_events_with_any_split(answers: &str, expected: &[&str]) {
         for len in 1..=answers.len() {
-            assert_eq!(heard(answers.as_bytes(), len), want, "pieces of {len}");
+            assert_eq!(
+                events_of(answers.as_bytes(), len),
+                expected,
+                "pieces of {len}"
+            );
         }
     }
 
     #[test]
     fn every_framing_is_parsed_with_any_split() {
-        however_cut(
+        assert_events_with_any_split(
             "HTTP/1.1 100 Continue\r\n\r\n\
              HTTP/1.1 200 OK\r\nTransfer-Encoding: gzip, Chunked\r\n\r\n2;a=b\r\nxy\r\n0A\r\n0123456789\r\n0\r\nt: u\r\n\r\n\
              HTTP/1.1 404 Not Found\r\nContent-Length: 5\r\n\r\n\r\n\r\n!\
@@ -425,7 +437,7 @@ mod tests {
 
     #[test]
     fn a_cut_response_is_lost_and_later_ones_are_retry_safe() {
-        however_cut(
+        assert_events_with_any_split(
             "HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\n1234",
             &[
                 "0: connection lost, false",
@@ -439,7 +451,7 @@ mod tests {
 
     #[test]
     fn after_connection_close_the_rest_is_retry_safe() {
-        however_cut(
+        assert_events_with_any_split(
             "HTTP/1.1 200 OK\r\nConnection: Close\r\nContent-Length: 2\r\n\r\nab",
             &[
                 "0: 200, 2 B",
@@ -460,9 +472,9 @@ mod tests {
             "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n4\r\nabcd\r\nfffffffffffffffc\r\n",
             "HTTP/1.1 101 Switching Protocols\r\n\r\n",
         ] {
-            let heard = heard(wrong.as_bytes(), wrong.len());
-            assert_eq!(heard[0], "0: malformed, false", "{wrong}");
-            assert_eq!(heard.last().map(String::as_str), Some("ended"), "{wrong}");
+            let events = events_of(wrong.as_bytes(), wrong.len());
+            assert_eq!(events[0], "0: malformed, false", "{wrong}");
+            assert_eq!(events.last().map(String::as_str), Some("ended"), "{wrong}");
         }
     }
 }

@@ -160,7 +160,7 @@ impl Exchange {
 
     fn lost(&self, error: &h2::Error) -> Event {
         let refused = error.reason() == Some(h2::Reason::REFUSED_STREAM);
-        let went_away =
+        let is_graceful =
             error.is_go_away() && error.is_remote() && error.reason() == Some(h2::Reason::NO_ERROR);
         let kind = match error {
             error if error.is_io() || error.is_go_away() => FaultKind::ConnectionLost,
@@ -170,7 +170,7 @@ impl Exchange {
         Event::Lost {
             slot: self.slot,
             fault: Fault::new(kind, error),
-            again: refused || went_away,
+            again: refused || is_graceful,
         }
     }
 }

@@ -71,7 +71,7 @@ impl SpdyWire {
         config.compression = plan.compression;
         config.compression_window_bits = plan.compression_window_bits;
         config.initial_window_bytes = plan.stream_window_bytes;
-        // One frame for all requests where there is no upload for a server to let hang.
+        // One frame for all requests, where there is no upload that a server could stall.
         if plan.target.body().is_empty() {
             config.settings_window_bytes = None;
         }
@@ -95,7 +95,7 @@ impl SpdyWire {
             requests,
             fin: body.is_empty(),
             body,
-            heads_only: plan.target.asks_for_heads(),
+            heads_only: plan.target.is_head_request(),
             names: Names::of(version),
             streams: Ring::default(),
             traffic,
@@ -189,7 +189,7 @@ impl SpdyWire {
         self.counted_header_bytes = now;
     }
 
-    /// Turns what the machine tells into what the load wants to know.
+    /// Converts events of the session into events of the load.
     fn drain(&mut self, events: &mut Vec<Event>) {
         while let Some(happened) = self.machine.poll_event() {
             match happened {
@@ -206,8 +206,9 @@ impl SpdyWire {
                 }
                 Happened::Reset { id, cause } => self.reset(id, &cause, events),
                 Happened::Closed { error } => {
-                    let why = error.map_or("the session was closed".to_owned(), |e| e.to_string());
-                    self.end(&why, events);
+                    let reason =
+                        error.map_or("the session was closed".to_owned(), |e| e.to_string());
+                    self.end(&reason, events);
                 }
                 Happened::Opened { id, .. } => {
                     self.machine.reset(id, RstStatus::REFUSED_STREAM);
@@ -268,9 +269,9 @@ impl SpdyWire {
                 status,
                 body_bytes,
             },
-            Some(why) => Event::Lost {
+            Some(reason) => Event::Lost {
                 slot,
-                fault: Fault::new(FaultKind::Malformed, why),
+                fault: Fault::new(FaultKind::Malformed, reason),
                 again: false,
             },
         });
@@ -316,7 +317,7 @@ impl SpdyWire {
         self.end(&error.to_string(), events);
     }
 
-    fn end(&mut self, why: &str, events: &mut Vec<Event>) {
+    fn end(&mut self, reason: &str, events: &mut Vec<Event>) {
         if self.ended {
             return;
         }
@@ -324,7 +325,7 @@ impl SpdyWire {
         let lost = std::mem::take(&mut self.streams);
         events.extend(lost.iter().map(|(_, answer)| Event::Lost {
             slot: answer.slot,
-            fault: Fault::lost(why),
+            fault: Fault::lost(reason),
             again: false,
         }));
         events.push(Event::Ended);

@@ -13,41 +13,41 @@ pub enum ProfileError {
         /// All names.
         names: Vec<&'static str>,
     },
-    /// No network has that name.
-    #[error("unknown network {got:?}{}: expected one of {}", hint(.nearest), .names.join(", "))]
+    /// The name is not a network.
+    #[error("unknown network {found:?}{}: expected one of {}", hint(.nearest), .names.join(", "))]
     UnknownName {
-        /// What was written.
-        got: String,
+        /// The name.
+        found: String,
         /// The name that looks most like it.
         nearest: Option<String>,
         /// All names.
         names: Vec<&'static str>,
     },
-    /// No setting has that name.
-    #[error("unknown network setting {got:?}{}: expected one of {}", hint(.nearest), .keys.join(", "))]
+    /// The name is not a setting.
+    #[error("unknown network setting {found:?}{}: expected one of {}", hint(.nearest), .keys.join(", "))]
     UnknownKey {
-        /// What was written.
-        got: String,
+        /// The name.
+        found: String,
         /// The name that looks most like it.
         nearest: Option<String>,
         /// All settings.
         keys: &'static [&'static str],
     },
-    /// A setting's value is not one.
-    #[error("invalid network setting {key}={got}: expected {want}")]
+    /// The value of a setting is invalid.
+    #[error("invalid network setting {key}={found}: expected {expected}")]
     BadValue {
         /// The setting.
         key: &'static str,
-        /// What was written.
-        got: String,
-        /// What would be right.
-        want: &'static str,
+        /// The value.
+        found: String,
+        /// The valid values.
+        expected: &'static str,
     },
-    /// A part is neither the first's name nor a setting.
-    #[error("invalid network setting {got:?}: expected key=value")]
+    /// A part is neither a network name nor a setting.
+    #[error("invalid network setting {found:?}: expected key=value")]
     NotASetting {
-        /// What was written.
-        got: String,
+        /// The part.
+        found: String,
     },
     /// A setting came twice.
     #[error("network setting {key} is given twice")]
@@ -77,12 +77,12 @@ fn hint(nearest: &Option<String>) -> String {
         .map_or_else(String::new, |name| format!(" (did you mean {name:?}?)"))
 }
 
-/// The one of `all` that takes the fewest edits from `got`, if they are no more than a third of it.
-pub(super) fn nearest(got: &str, all: &[&'static str]) -> Option<String> {
-    let most = (got.chars().count() / 3).max(1);
-    let distance = |name: &&&str| edits(got, name);
+/// The name of `all` with the fewest edits from `found`, if they are at most a third of it.
+pub(super) fn nearest(found: &str, all: &[&'static str]) -> Option<String> {
+    let most = (found.chars().count() / 3).max(1);
+    let distance = |name: &&&str| edits(found, name);
     let best = all.iter().min_by_key(distance)?;
-    (edits(got, best) <= most).then(|| (*best).to_owned())
+    (edits(found, best) <= most).then(|| (*best).to_owned())
 }
 
 /// Insertions, deletions and replacements between two words.

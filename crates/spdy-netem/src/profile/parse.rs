@@ -44,14 +44,14 @@ impl<'a> Settings<'a> {
             let (key, value) = part
                 .split_once('=')
                 .ok_or_else(|| ProfileError::NotASetting {
-                    got: part.to_owned(),
+                    found: part.to_owned(),
                 })?;
             let (key, value) = (key.trim(), value.trim());
-            let Some(key) = KEYS.iter().find(|known| **known == key) else {
-                let got = key.to_owned();
+            let Some(key) = KEYS.iter().find(|candidate| **candidate == key) else {
+                let found = key.to_owned();
                 return Err(ProfileError::UnknownKey {
-                    nearest: nearest(&got, &KEYS),
-                    got,
+                    nearest: nearest(&found, &KEYS),
+                    found,
                     keys: &KEYS,
                 });
             };
@@ -66,11 +66,11 @@ impl<'a> Settings<'a> {
         self.0.contains_key(key)
     }
 
-    /// The value of `key` as `read` understands it.
+    /// The value of `key`, parsed by `read`.
     fn take<T>(
         &self,
         key: &'static str,
-        want: &'static str,
+        expected: &'static str,
         read: impl FnOnce(&str) -> Option<T>,
     ) -> Result<Option<T>, ProfileError> {
         let Some(text) = self.0.get(key) else {
@@ -78,8 +78,8 @@ impl<'a> Settings<'a> {
         };
         let bad = || ProfileError::BadValue {
             key,
-            got: (*text).to_owned(),
-            want,
+            found: (*text).to_owned(),
+            expected,
         };
         read(text).map(Some).ok_or_else(bad)
     }
@@ -106,8 +106,8 @@ impl FromStr for Profile {
     }
 }
 
-fn unknown_name(got: &str) -> ProfileError {
-    let head = got.split(':').next().unwrap_or_default();
+fn unknown_name(found: &str) -> ProfileError {
+    let head = found.split(':').next().unwrap_or_default();
     let heads: Vec<_> = names()
         .iter()
         .map(|name| name.split(':').next().unwrap_or(name))
@@ -119,7 +119,7 @@ fn unknown_name(got: &str) -> ProfileError {
             .map_or(head, |name| (*name).to_owned())
     });
     ProfileError::UnknownName {
-        got: got.to_owned(),
+        found: found.to_owned(),
         nearest,
         names: names().to_vec(),
     }
@@ -144,7 +144,7 @@ fn from_settings(settings: &Settings<'_>) -> Result<Profile, ProfileError> {
     change(base, settings)
 }
 
-/// `base` with `settings` in place of its own.
+/// `base`, changed by `settings`.
 fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileError> {
     let Profile {
         mut name,
@@ -164,24 +164,24 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
     if settings.has("rate") && (settings.has("up") || settings.has("down")) {
         return conflict("rate sets both down and up: give either rate, or down and up");
     }
-    if let Some(bps) = settings.take("rate", value::WANT_RATE, value::rate_bps)? {
+    if let Some(bps) = settings.take("rate", value::EXPECTED_RATE, value::rate_bps)? {
         (path.down_bps, path.up_bps) = (bps, bps);
     }
     set(
         &mut path.down_bps,
-        settings.take("down", value::WANT_RATE, value::rate_bps)?,
+        settings.take("down", value::EXPECTED_RATE, value::rate_bps)?,
     );
     set(
         &mut path.up_bps,
-        settings.take("up", value::WANT_RATE, value::rate_bps)?,
+        settings.take("up", value::EXPECTED_RATE, value::rate_bps)?,
     );
     set(
         &mut path.rtt,
-        settings.take("rtt", value::WANT_TIME, value::time)?,
+        settings.take("rtt", value::EXPECTED_TIME, value::time)?,
     );
     set(
         &mut path.jitter,
-        settings.take("jitter", value::WANT_TIME, value::time)?,
+        settings.take("jitter", value::EXPECTED_TIME, value::time)?,
     );
     set(
         &mut path.reorder,
@@ -189,11 +189,11 @@ fn change(base: Profile, settings: &Settings<'_>) -> Result<Profile, ProfileErro
     );
     set(
         &mut path.queue,
-        settings.take("queue", value::WANT_QUEUE, value::queue)?,
+        settings.take("queue", value::EXPECTED_QUEUE, value::queue)?,
     );
     set(
         &mut path.tick,
-        settings.take("tick", value::WANT_TICK, value::tick)?,
+        settings.take("tick", value::EXPECTED_TICK, value::tick)?,
     );
     set_losses(&mut path, settings)?;
 
@@ -242,12 +242,12 @@ fn set_losses(path: &mut PathConfig, settings: &Settings<'_>) -> Result<(), Prof
                 .to_owned();
         return Err(ProfileError::Conflict { what });
     }
-    let both = settings.take("loss", value::WANT_LOSS, value::probability)?;
+    let both = settings.take("loss", value::EXPECTED_LOSS, value::probability)?;
     let up = settings
-        .take("loss_up", value::WANT_LOSS, value::probability)?
+        .take("loss_up", value::EXPECTED_LOSS, value::probability)?
         .or(both);
     let down = settings
-        .take("loss_down", value::WANT_LOSS, value::probability)?
+        .take("loss_down", value::EXPECTED_LOSS, value::probability)?
         .or(both);
     let burst = settings.take("burst", "a number of packets from 1 to 1000", |text| {
         value::count(text, 1..=1_000)

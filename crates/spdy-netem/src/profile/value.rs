@@ -41,14 +41,15 @@ impl fmt::Display for Era {
     }
 }
 
-pub(super) const WANT_RATE: &str =
+pub(super) const EXPECTED_RATE: &str =
     "a rate above 0 with its unit, such as 2mbit, 384kbit or 1500bit";
-pub(super) const WANT_TIME: &str = "a time with its unit, such as 100ms or 1.5s, at most 1 hour";
-pub(super) const WANT_TICK: &str =
+pub(super) const EXPECTED_TIME: &str =
+    "a time with its unit, such as 100ms or 1.5s, at most 1 hour";
+pub(super) const EXPECTED_TICK: &str =
     "a time with its unit, such as 10ms, at most 1 second; 0 for none";
-pub(super) const WANT_LOSS: &str =
+pub(super) const EXPECTED_LOSS: &str =
     "a percentage with its sign, such as 1% or 0.5%, or a fraction of at most 0.1, such as 0.01";
-pub(super) const WANT_QUEUE: &str = "a number of packets or bytes above 0, such as 50p or 64kb";
+pub(super) const EXPECTED_QUEUE: &str = "a number of packets or bytes above 0, such as 50p or 64kb";
 
 /// Longest time that a setting may be.
 const LONGEST: Duration = Duration::from_secs(3_600);
@@ -173,7 +174,7 @@ mod tests {
     }
 
     #[test]
-    fn a_probability_is_never_guessed() {
+    fn an_ambiguous_probability_is_rejected() {
         let ppb = |text| probability(text).map(Probability::as_ppb);
         assert_eq!(ppb("1%"), Some(10_000_000));
         assert_eq!(ppb("0.01"), Some(10_000_000));

@@ -258,8 +258,8 @@ impl Tcp {
             push: false,
             fin: false,
         };
-        if std::mem::take(&mut self.sender.wants_window_probe) {
-            // One before what is acknowledged: never acceptable, so always answered.
+        if std::mem::take(&mut self.sender.is_window_probe_due) {
+            // One before the acknowledged sequence number: never acceptable, so always answered.
             return Some(self.build_segment(now, nothing(self.sender.una - 1)));
         }
         if self.receiver.delayed.is_urgent {

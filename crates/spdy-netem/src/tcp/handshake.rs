@@ -118,13 +118,13 @@ impl Handshake {
         }
     }
 
-    /// Whether the network must be thought so bad that data starts with a window of one: repeated
-    /// more than once, and not needlessly (RFC 5681 §3.1, softened as Linux does).
+    /// True if data must start with a window of one segment: the SYN was repeated more than once, and not
+    /// unnecessarily (RFC 5681 §3.1, softened as in Linux).
     pub(super) fn was_hard(&self, echo_ms: Option<u64>) -> bool {
-        let needless = match (self.first_repeat_ms, echo_ms) {
+        let was_unnecessary = match (self.first_repeat_ms, echo_ms) {
             (Some(repeat), Some(echo)) => echo < repeat,
             _ => false,
         };
-        self.repeats > 1 && !needless
+        self.repeats > 1 && !was_unnecessary
     }
 }

@@ -56,41 +56,41 @@ pub(crate) struct RecordedPage {
     pub(crate) load: Option<Duration>,
 }
 
-/// Puts the replica together.
+/// Assembles the replica.
 ///
 /// # Errors
 ///
-/// [`OpenError::NoPageLoad`] if none of `told` is a document; [`OpenError::Limit`] past `limits`.
+/// [`OpenError::NoPageLoad`] if none of `recorded` is a document; [`OpenError::Limit`] past `limits`.
 pub(crate) fn assemble(
     page: RecordedPage,
-    mut told: Vec<RecordedExchange>,
+    mut recorded: Vec<RecordedExchange>,
     mut notes: ImportNotes,
     limits: &Limits,
 ) -> Result<OpenedReplica, OpenError> {
-    if told.is_empty() {
+    if recorded.is_empty() {
         return Err(OpenError::NoPageLoad {
-            why: "no exchange remains after import".to_owned(),
+            reason: "no exchange remains after import".to_owned(),
         });
     }
-    // Recorders list entries as they end, or by connection; a page load goes by their starts.
-    if told.iter().all(|told| told.started.is_some()) {
-        told.sort_by_key(|told| told.started);
+    // Recorders list entries by their end, or by connection; the page load model needs them by their start.
+    if recorded.iter().all(|recorded| recorded.started.is_some()) {
+        recorded.sort_by_key(|recorded| recorded.started);
     }
     let origin = page
         .started
         .into_iter()
-        .chain(told.iter().filter_map(|told| told.started))
+        .chain(recorded.iter().filter_map(|recorded| recorded.started))
         .min();
-    let mut exchanges = Vec::with_capacity(told.len());
-    let mut wishes = Vec::with_capacity(told.len());
-    let mut filler_left = limits.filler_bytes;
-    for mut told in told {
-        let wish = told.initiator_url.take();
-        let started = told
+    let mut exchanges = Vec::with_capacity(recorded.len());
+    let mut initiator_urls = Vec::with_capacity(recorded.len());
+    let mut remaining_filler = limits.filler_bytes;
+    for mut recorded in recorded {
+        let initiator_url = recorded.initiator_url.take();
+        let started = recorded
             .started
             .zip(origin)
             .and_then(|(at, origin)| Duration::try_from(at.duration_since(origin)).ok());
-        let exchange = exchange(told, started, &mut filler_left, &mut notes, limits)?;
+        let exchange = exchange(recorded, started, &mut remaining_filler, &mut notes, limits)?;
         if exchange
             .request_head
             .len()
@@ -103,30 +103,30 @@ pub(crate) fn assemble(
             });
         }
         exchanges.push(exchange);
-        wishes.push(wish);
+        initiator_urls.push(initiator_url);
     }
     kinds_of_redirects(&mut exchanges);
     let missing = missing_page(&exchanges);
     let start = document(&exchanges, page.url.as_deref()).ok_or_else(|| OpenError::NoPageLoad {
-        why: match &missing {
+        reason: match &missing {
             Some(url) => format!(
                 "the document {url}, which most requests name as their Referer, was not recorded"
             ),
             None => "no response is a document".to_owned(),
         },
     })?;
-    // A frame of a page that is not there is no page.
+    // A frame of a page that was not recorded is not a page.
     let referer =
         Head::parse(&exchanges[start].request_head).and_then(|head| head.value("referer"));
     if let Some(url) =
         missing.filter(|url| referer.is_some_and(|referer| without_fragment(referer) == url))
     {
-        let why = format!(
+        let reason = format!(
             "the document {url}, which most requests name as their Referer, was not recorded"
         );
-        return Err(OpenError::NoPageLoad { why });
+        return Err(OpenError::NoPageLoad { reason });
     }
-    initiators(&mut exchanges, &wishes, start);
+    initiators(&mut exchanges, &initiator_urls, start);
     notes.count(&exchanges);
     let replica = Replica {
         name: page.name,
@@ -142,21 +142,27 @@ pub(crate) fn assemble(
 }
 
 fn exchange(
-    told: RecordedExchange,
+    recorded: RecordedExchange,
     started: Option<Duration>,
-    filler_left: &mut usize,
+    remaining_filler: &mut usize,
     notes: &mut ImportNotes,
     limits: &Limits,
 ) -> Result<Exchange, OpenError> {
-    let request_head = request_head(&told);
-    let response_head = response_head(&told);
-    let kind = kind(&told);
-    let (response_head, body, body_is_real) =
-        body(&told, kind, response_head, filler_left, notes, limits)?;
+    let request_head = request_head(&recorded);
+    let response_head = response_head(&recorded);
+    let kind = kind(&recorded);
+    let (response_head, body, body_is_real) = body(
+        &recorded,
+        kind,
+        response_head,
+        remaining_filler,
+        notes,
+        limits,
+    )?;
     Ok(Exchange {
-        url: told.url,
-        method: told.method,
-        address: told.address,
+        url: recorded.url,
+        method: recorded.method,
+        address: recorded.address,
         request_head,
         response_head,
         body,
@@ -164,9 +170,9 @@ fn exchange(
         kind,
         initiator: Initiator::Unknown,
         started: within_a_file(started),
-        queued: within_a_file(told.queued),
-        wait: within_a_file(told.wait),
-        receive: within_a_file(told.receive),
+        queued: within_a_file(recorded.queued),
+        wait: within_a_file(recorded.wait),
+        receive: within_a_file(recorded.receive),
         observed: Observation::default(),
     })
 }
@@ -176,10 +182,10 @@ fn within_a_file(time: Option<Duration>) -> Option<Duration> {
     time.map(|time| time.min(LONGEST))
 }
 
-fn request_head(told: &RecordedExchange) -> Bytes {
-    let mut fields: Vec<(&str, &str)> = plain(&told.request_fields).collect();
-    // SPDY and HTTP/2 say the host elsewhere.
-    let authority = head::authority(&told.url);
+fn request_head(recorded: &RecordedExchange) -> Bytes {
+    let mut fields: Vec<(&str, &str)> = plain(&recorded.request_fields).collect();
+    // SPDY and HTTP/2 have the host in another field.
+    let authority = head::authority(&recorded.url);
     if !fields
         .iter()
         .any(|(name, _)| name.eq_ignore_ascii_case("host"))
@@ -187,30 +193,34 @@ fn request_head(told: &RecordedExchange) -> Bytes {
         fields.insert(0, ("Host", &authority));
     }
     head::synthesize(
-        &format!("{} {} HTTP/1.1", told.method, head::target(&told.url)),
+        &format!(
+            "{} {} HTTP/1.1",
+            recorded.method,
+            head::target(&recorded.url)
+        ),
         fields,
     )
 }
 
-fn response_head(told: &RecordedExchange) -> Bytes {
-    let version = if told.is_http_10 {
+fn response_head(recorded: &RecordedExchange) -> Bytes {
+    let version = if recorded.is_http_10 {
         "HTTP/1.0"
     } else {
         "HTTP/1.1"
     };
     let usual = || {
-        http::StatusCode::from_u16(told.status)
+        http::StatusCode::from_u16(recorded.status)
             .ok()?
             .canonical_reason()
     };
-    let reason = if told.reason.is_empty() {
+    let reason = if recorded.reason.is_empty() {
         usual().unwrap_or_default()
     } else {
-        &told.reason
+        &recorded.reason
     };
     head::synthesize(
-        &format!("{version} {} {reason}", told.status),
-        plain(&told.response_fields),
+        &format!("{version} {} {reason}", recorded.status),
+        plain(&recorded.response_fields),
     )
 }
 
@@ -234,12 +244,13 @@ fn field<'a>(fields: &'a [(String, String)], name: &str) -> Option<&'a str> {
         .map(|(_, value)| value.as_str())
 }
 
-fn kind(told: &RecordedExchange) -> Kind {
-    let accept = field(&told.request_fields, "accept").unwrap_or_default();
-    let content_type = field(&told.response_fields, "content-type").unwrap_or(&told.content_type);
-    let hint = if let Some(hint) = &told.hint {
+fn kind(recorded: &RecordedExchange) -> Kind {
+    let accept = field(&recorded.request_fields, "accept").unwrap_or_default();
+    let content_type =
+        field(&recorded.response_fields, "content-type").unwrap_or(&recorded.content_type);
+    let hint = if let Some(hint) = &recorded.hint {
         Some(hint.as_str())
-    } else if field(&told.request_fields, "x-requested-with").is_some() {
+    } else if field(&recorded.request_fields, "x-requested-with").is_some() {
         Some("xhr")
     } else if accept.starts_with("image/") {
         Some("image")
@@ -249,8 +260,9 @@ fn kind(told: &RecordedExchange) -> Kind {
         && !accept.contains("html")
         && Kind::from_content_type(content_type) == Some(Kind::Document)
     {
-        // A browser that wants a document says so; this is a script's own, or a script that is an error page.
-        Some(if told.url.path().ends_with(".js") {
+        // A browser that requests a document accepts HTML. This is a script's own request, or an error page in place
+        // of a script.
+        Some(if recorded.url.path().ends_with(".js") {
             "script"
         } else {
             "xhr"
@@ -258,27 +270,28 @@ fn kind(told: &RecordedExchange) -> Kind {
     } else {
         None
     };
-    Kind::of(Some(content_type), &told.url, hint)
+    Kind::of(Some(content_type), &recorded.url, hint)
 }
 
-/// The body as it crossed the wire, real or filler, and the head with its length put right where it could not be met.
+/// The body as it was on the wire, recorded or filler, and the head, with its length corrected where filler cannot
+/// match it.
 fn body(
-    told: &RecordedExchange,
+    recorded: &RecordedExchange,
     kind: Kind,
     response_head: Bytes,
-    filler_left: &mut usize,
+    remaining_filler: &mut usize,
     notes: &mut ImportNotes,
     limits: &Limits,
 ) -> Result<(Bytes, Bytes, bool), OpenError> {
     let Some(head) = Head::parse(&response_head) else {
         unreachable!("a synthesized head has a first line")
     };
-    if !head::has_body(&told.method, told.status) {
+    if !head::has_body(&recorded.method, recorded.status) {
         return Ok((response_head, Bytes::new(), true));
     }
     let codings = head.content_codings();
     let announced = head.content_length();
-    let size = announced.or(told.transferred).unwrap_or(0);
+    let size = announced.or(recorded.transferred).unwrap_or(0);
     let size = usize::try_from(size)
         .ok()
         .filter(|&size| size <= limits.body_bytes);
@@ -286,8 +299,8 @@ fn body(
         what: "bytes in a body",
         limit: limits.body_bytes,
     })?;
-    if let Some(text) = &told.text {
-        let target = (announced.is_some() || told.transferred.is_some()).then_some(size);
+    if let Some(text) = &recorded.text {
+        let target = (announced.is_some() || recorded.transferred.is_some()).then_some(size);
         if let Some(body) = coded(text, &codings, target) {
             if body.len() > limits.body_bytes {
                 return Err(OpenError::Limit {
@@ -309,11 +322,11 @@ fn body(
     if size == 0 {
         return Ok((response_head, Bytes::new(), true));
     }
-    *filler_left = filler_left.checked_sub(size).ok_or(OpenError::Limit {
+    *remaining_filler = remaining_filler.checked_sub(size).ok_or(OpenError::Limit {
         what: "bytes of filler",
         limit: limits.filler_bytes,
     })?;
-    let body = filler(kind, &codings, size, told.url.as_str());
+    let body = filler(kind, &codings, size, recorded.url.as_str());
     Ok((response_head, body, false))
 }
 
@@ -327,7 +340,7 @@ fn coded(text: &[u8], codings: &[String], target: Option<usize>) -> Option<Bytes
     Some(body.into())
 }
 
-/// A redirect is of the kind that it leads to, as far as that was recorded.
+/// A redirect has the kind of its target, if that was recorded.
 pub(crate) fn kinds_of_redirects(exchanges: &mut [Exchange]) {
     let mut kind_of = HashMap::<String, Kind>::new();
     for exchange in exchanges.iter_mut().rev() {
@@ -337,8 +350,12 @@ pub(crate) fn kinds_of_redirects(exchanges: &mut [Exchange]) {
             } else if exchange.kind == Kind::Document {
                 let accept =
                     Head::parse(&exchange.request_head).and_then(|head| head.value("accept"));
-                let wanted = accept.is_none_or(|accept| accept.contains("html"));
-                exchange.kind = if wanted { Kind::Document } else { Kind::Other };
+                let accepts_html = accept.is_none_or(|accept| accept.contains("html"));
+                exchange.kind = if accepts_html {
+                    Kind::Document
+                } else {
+                    Kind::Other
+                };
             }
         }
         kind_of.insert(exchange.key().to_owned(), exchange.kind);
@@ -390,14 +407,14 @@ fn missing_page(exchanges: &[Exchange]) -> Option<String> {
     (most.0 * 2 > total && !recorded(&most.1)).then_some(most.1)
 }
 
-fn initiators(exchanges: &mut [Exchange], wishes: &[Option<String>], start: usize) {
+fn initiators(exchanges: &mut [Exchange], initiator_urls: &[Option<String>], start: usize) {
     let mut first_of = HashMap::<String, usize>::new();
     let mut redirected = HashMap::<String, usize>::new();
     for (index, exchange) in exchanges.iter_mut().enumerate() {
-        let wish = wishes[index]
+        let initiator = initiator_urls[index]
             .as_deref()
             .and_then(|url| first_of.get(without_fragment(url)));
-        exchange.initiator = match (redirected.remove(exchange.key()), wish) {
+        exchange.initiator = match (redirected.remove(exchange.key()), initiator) {
             (Some(index), _) => Initiator::Redirect { index },
             (None, _) if index == start => Initiator::Navigation,
             (None, Some(&index)) => Initiator::Resource {

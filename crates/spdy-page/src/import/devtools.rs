@@ -34,7 +34,7 @@ pub struct Observations {
     /// Seconds of evaluation by URL.
     pub(crate) compute: BTreeMap<String, f64>,
     /// Requests past the limit.
-    pub(crate) left_out: usize,
+    pub(crate) omitted: usize,
 }
 
 /// One request.
@@ -46,8 +46,8 @@ pub(crate) struct ObservedRequest {
     pub(crate) kind: String,
     pub(crate) priority: String,
     pub(crate) initiator: RequestInitiator,
-    /// When the page wanted it, seconds.
-    pub(crate) wanted: f64,
+    /// When the page requested it, in seconds of the browser's clock.
+    pub(crate) requested_at: f64,
     /// Seconds since 1970 at that moment.
     pub(crate) wall_s: f64,
     pub(crate) timing: Option<Timing>,
@@ -296,26 +296,26 @@ impl Observations {
 
     fn sent(&mut self, event: Option<RequestWillBeSent>) {
         let Some(event) = event else { return };
-        let mut asked_by = event
+        let mut initiator = event
             .initiator
             .text()
             .map_or(RequestInitiator::Unknown, RequestInitiator::Text);
         if let (Some(redirect), Some(&last)) =
             (event.redirect_response, self.last_of.get(&event.request_id))
         {
-            asked_by = RequestInitiator::Redirect;
+            initiator = RequestInitiator::Redirect;
             let before = &mut self.requests[last];
             before.timing = before.timing.or(redirect.timing);
             before.address = before.address.or(redirect.address());
             self.in_flight.remove(&last);
         }
         if self.requests.len() >= self.most {
-            self.left_out += 1;
+            self.omitted += 1;
             return;
         }
         let index = self.requests.len();
         self.last_of.insert(event.request_id, index);
-        // What the browser has already takes no time to come.
+        // A response from the browser's cache takes no time.
         if event.request.url.starts_with("http") {
             self.in_flight.insert(index);
         }
@@ -324,8 +324,8 @@ impl Observations {
             method: event.request.method,
             kind: event.kind,
             priority: event.request.initial_priority,
-            initiator: asked_by,
-            wanted: event.timestamp,
+            initiator,
+            requested_at: event.timestamp,
             wall_s: event.wall_time,
             ..ObservedRequest::default()
         });

@@ -31,7 +31,7 @@ use crate::replica::{Exchange, Initiator, Kind, Replica, without_fragment};
 /// Redirects that are followed back from the page.
 const REDIRECTS: usize = 8;
 
-/// The page in `files`, each with its name.
+/// Imports the page in `files`, each with its name.
 pub(crate) fn import(
     mut files: Vec<(String, Bytes)>,
     name: &str,
@@ -47,7 +47,7 @@ pub(crate) fn import(
             Err(reason) => notes.skip(reason),
         }
     }
-    // Names of files are chance; the same recording shall be the same replica.
+    // File names are random, but the same recording must give the same replica.
     exchanges.sort_by_cached_key(|exchange| {
         let Exchange {
             url,
@@ -58,9 +58,9 @@ pub(crate) fn import(
             address,
             ..
         } = exchange.clone();
-        let asked = (url.to_string(), method.to_string(), request_head);
+        let request = (url.to_string(), method.to_string(), request_head);
         (
-            asked,
+            request,
             response_head,
             body,
             exchange.observed.request_body.clone(),
@@ -68,12 +68,12 @@ pub(crate) fn import(
         )
     });
     kinds_of_redirects(&mut exchanges);
-    let why = || OpenError::NoPageLoad {
-        why: format!("none of {count} files is a mahimahi exchange with a document"),
+    let no_page = || OpenError::NoPageLoad {
+        reason: format!("none of {count} files is a mahimahi exchange with a document"),
     };
-    let page = document(&exchanges, most_referenced(&exchanges).as_deref()).ok_or_else(why)?;
-    if let Some(wanted) = options.page.filter(|&wanted| wanted != 1) {
-        return Err(OpenError::NoSuchPage { wanted, pages: 1 });
+    let page = document(&exchanges, most_referenced(&exchanges).as_deref()).ok_or_else(no_page)?;
+    if let Some(page) = options.page.filter(|&page| page != 1) {
+        return Err(OpenError::NoSuchPage { page, pages: 1 });
     }
     let order = order(&exchanges, page);
     let mut slots: Vec<_> = exchanges.into_iter().map(Some).collect();
@@ -115,18 +115,18 @@ fn most_referenced(exchanges: &[Exchange]) -> Option<String> {
     most.map(|(_, exchange)| exchange.key().to_owned())
 }
 
-/// The page first, then what led to it, what its texts name, and the rest.
+/// The order of the exchanges: the page, the redirects that led to it, what its texts name, and the rest.
 fn order(exchanges: &[Exchange], page: usize) -> Vec<usize> {
     let mut order = vec![page];
     let mut target = exchanges[page].key().to_owned();
-    let mut taken = HashSet::from([page]);
+    let mut ordered = HashSet::from([page]);
     for _ in 0..REDIRECTS {
         let leads = |&index: &usize| location(&exchanges[index]).is_some_and(|to| to == target);
         let before = (0..exchanges.len())
-            .filter(|index| !taken.contains(index))
+            .filter(|index| !ordered.contains(index))
             .find(leads);
         let Some(before) = before else { break };
-        taken.insert(before);
+        ordered.insert(before);
         order.insert(1, before);
         target = exchanges[before].key().to_owned();
     }
@@ -135,12 +135,12 @@ fn order(exchanges: &[Exchange], page: usize) -> Vec<usize> {
         named
             .into_iter()
             .chain(0..exchanges.len())
-            .filter(|&index| taken.insert(index)),
+            .filter(|&index| ordered.insert(index)),
     );
     order
 }
 
-/// The exchange in a file; the inner error is why it is left out.
+/// The exchange in a file; the inner error is why it is skipped.
 fn exchange(
     file: &Bytes,
     notes: &mut ImportNotes,
@@ -166,20 +166,20 @@ fn exchange(
         return Ok(Err(NO_EXCHANGE));
     };
     let address = ip.and_then(|ip| std::str::from_utf8(&ip).ok()?.parse::<IpAddr>().ok());
-    let asked = Head::parse(&request_head);
+    let parsed_head = Head::parse(&request_head);
     let status = Head::parse(&response_head).and_then(|head| head.status());
-    let (Some(asked), Some(status)) = (asked, status) else {
+    let (Some(parsed_head), Some(status)) = (parsed_head, status) else {
         return Ok(Err(NO_EXCHANGE));
     };
-    let line = String::from_utf8_lossy(asked.line());
-    let mut words = line.split(' ');
-    let method = words
+    let line = String::from_utf8_lossy(parsed_head.line());
+    let mut parts = line.split(' ');
+    let method = parts
         .next()
         .and_then(|word| http::Method::from_bytes(word.as_bytes()).ok());
-    let (Some(method), Some(target)) = (method, words.next()) else {
+    let (Some(method), Some(target)) = (method, parts.next()) else {
         return Ok(Err(NO_EXCHANGE));
     };
-    let Some(url) = url(target, asked.value("host"), address, port, is_secure) else {
+    let Some(url) = url(target, parsed_head.value("host"), address, port, is_secure) else {
         return Ok(Err("with an invalid URL"));
     };
     let content_type = |head: &Bytes| {
@@ -392,7 +392,7 @@ mod tests {
     }
 
     #[test]
-    fn a_folder_becomes_a_page_whatever_its_files_are_called() {
+    fn a_folder_becomes_a_page_with_any_file_names() {
         let html = [
             ("Content-Type", "text/html"),
             ("Transfer-Encoding", "chunked"),
@@ -451,7 +451,7 @@ mod tests {
 
     #[test]
     fn a_missing_page_is_an_error() {
-        let why = |files, page| {
+        let import_error = |files, page| {
             let options = ImportOptions {
                 page,
                 ..ImportOptions::default()
@@ -460,10 +460,10 @@ mod tests {
         };
         let none =
             "no page load in the recording: none of 1 files is a mahimahi exchange with a document";
-        assert_eq!(why(vec![file("/a.png", "", &[], b"")], None), none);
+        assert_eq!(import_error(vec![file("/a.png", "", &[], b"")], None), none);
         let html = [("Content-Type", "text/html")];
         assert_eq!(
-            why(vec![file("/", "", &html, b"")], Some(2)),
+            import_error(vec![file("/", "", &html, b"")], Some(2)),
             "no page 2 in the recording, expected 1 to 1"
         );
     }

@@ -77,13 +77,13 @@ struct Response {
     time: Text,
 }
 
-/// The page in `text`.
+/// Imports the page in `text`.
 pub(crate) fn import(
     text: &[u8],
     name: &str,
     options: &ImportOptions,
 ) -> Result<OpenedReplica, OpenError> {
-    // Counted before any is read: each holds far more than the two characters that it may stand in.
+    // Counted before any is parsed: each takes far more memory than the two characters that it may have.
     let shape: Shape = first_value(text)?;
     if shape.assets.0 > options.limits.records {
         return Err(OpenError::Limit {
@@ -93,17 +93,14 @@ pub(crate) fn import(
     }
     let report: Report = first_value(text)?;
     if let Some(page @ 2..) = options.page {
-        return Err(OpenError::NoSuchPage {
-            wanted: page,
-            pages: 1,
-        });
+        return Err(OpenError::NoSuchPage { page, pages: 1 });
     }
     let mut notes = ImportNotes::new("speedreport");
     notes.remark("sizes are those of the decoded bodies, unless there is a Content-Length");
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     for asset in &report.assets {
         match parse_asset(asset) {
-            Ok(exchange) => told.push(exchange),
+            Ok(exchange) => recorded.push(exchange),
             Err(reason) => notes.skip(reason),
         }
     }
@@ -120,7 +117,7 @@ pub(crate) fn import(
             .zip(ended)
             .and_then(|(started, ended)| between(started, ended)),
     };
-    assemble(page, told, notes, &options.limits)
+    assemble(page, recorded, notes, &options.limits)
 }
 
 /// The JSON value at the start of `text`. The file is a JavaScript statement: a semicolon may follow.

@@ -31,7 +31,7 @@ use crate::replica::observation::Observation;
 use crate::replica::warc_record::{self, WarcRecord};
 use crate::replica::{Exchange, Initiator, Kind, Replica, archive};
 
-/// The page in `records`.
+/// Imports the page in `records`.
 pub(crate) fn import(
     records: &[WarcRecord],
     name: &str,
@@ -56,23 +56,23 @@ pub(crate) fn import(
     let pages = pages(&exchanges);
     if pages.is_empty() {
         return Err(OpenError::NoPageLoad {
-            why: format!("none of {} responses is a document", exchanges.len()),
+            reason: format!("none of {} responses is a document", exchanges.len()),
         });
     }
-    let wanted = options.page.unwrap_or(1);
-    if wanted == 0 || wanted > pages.len() {
+    let page_number = options.page.unwrap_or(1);
+    if page_number == 0 || page_number > pages.len() {
         return Err(OpenError::NoSuchPage {
-            wanted,
+            page: page_number,
             pages: pages.len(),
         });
     }
     if pages.len() > 1 {
         notes.remark(format!(
-            "the WARC has {} pages, split where documents begin: page {wanted} imported",
+            "the WARC has {} pages, split where documents begin: page {page_number} imported",
             pages.len()
         ));
     }
-    let chosen = choose(&exchanges, &pages, wanted - 1, &mut notes);
+    let chosen = choose(&exchanges, &pages, page_number - 1, &mut notes);
     let recorded = dates[chosen[0]];
     let document = chosen[0];
     let mut slots: Vec<_> = exchanges.into_iter().map(Some).collect();
@@ -90,10 +90,10 @@ pub(crate) fn import(
         "the page starts at exchange {document}"
     );
     let replica = Replica {
-        name: if wanted == 1 {
+        name: if page_number == 1 {
             name.to_owned()
         } else {
-            format!("{name}-{wanted}")
+            format!("{name}-{page_number}")
         },
         source: format!("{}, page {url}; licence not recorded", notes.format),
         start: 0,
@@ -389,8 +389,8 @@ fn pages(exchanges: &[Exchange]) -> Vec<usize> {
     pages
 }
 
-/// The exchanges of a page, its document first: those that follow it in the file (and, for the first, precede it),
-/// the redirects that led to it, and whatever else of the file its texts name.
+/// The exchanges of a page, its document first: those after it in the file (and, for the first page, before it), the
+/// redirects that led to it, and other exchanges of the file that its texts name.
 fn choose(
     exchanges: &[Exchange],
     pages: &[usize],
@@ -413,9 +413,9 @@ fn choose(
     let own = std::iter::once(document)
         .chain(leading.into_iter().rev())
         .chain(from..to);
-    let (mut chosen, mut seen, mut taken) = (Vec::new(), HashSet::new(), HashSet::new());
+    let (mut chosen, mut seen, mut visited) = (Vec::new(), HashSet::new(), HashSet::new());
     for index in own.chain(references_of(exchanges, document)) {
-        if taken.insert(index) && !(index != document && is_page[index]) {
+        if visited.insert(index) && !(index != document && is_page[index]) {
             if seen.insert((exchanges[index].method.clone(), exchanges[index].key())) {
                 chosen.push(index);
             } else if (from..to).contains(&index) {
@@ -423,7 +423,7 @@ fn choose(
             }
         }
     }
-    let left = exchanges.len() - taken.len();
-    (0..left).for_each(|_| notes.skip("of other pages"));
+    let omitted = exchanges.len() - visited.len();
+    (0..omitted).for_each(|_| notes.skip("of other pages"));
     chosen
 }

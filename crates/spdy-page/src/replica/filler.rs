@@ -154,10 +154,10 @@ fn stored_len(room: usize) -> Option<(usize, usize)> {
 
 fn push_stored(out: &mut Vec<u8>, text: &[u8], blocks: usize) {
     let mut rest = text;
-    for left in (0..blocks).rev() {
+    for remaining_blocks in (0..blocks).rev() {
         let (block, after) = rest.split_at(rest.len().min(0xffff));
         rest = after;
-        out.push(u8::from(left == 0));
+        out.push(u8::from(remaining_blocks == 0));
         let len = block.len() as u16;
         out.extend_from_slice(&len.to_le_bytes());
         out.extend_from_slice(&(!len).to_le_bytes());
@@ -178,9 +178,9 @@ fn brotli(kind: Kind, size: usize, chance: &mut SplitMix) -> Option<Vec<u8>> {
     let text = payload(kind, len, chance);
     let mut out = Vec::with_capacity(size);
     let mut rest = &text[..];
-    for left in (0..blocks).rev() {
-        // A byte at least is kept for every block that follows.
-        let (block, after) = rest.split_at((rest.len() - left).min(BLOCK));
+    for remaining_blocks in (0..blocks).rev() {
+        // At least one byte remains for every block that follows.
+        let (block, after) = rest.split_at((rest.len() - remaining_blocks).min(BLOCK));
         rest = after;
         // ISLAST 0, MNIBBLES 0 (four), MLEN - 1, ISUNCOMPRESSED 1; the first also has WBITS 0 before it.
         let header = (block.len() as u32 - 1) << 3 | 1 << 19;

@@ -26,42 +26,43 @@ pub fn recorded(replica: &Replica) -> Option<SystemTime> {
     replica.recorded.map(SystemTime::from).or_else(answered)
 }
 
-/// Moves `Date`, `Expires` and `Last-Modified` of every answer by as much as lies between the recording and `hour`; what is no
-/// date, or would be none any more, stays. `false`, and nothing is moved, if it is not known [when](recorded) that was.
-pub fn shift_dates(replica: &mut Replica, hour: SystemTime) -> bool {
+/// Moves `Date`, `Expires` and `Last-Modified` of every response by the time between the recording and `wall_now`.
+/// Invalid dates, and dates that would be out of range, stay. Returns `false` and changes nothing if the [recording
+/// time](recorded) is unknown.
+pub fn shift_dates(replica: &mut Replica, wall_now: SystemTime) -> bool {
     let Some(recorded) = recorded(replica) else {
         return false;
     };
-    let moved = |date: SystemTime| match hour.duration_since(recorded) {
+    let shift = |date: SystemTime| match wall_now.duration_since(recorded) {
         Ok(later) => date.checked_add(later),
         Err(earlier) => date.checked_sub(earlier.duration()),
     };
     for exchange in &mut replica.exchanges {
-        exchange.response_head = with_dates(&exchange.response_head, moved);
+        exchange.response_head = with_dates(&exchange.response_head, shift);
     }
     true
 }
 
-/// Lets caches keep for `seconds` what is answered with 200 and says nothing of that itself (`Cache-Control`, `Expires`).
+/// Adds `Cache-Control: max-age` to every 200 that has neither `Cache-Control` nor `Expires`.
 pub fn set_default_lifetime(replica: &mut Replica, seconds: u32) {
     let lifetime = format!("max-age={seconds}");
     for exchange in &mut replica.exchanges {
         let Some(head) = Head::parse(&exchange.response_head) else {
             continue;
         };
-        let says = |name| head.values(name).next().is_some();
-        if head.status() == Some(200) && !says("cache-control") && !says("expires") {
+        let has_field = |name| head.values(name).next().is_some();
+        if head.status() == Some(200) && !has_field("cache-control") && !has_field("expires") {
             exchange.response_head =
                 with_field(&exchange.response_head, "Cache-Control", Some(&lifetime));
         }
     }
 }
 
-/// `head` with every date in it moved, and all other bytes as they were.
-fn with_dates(head: &[u8], moved: impl Fn(SystemTime) -> Option<SystemTime>) -> Bytes {
+/// `head` with every date in it moved, and all other bytes unchanged.
+fn with_dates(head: &[u8], shift: impl Fn(SystemTime) -> Option<SystemTime>) -> Bytes {
     let mut out = BytesMut::with_capacity(head.len());
     for line in head.split_inclusive(|&byte| byte == b'\n') {
-        match shift_line(line, &moved) {
+        match shift_line(line, &shift) {
             Some(line) => out.put_slice(&line),
             None => out.put_slice(line),
         }
@@ -69,12 +70,12 @@ fn with_dates(head: &[u8], moved: impl Fn(SystemTime) -> Option<SystemTime>) -> 
     out.freeze()
 }
 
-fn shift_line(line: &[u8], moved: &impl Fn(SystemTime) -> Option<SystemTime>) -> Option<Vec<u8>> {
+fn shift_line(line: &[u8], shift: &impl Fn(SystemTime) -> Option<SystemTime>) -> Option<Vec<u8>> {
     let colon = line.iter().position(|&byte| byte == b':')?;
     let name = line[..colon].trim_ascii();
     DATES.iter().find(|date| name.eq_ignore_ascii_case(date))?;
     let value = std::str::from_utf8(line[colon + 1..].trim_ascii()).ok()?;
-    let date = moved(httpdate::parse_http_date(value).ok()?)?;
+    let date = shift(httpdate::parse_http_date(value).ok()?)?;
     let since = date.duration_since(SystemTime::UNIX_EPOCH).ok()?;
     (since < NO_DATE).then_some(())?;
     let date = httpdate::fmt_http_date(date);
@@ -100,8 +101,8 @@ mod tests {
             "HTTP/1.1 200 OK\r\ndate:Tue, 04 Jun 2013 10:00:00 GMT\nLAST-MODIFIED: Mon, 03 Jun 2013 10:00:00 GMT\r\n\
              Expires: 0\r\nX-Date: Tue, 04 Jun 2013 10:00:00 GMT\r\nETag: \"a:b\"\r\n\r\n",
         );
-        let hour = recorded(&replica).unwrap() + 2 * DAY;
-        assert!(shift_dates(&mut replica, hour));
+        let wall_now = recorded(&replica).unwrap() + 2 * DAY;
+        assert!(shift_dates(&mut replica, wall_now));
         let head = String::from_utf8_lossy(&replica.exchanges[1].response_head).into_owned();
         assert_eq!(
             head,
@@ -111,22 +112,22 @@ mod tests {
     }
 
     #[test]
-    fn a_date_that_would_be_none_any_more_stays() {
+    fn a_date_that_shifts_out_of_range_stays() {
         let head = "HTTP/1.1 200 OK\r\nExpires: Fri, 31 Dec 9999 23:59:59 GMT\r\n\r\n";
         let mut replica = with_head(head);
-        let hour = recorded(&replica).unwrap() + DAY;
-        assert!(shift_dates(&mut replica, hour));
+        let wall_now = recorded(&replica).unwrap() + DAY;
+        assert!(shift_dates(&mut replica, wall_now));
         assert_eq!(&replica.exchanges[1].response_head[..], head.as_bytes());
         let mut back = with_head("HTTP/1.1 200 OK\r\nDate: Tue, 04 Jun 2013 10:00:00 GMT\r\n\r\n");
-        let hour = recorded(&back).unwrap() - DAY;
-        assert!(shift_dates(&mut back, hour));
+        let wall_now = recorded(&back).unwrap() - DAY;
+        assert!(shift_dates(&mut back, wall_now));
         let head = &back.exchanges[1].response_head[..];
         assert!(head.ends_with(b"Date: Mon, 03 Jun 2013 10:00:00 GMT\r\n\r\n"));
     }
 
     #[test]
     fn explicit_freshness_is_never_overridden() {
-        for (head, is_told) in [
+        for (head, expected) in [
             ("HTTP/1.1 200 OK\r\nETag: a\r\n\r\n", true),
             ("HTTP/1.1 200 OK\r\ncache-control: no-store\r\n\r\n", false),
             ("HTTP/1.1 200 OK\r\nExpires: 0\r\n\r\n", false),
@@ -134,10 +135,10 @@ mod tests {
         ] {
             let mut replica = with_head(head);
             set_default_lifetime(&mut replica, 60);
-            let told = String::from_utf8_lossy(&replica.exchanges[1].response_head).into_owned();
-            let added = told.contains("Cache-Control: max-age=60\r\n");
-            assert_eq!(added, is_told, "{told}");
-            assert_eq!(told == head, !is_told, "{told}");
+            let actual = String::from_utf8_lossy(&replica.exchanges[1].response_head).into_owned();
+            let added = actual.contains("Cache-Control: max-age=60\r\n");
+            assert_eq!(added, expected, "{actual}");
+            assert_eq!(actual == head, !expected, "{actual}");
         }
     }
 

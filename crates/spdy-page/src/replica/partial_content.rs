@@ -88,8 +88,8 @@ impl Parts {
         }
     }
 
-    /// Joins pieces that touch or overlap, if a strong validator proves that they are of the same bytes. Bytes that two
-    /// pieces have are those of the one that begins first.
+    /// Joins pieces that touch or overlap, if a strong validator proves that they are of the same representation. For
+    /// bytes that are in two pieces, the piece that begins first is used.
     pub fn merge(&mut self) {
         let is_strong = |validator: &Vec<u8>| !validator.starts_with(b"W/");
         if !self.validator.as_ref().is_some_and(is_strong) {
@@ -104,10 +104,10 @@ impl Parts {
                 self.pieces.extend(joined(begin, &mut run));
                 (begin, end) = (first, first);
             }
-            let known = usize::try_from(end - first).unwrap_or(usize::MAX);
-            if known < piece.len() {
+            let overlap = usize::try_from(end - first).unwrap_or(usize::MAX);
+            if overlap < piece.len() {
                 end = first + piece.len() as u64;
-                run.push(piece.slice(known..));
+                run.push(piece.slice(overlap..));
             }
         }
         self.pieces.extend(joined(begin, &mut run));
@@ -182,7 +182,7 @@ mod tests {
 
     /// A 206 with `range` and `body`; `tag` is its ETag.
     fn part(range: &str, tag: &str, body: &'static str) -> Option<Parts> {
-        let url = "http://a.test/film".parse().expect("a URL");
+        let url = "http://a.test/film".parse().expect("the URL is valid");
         let mut exchange = Exchange::synthetic(url, Kind::Media, "video/mp4", body);
         let fields = [("Content-Range", range), ("ETag", tag)];
         exchange.response_head = head::synthesize("HTTP/1.1 206 Partial Content", fields);
@@ -190,17 +190,17 @@ mod tests {
     }
 
     fn merged(parts: &[(&str, &str, &'static str)]) -> Parts {
-        let mut parts = parts
-            .iter()
-            .map(|(range, tag, body)| part(range, tag, body).expect("a part"));
-        let mut all = parts.next().expect("one part");
+        let mut parts = parts.iter().map(|(range, tag, body)| {
+            part(range, tag, body).expect("the exchange is a valid part")
+        });
+        let mut all = parts.next().expect("there is at least one part");
         parts.for_each(|other| all.add(&other));
         all.merge();
         all
     }
 
     #[test]
-    fn a_content_range_is_read_only_if_it_can_be_one() {
+    fn only_a_valid_content_range_is_parsed() {
         let range = |first, last, complete| {
             Some(ContentRange {
                 first,
@@ -208,7 +208,7 @@ mod tests {
                 complete,
             })
         };
-        for (value, want) in [
+        for (value, expected) in [
             ("bytes 0-9/10", range(0, 9, Some(10))),
             ("Bytes 3-4/*", range(3, 4, None)),
             ("bytes 0-10/10", None),
@@ -221,7 +221,7 @@ mod tests {
             ("bytes 0-18446744073709551615/*", None),
             ("", None),
         ] {
-            assert_eq!(ContentRange::parse(value), want, "{value}");
+            assert_eq!(ContentRange::parse(value), expected, "{value}");
         }
     }
 
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn parts_that_may_be_of_two_representations_stay_apart() {
+    fn parts_that_may_be_of_two_representations_are_not_merged() {
         for (tag, range) in [
             ("\"b\"", "bytes 5-9/10"),
             ("W/\"a\"", "bytes 5-9/10"),
@@ -265,10 +265,10 @@ mod tests {
     }
 
     #[test]
-    fn a_part_is_what_came_of_it() {
-        let cut = part("bytes 0-9/10", "\"a\"", "0123").expect("a part");
+    fn a_part_has_the_received_bytes_and_no_more() {
+        let cut = part("bytes 0-9/10", "\"a\"", "0123").expect("the exchange is a valid part");
         assert_eq!(cut.to_string(), "bytes 0-3 of 10");
-        let long = part("bytes 0-1/2", "\"a\"", "0123").expect("a part");
+        let long = part("bytes 0-1/2", "\"a\"", "0123").expect("the exchange is a valid part");
         assert_eq!(long.whole().map(|all| &all[..]), Some(&b"01"[..]));
         assert_eq!(part("bytes 0-9/10", "\"a\"", ""), None);
     }

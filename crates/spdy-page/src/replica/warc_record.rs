@@ -45,7 +45,7 @@ impl WarcRecord {
     }
 }
 
-/// The records of `file`, which is inflated already.
+/// The records of `file`, which is already decompressed.
 ///
 /// # Errors
 ///
@@ -55,7 +55,7 @@ pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<WarcRecord>,
     let mut records = Vec::new();
     let mut at = 0;
     loop {
-        // Records end with two empty lines; writers that give more or fewer are met half way.
+        // Records end with two empty lines; more or fewer are accepted.
         while matches!(file.get(at), Some(b'\r' | b'\n')) {
             at += 1;
         }
@@ -96,13 +96,13 @@ pub(crate) fn read_all(file: &Bytes, limits: &Limits) -> Result<Vec<WarcRecord>,
         let header = rest.slice(..header_len);
         let length = Head::parse(&header).and_then(|head| head.content_length());
         let length = length.ok_or_else(|| fault("Content-Length is missing".to_owned()))?;
-        let left = rest.len() - header_len;
+        let remaining = rest.len() - header_len;
         let length = usize::try_from(length)
             .ok()
-            .filter(|&length| length <= left)
+            .filter(|&length| length <= remaining)
             .ok_or_else(|| {
                 fault(format!(
-                    "block has {length} bytes, but only {left} bytes are left in the file"
+                    "block has {length} bytes, but only {remaining} bytes are left in the file"
                 ))
             })?;
         let block = rest.slice(header_len..header_len + length);
@@ -210,7 +210,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn chunks_come_apart_and_what_is_not_chunked_is_left_alone() {
+    fn chunks_are_joined_and_an_invalid_body_is_rejected() {
         let body = |text: &'static [u8]| Bytes::from_static(text);
         assert_eq!(
             unchunk(&body(b"3;x=y\r\nabc\r\n2\r\nde\r\n0\r\nT: x\r\n\r\n")).unwrap(),

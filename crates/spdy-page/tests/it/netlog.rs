@@ -361,10 +361,7 @@ fn one_page_of_several_is_taken_by_its_number() {
     assert_eq!(of_page(Some(2)).unwrap(), ["/two", "/y.png"]);
     assert!(matches!(
         of_page(Some(3)),
-        Err(OpenError::NoSuchPage {
-            wanted: 3,
-            pages: 2
-        })
+        Err(OpenError::NoSuchPage { page: 3, pages: 2 })
     ));
 }
 

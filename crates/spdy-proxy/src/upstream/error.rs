@@ -196,7 +196,7 @@ mod tests {
             let error = UpstreamError::Client(Error::Connect {
                 origin: Origin::of(&"https://origin.test/".parse().unwrap()).expect("an origin"),
                 failure,
-                why: "invalid peer certificate, no connection".to_owned(),
+                reason: "invalid peer certificate, no connection".to_owned(),
             });
             assert_eq!(error.proxy_status(), format!("spdy; error={expected}"));
         }

@@ -226,17 +226,17 @@ impl Session {
         true
     }
 
-    /// The owner has used `bytes` of a stream's DATA: credit goes back to the peer.
+    /// The owner has consumed `bytes` of a stream's DATA: the credit returns to the peer.
     ///
-    /// For a stream that was reset nothing needs to be called, and nothing happens: its credit
-    /// went back at once. A stream that ended by FIN counts until all of it is consumed.
+    /// For a stream that was reset no call is needed, and a call has no effect: its credit was returned at once. A
+    /// stream that ended by FIN counts until all of it is consumed.
     pub fn consume(&mut self, id: StreamId, bytes: usize) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
         };
         let bytes = bytes.min(stream.unread);
         stream.unread -= bytes;
-        if self.stream_windows && stream.wants_grants() {
+        if self.stream_windows && stream.needs_grants() {
             stream.receive_window.consume(bytes);
             self.outbound.queue_grant(stream);
         }
@@ -247,8 +247,8 @@ impl Session {
         }
     }
 
-    /// As [`consume`](Self::consume), for DATA without a reader: an upload that was answered, or whose reader
-    /// was dropped. 0 bytes are enough to report that there is no reader.
+    /// Like [`consume`](Self::consume), for DATA without a reader: an upload that was answered, or whose reader was
+    /// dropped. 0 bytes are enough to report that there is no reader.
     ///
     /// Many peers expect their request to be read to its end, so the stream continues. The limits are
     /// [`discarded_bytes`](crate::config::Config::discarded_bytes) and
@@ -264,19 +264,19 @@ impl Session {
         });
         let before = discarded.bytes;
         discarded.bytes += bytes as u64;
-        let (over, met) = (discarded.bytes > limit, before <= limit);
+        let (over, was_within) = (discarded.bytes > limit, before <= limit);
         let sends = stream.state.sends();
-        if !sends && let Some(patience) = self.config.discard_timeout {
-            self.deadlines.look_at_streams(now + patience);
+        if !sends && let Some(timeout) = self.config.discard_timeout {
+            self.deadlines.look_at_streams(now + timeout);
         }
         if !over {
             return self.consume(id, bytes);
         }
-        if met {
+        if was_within {
             self.stats.limits.count(Limit::DiscardedBytes);
         }
         if sends && self.stream_windows {
-            // the answer goes on; the upload stands still without credit
+            // the response continues; the upload stalls without credit
             stream.reset_after_fin.get_or_insert(RstStatus::CANCEL);
             let bytes = bytes.min(stream.unread);
             stream.unread -= bytes;
@@ -366,12 +366,12 @@ impl Session {
         }
     }
 
-    /// PING. One is under way at a time: a call while one is will be answered by the same
+    /// Sends a PING. At most one is in flight: a call while one is in flight is answered by the same
     /// [`Event::Pong`](crate::event::Event::Pong).
     pub fn ping(&mut self, now: Instant) {
         self.advance(now);
         if !self.closing.has_ended() {
-            self.pings.ask(now);
+            self.pings.request(now);
         }
     }
 
@@ -412,28 +412,27 @@ mod tests {
         );
     }
 
-    /// A peer that keeps the session's window closed, sends requests and resets them, left its ids in the
-    /// queue of DATA.
+    /// A peer that closed the session window, sent requests and reset them left its IDs in the DATA queue.
     #[test]
     fn streams_that_are_reset_leave_nothing_behind() {
         let mut config = Config::new(Role::Client, Version::V31);
         config.small_data_bytes = 1 << 20;
         let mut session = Session::new(config, Instant::ZERO);
         let mut wire = bytes::BytesMut::new();
-        // As many in each queue as there are priorities, and the window too small for all.
-        for n in 0..1000 {
+        // As many in each queue as there are priorities, and a window that is too small for all.
+        for number in 0..1000 {
             let id = session
                 .open(&HeaderBlock::new(), StreamOptions::default())
                 .unwrap();
-            if n % 3 > 0 {
+            if number % 3 > 0 {
                 while session.poll_transmit(Instant::ZERO, &mut wire) {}
             }
             session.send_data(id, Bytes::from(vec![0; 70_000]), true);
-            if n % 3 > 1 {
+            if number % 3 > 1 {
                 while session.poll_transmit(Instant::ZERO, &mut wire) {}
             }
             session.reset(id, RstStatus::CANCEL);
-            assert_eq!(session.outbound.queued_streams(), 0, "after {n}");
+            assert_eq!(session.outbound.queued_streams(), 0, "after {number}");
         }
     }
 

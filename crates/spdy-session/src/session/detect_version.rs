@@ -20,43 +20,43 @@ impl Session {
         self.session_window || (self.version_detection.is_pending() && opened)
     }
 
-    /// Probes the peer's version, if DATA waits for a window that it may not have.
+    /// Probes the peer's version, if DATA waits for a window that the peer may not have.
     pub(crate) fn probe_version(&mut self) {
         let waits = self.outbound.data_bytes > 0 && self.send.credit() == 0;
-        if self.version_detection.known == DetectionState::Unknown && waits {
-            self.version_detection.known = DetectionState::ProbeQueued;
+        if self.version_detection.state == DetectionState::Unknown && waits {
+            self.version_detection.state = DetectionState::ProbeQueued;
             self.pings.request_behind_data(self.now);
         }
     }
 
-    /// At `now` the transport had taken all output of [`poll_transmit`](Self::poll_transmit). With
-    /// [`detect_session_window`](crate::config::Config::detect_session_window) a driver must call this, as otherwise the session waits for ever for a
-    /// peer that answers no PING.
+    /// Call it when the transport has accepted all output of [`poll_transmit`](Self::poll_transmit), at `now`. With
+    /// [`detect_session_window`](crate::config::Config::detect_session_window) a driver must call this: otherwise the
+    /// session waits for ever for a peer that answers no PING.
     pub fn handle_transmitted(&mut self, now: Instant) {
         self.advance(now);
-        if self.version_detection.known == DetectionState::ProbeQueued && !self.pings.is_unwritten()
+        if self.version_detection.state == DetectionState::ProbeQueued && !self.pings.is_unwritten()
         {
-            self.version_detection.known = DetectionState::ProbeSent(now);
+            self.version_detection.state = DetectionState::ProbeSent(now);
         }
     }
 
-    /// It speaks 3.1: both windows have counted from the first byte on.
+    /// The peer uses 3.1: both windows count from the first byte.
     pub(crate) fn set_version_31(&mut self) {
-        self.version_detection.known = DetectionState::Decided;
+        self.version_detection.state = DetectionState::Decided;
         self.session_window = true;
         self.open_session_window();
     }
 
-    /// It speaks 3, or did not answer the probe. WINDOW_UPDATE for stream 0 still shows 3.1.
+    /// The peer uses 3, or did not answer the probe. WINDOW_UPDATE for stream 0 still shows 3.1.
     pub(crate) fn set_version_3(&mut self) {
-        self.version_detection.known = DetectionState::Decided;
+        self.version_detection.state = DetectionState::Decided;
         self.release_delayed(false);
     }
 
-    /// An echo came.
+    /// The echo of a PING arrived.
     pub(crate) fn handle_probe_echo(&mut self) {
         if matches!(
-            self.version_detection.known,
+            self.version_detection.state,
             DetectionState::ProbeQueued | DetectionState::ProbeSent(_)
         ) {
             self.set_version_3();

@@ -335,13 +335,13 @@ impl Session {
         self.closing.has_ended() && !self.has_pending_output()
     }
 
-    /// Whether the machine wants more input; `false` for now when its own queues are full, which
-    /// is back-pressure for the driver: do not read until it is `true` again.
+    /// True if the machine accepts more input. `false` while its own queues are full, which is back pressure for the
+    /// driver: do not read until it is `true` again.
     ///
-    /// A peer that does not read our answers, or, where no window protects us, an owner that
-    /// consumes nothing, stops the reading so.
+    /// A peer that does not read our answers causes this, or, where no window limits the peer, an owner that does not
+    /// consume.
     #[must_use]
-    pub fn wants_input(&self) -> bool {
+    pub fn accepts_input(&self) -> bool {
         !self.closing.has_ended()
             && self.outbound.resets.len() <= self.config.control_queue_frames
             && self.events.len() <= self.config.event_queue

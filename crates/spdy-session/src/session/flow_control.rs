@@ -34,15 +34,15 @@ impl Session {
         self.backpressure.update(closed, self.now);
     }
 
-    /// The next WINDOW_UPDATE: the session's, whose want stops every stream, first.
+    /// The next WINDOW_UPDATE: the session's first, because without it all streams stop.
     pub(crate) fn next_grant(&mut self) -> Option<WindowUpdate> {
         if self.closing.has_ended() {
             return None;
         }
-        // before a greeting that waits for the peer's first frame, this waits as well
-        let may_speak = self.outbound.initial_settings_done
+        // an initial SETTINGS that waits for the peer's first frame also delays this
+        let may_write = self.outbound.initial_settings_done
             || self.config.settings_timing == SettingsTiming::Never;
-        if self.grants_session_window() && may_speak && self.receive_window.is_session_update_due()
+        if self.grants_session_window() && may_write && self.receive_window.is_session_update_due()
         {
             let (stream_id, delta) = (StreamId::ZERO, self.receive_window.grant());
             self.version_detection.record_credit();
@@ -50,12 +50,12 @@ impl Session {
             return Some(WindowUpdate { stream_id, delta });
         }
         while let Some(id) = self.outbound.window_updates.pop_front() {
-            // no grant for a stream that is gone, or has had its FIN since
+            // no grant for a stream that was removed, or has received FIN since
             let Some(stream) = self.streams.get_mut(id) else {
                 continue;
             };
             stream.grant_queued = false;
-            if !stream.wants_grants() {
+            if !stream.needs_grants() {
                 continue;
             }
             if stream.discarded.is_none() && stream.receive_window.keeps_up(self.now) {
@@ -71,20 +71,20 @@ impl Session {
         None
     }
 
-    /// Doubles the window of a stream whose owner keeps up with the peer, as far as the limits allow. The session's grows with
-    /// it, so that no other stream has less room.
+    /// Doubles the window of a stream whose owner keeps up with the peer, as far as the limits allow. The session
+    /// window grows with it, so that other streams keep their share.
     fn grow_window(&mut self, id: StreamId) {
         let (most, in_all) = (
             i64::from(self.config.grown_window_bytes).min(MAX_WINDOW),
             i64::from(self.config.window_growth_bytes),
         );
-        let left = (in_all - self.streams.window_growth()).max(0);
+        let remaining = (in_all - self.streams.window_growth()).max(0);
         if let Some(stream) = self.streams.get_mut(id) {
             let of_session = self.receive_window.room_to_grow(MAX_WINDOW);
             let bytes = stream
                 .receive_window
                 .room_to_grow(most)
-                .min(left)
+                .min(remaining)
                 .min(of_session);
             stream.receive_window.grow(bytes);
             self.receive_window.grow(bytes);

@@ -122,13 +122,12 @@ impl Session {
         Ok(())
     }
 
-    /// Moves the window of every stream that can still send by the difference; never the session's
-    /// (SPDY/3.1 §2.6.8). The walk costs as much as there are streams, and SETTINGS frames have a
-    /// budget.
+    /// Changes the window of every stream that can still send by the difference; never the session window (SPDY/3.1
+    /// §2.6.8). The cost is proportional to the number of streams, and SETTINGS frames have a budget.
     fn on_initial_window(&mut self, value: u32) -> Result<(), SessionError> {
         let window = i64::from(value);
         if window > MAX_WINDOW {
-            return Err(SessionError::InitialWindow { got: value });
+            return Err(SessionError::InitialWindow { found: value });
         }
         let delta = window - self.peer_initial_window;
         self.peer_initial_window = window;

@@ -24,9 +24,9 @@ impl Session {
         block: Block,
     ) -> Result<(), SessionError> {
         let id = syn.stream_id;
-        // Netty and spdy-transport reset the stream, but its id would be one of ours (choice)
+        // Netty and spdy-transport reset the stream, but its ID would be one of ours (choice)
         if self.streams.is_ours(id) {
-            return Err(SessionError::Parity { got: id });
+            return Err(SessionError::Parity { found: id });
         }
         if id <= self.last_peer_id {
             return self.on_used_id(id);
@@ -42,17 +42,17 @@ impl Session {
         };
         if let Some(status) = self.push_fault(syn) {
             if self.config.push == PushPolicy::Refuse {
-                self.stats.limits.count(Limit::ConcurrentStreams); // of which we announced 0
+                self.stats.limits.count(Limit::ConcurrentStreams); // we announced a limit of 0
             }
             self.refuse(id, status);
             return self.budget.refused_stream(self.now);
         }
-        // both halves closed from birth: no answer could ever be given (a push may be so)
+        // both halves are closed from the start: no answer is possible (a push may be so)
         if self.config.role == Role::Server && syn.unidirectional && syn.fin {
             self.refuse(id, RstStatus::PROTOCOL_ERROR);
             return self.count_aborted(id, true);
         }
-        // after GOAWAY the text lets us ignore it; an answer is friendlier and as safe (choice)
+        // after GOAWAY the spec allows ignoring it; an answer is friendlier and as safe (choice)
         let full = self.streams.theirs_active() >= self.config.peer_streams() as usize;
         if full {
             self.stats.limits.count(Limit::ConcurrentStreams);
@@ -68,7 +68,7 @@ impl Session {
     /// SYN_STREAM with an id that is not above the last one.
     fn on_used_id(&mut self, id: StreamId) -> Result<(), SessionError> {
         if self.streams.is_open(id) {
-            // RST_STREAM carries the id, so the open stream dies with the new one
+            // RST_STREAM carries the ID, so the open stream ends with the new one
             return self.stream_error(id, RstStatus::PROTOCOL_ERROR);
         }
         if self.config.version == Version::V2 && self.streams.is_recently_closed(id) {
@@ -77,14 +77,14 @@ impl Session {
                 .push_back((id, RstStatus::PROTOCOL_ERROR));
             return self.budget.stray_frame(self.now);
         }
-        // SPDY/2 is silent on ids that fall, SPDY/3 wants the session's end (choice for used ids)
+        // SPDY/2 does not define IDs that decrease, SPDY/3 requires the session's end (choice for used IDs)
         Err(SessionError::Order {
-            got: id,
+            found: id,
             last: self.last_peer_id,
         })
     }
 
-    /// Why a client does not accept a stream that the server opened, if it does not. `spdy-http` checks its URL.
+    /// Why a client rejects a stream that the server opened; `None` if it accepts it. `spdy-http` checks its URL.
     fn push_fault(&self, syn: &SynStream) -> Option<RstStatus> {
         if self.config.role != Role::Client {
             return None;
@@ -96,14 +96,14 @@ impl Session {
                 Some(RstStatus::REFUSED_STREAM)
             }
             PushPolicy::AcceptUnassociated if parent.is_zero() => None,
-            // SPDY/3 wants the session's end here; the stream's is enough (choice)
+            // SPDY/3 requires the session's end here; the stream's is enough (choice)
             PushPolicy::Accept if parent.is_zero() => Some(match self.config.version {
                 Version::V2 => RstStatus::INVALID_STREAM,
                 Version::V3 | Version::V31 => RstStatus::PROTOCOL_ERROR,
             }),
             PushPolicy::Accept | PushPolicy::AcceptUnassociated => {
-                let known = self.streams.is_ours(parent) && self.streams.is_open(parent);
-                (!known).then_some(RstStatus::INVALID_STREAM)
+                let is_open_parent = self.streams.is_ours(parent) && self.streams.is_open(parent);
+                (!is_open_parent).then_some(RstStatus::INVALID_STREAM)
             }
         }
     }
@@ -204,8 +204,8 @@ impl Session {
             }
             if stream.header_bytes > limit {
                 self.stats.limits.count(Limit::HeaderBytesPerStream);
-                let got = stream.header_bytes;
-                let status = self.block_status(&BlockError::TooLong { limit, got });
+                let found = stream.header_bytes;
+                let status = self.block_status(&BlockError::TooLong { limit, found });
                 return self.stream_error(id, status);
             }
         }
@@ -247,7 +247,7 @@ impl Session {
         delivered
     }
 
-    /// Hands DATA to the stream, or gives its credit back to the session at once.
+    /// Passes DATA to the stream, or returns its credit to the session at once.
     fn deliver(
         &mut self,
         id: StreamId,
@@ -255,7 +255,7 @@ impl Session {
         fin: bool,
     ) -> Result<(), SessionError> {
         let len = payload.len();
-        let misstep = match self.streams.get_mut(id) {
+        let status = match self.streams.get_mut(id) {
             Some(stream) if stream.state != State::Closed => {
                 let room = usize::try_from(stream.receive_window.available()).unwrap_or(0);
                 let room = if self.stream_windows {
@@ -287,8 +287,8 @@ impl Session {
                         self.stats.limits.count(Limit::StreamWindow);
                         RstStatus::FLOW_CONTROL_ERROR
                     }
-                    // Undertow ends an upload with FIN on its last DATA, and often with an empty DATA and FIN
-                    // behind it. Nothing is lost by that, so the stream continues, up to the limit on empty frames.
+                    // Undertow ends an upload with FIN on its last DATA, and often sends an empty DATA with FIN
+                    // after it. Nothing is lost by that, so the stream continues, up to the limit on empty frames.
                     Err(StreamViolation::AfterFin) if len == 0 => {
                         return if fin {
                             self.budget.empty_frame(self.now)
@@ -296,25 +296,25 @@ impl Session {
                             Ok(()) // counted already
                         };
                     }
-                    Err(misstep) => {
+                    Err(violation) => {
                         self.receive_window.consume(len);
-                        // SPDY/2 has no code for it, and its text no consequence (choice)
-                        if misstep == StreamViolation::AfterFin
+                        // SPDY/2 has no code for it, and its spec no consequence (choice)
+                        if violation == StreamViolation::AfterFin
                             && self.config.version == Version::V2
                         {
                             return Ok(());
                         }
-                        misstep.status(self.config.version)
+                        violation.status(self.config.version)
                     }
                 }
             }
             _ => {
-                // it counts against the session whatever its stream, or the session would starve
+                // it counts against the session whatever its stream, or the session window would leak
                 self.receive_window.consume(len);
                 return self.stray_data(id);
             }
         };
-        self.stream_error(id, misstep)
+        self.stream_error(id, status)
     }
 
     /// What the peer may still send to the session, with what is forgiven.
@@ -386,7 +386,7 @@ impl Session {
         self.count_aborted(id, stream.state.sends())
     }
 
-    /// Takes the step of a frame on stream `id`; `false` when it is not to be looked at further.
+    /// Applies a frame to stream `id`; `false` if the frame needs no further handling.
     fn apply_received(
         &mut self,
         id: StreamId,
@@ -402,8 +402,8 @@ impl Session {
         };
         match step {
             Ok(()) => Ok(true),
-            Err(misstep) => {
-                self.stream_error(id, misstep.status(self.config.version))?;
+            Err(violation) => {
+                self.stream_error(id, violation.status(self.config.version))?;
                 Ok(false)
             }
         }

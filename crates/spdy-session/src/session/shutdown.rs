@@ -128,13 +128,14 @@ impl Session {
         Ok(())
     }
 
-    /// Ends the session in order when it drains and no stream is left.
+    /// Ends the session in order when it drains and no stream remains.
     pub(crate) fn end_if_drained(&mut self) {
-        // a client of the older drafts may still send requests after its GOAWAY: its own end, or
-        // the idle timeout, decides
-        let may_ask = self.config.role == Role::Server && self.config.version != Version::V31;
-        let drains =
-            self.closing.draining.is_some() || (self.closing.received.is_some() && !may_ask);
+        // a client of the older drafts may still send requests after its GOAWAY: the session ends by its close or by
+        // the idle timeout
+        let may_send_requests =
+            self.config.role == Role::Server && self.config.version != Version::V31;
+        let drains = self.closing.draining.is_some()
+            || (self.closing.received.is_some() && !may_send_requests);
         if drains && !self.closing.ended && self.streams.active() == 0 {
             self.end();
         }

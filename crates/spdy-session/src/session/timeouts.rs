@@ -17,34 +17,38 @@ use crate::state::stream::State;
 const PIPE_BYTES: u64 = 64 * 1024;
 
 impl Session {
-    /// Notes what is waited for from now on.
+    /// Updates the times since when the session waits.
     pub(crate) fn update_waits(&mut self) {
         let now = self.now;
         let waits = self.outbound.data_waits();
         track_wait(&mut self.deadlines.data_waiting_since, waits, now);
         if !waits {
-            self.deadlines.left = 0;
+            self.deadlines.sent_bytes = 0;
         }
         track_wait(
             &mut self.deadlines.idle_since,
             self.streams.active() == 0,
             now,
         );
-        let stuffed = self.outbound.resets.len() > self.config.control_queue_frames;
-        if stuffed && self.deadlines.reset_queue_full_since.is_none() {
+        let is_control_queue_full = self.outbound.resets.len() > self.config.control_queue_frames;
+        if is_control_queue_full && self.deadlines.reset_queue_full_since.is_none() {
             self.stats.limits.count(Limit::ControlQueue);
         }
-        track_wait(&mut self.deadlines.reset_queue_full_since, stuffed, now);
-        let unheard = self.events.len() > self.config.event_queue;
-        if unheard && !self.deadlines.is_event_queue_full {
+        track_wait(
+            &mut self.deadlines.reset_queue_full_since,
+            is_control_queue_full,
+            now,
+        );
+        let is_event_queue_full = self.events.len() > self.config.event_queue;
+        if is_event_queue_full && !self.deadlines.is_event_queue_full {
             self.stats.limits.count(Limit::EventQueue);
         }
-        self.deadlines.is_event_queue_full = unheard;
+        self.deadlines.is_event_queue_full = is_event_queue_full;
         let stopped = self.is_full();
         if self.deadlines.is_reading_stopped && !stopped {
             self.pings.restart_wait(now);
             if self.deadlines.partial_since.is_some() {
-                self.deadlines.partial_since = Some(now); // the rest of it could not come before
+                self.deadlines.partial_since = Some(now); // the rest of it could not arrive before
             }
         }
         self.deadlines.is_reading_stopped = stopped;
@@ -96,7 +100,7 @@ impl Session {
         .min()
     }
 
-    /// Does what is due.
+    /// Handles all expired deadlines.
     pub(crate) fn expire(&mut self) {
         let now = self.now;
         let over = |since: Option<Instant>, limit: Option<std::time::Duration>| {
@@ -137,8 +141,8 @@ impl Session {
         if let Some(waited) = over(waiting, self.config.write_timeout) {
             return self.fail(SessionError::WriteTimeout { waited });
         }
-        let patience = Some(self.config.control_queue_timeout);
-        if let Some(waited) = over(self.deadlines.reset_queue_full_since, patience) {
+        let timeout = Some(self.config.control_queue_timeout);
+        if let Some(waited) = over(self.deadlines.reset_queue_full_since, timeout) {
             let limit = self.config.control_queue_frames;
             return self.fail(SessionError::ControlQueueTimeout { limit, waited });
         }
@@ -153,14 +157,14 @@ impl Session {
             self.stats.limits.count(Limit::IdleTimeout);
             return self.end();
         }
-        let crossed = Some(self.deadlines.last_activity);
-        if let Some(waited) = over(crossed, self.config.silence_timeout) {
+        let last_activity = Some(self.deadlines.last_activity);
+        if let Some(waited) = over(last_activity, self.config.silence_timeout) {
             return self.fail(SessionError::SilenceTimeout { waited });
         }
         self.keep_alive();
     }
 
-    /// Resets the streams that have stood still for too long, and finds out when the next one will have.
+    /// Resets the streams that have stalled for too long, and computes when the next one will have.
     fn reset_stalled_streams(&mut self) -> Result<(), SessionError> {
         self.deadlines.streams = None;
         for id in self.streams.ids() {
@@ -179,9 +183,9 @@ impl Session {
                 .discarded
                 .filter(|_| stream.state == State::HalfClosedLocal)
                 .zip(self.config.discard_timeout)
-                .map(|(discarded, patience)| {
+                .map(|(discarded, timeout)| {
                     let cause = ResetCause::ByUs(RstStatus::CANCEL);
-                    (discarded.since + patience, Limit::DiscardTimeout, cause)
+                    (discarded.since + timeout, Limit::DiscardTimeout, cause)
                 });
             match starved.or(discarded) {
                 Some((due, limit, cause)) if due <= self.now => {
@@ -199,23 +203,23 @@ impl Session {
         let Some(interval) = self.config.keepalive_interval else {
             return;
         };
-        let (now, heard) = (self.now, self.deadlines.last_received);
-        let patience = self.config.keepalive_timeout;
+        let (now, last_received) = (self.now, self.deadlines.last_received);
+        let timeout = self.config.keepalive_timeout;
         match self.pings.flight() {
-            Some(flight) if now < flight.requested_at + patience => return,
+            Some(flight) if now < flight.requested_at + timeout => return,
             Some(_)
                 if !self.stream_windows
                     && (self.deadlines.is_reading_stopped || self.is_behind_data()) =>
             {
                 return self.await_single_echo();
             }
-            // no echo, but the peer lives: Undertow never answers a PING
-            Some(flight) if heard > flight.requested_at => self.pings.forget(),
-            Some(_) => return self.fail(SessionError::KeepaliveTimeout { waited: patience }),
+            // no echo, but the peer is alive: Undertow never answers a PING
+            Some(flight) if last_received > flight.requested_at => self.pings.forget(),
+            Some(_) => return self.fail(SessionError::KeepaliveTimeout { waited: timeout }),
             None => {}
         }
-        if now >= heard + interval {
-            self.pings.ask(now);
+        if now >= last_received + interval {
+            self.pings.request(now);
         }
     }
 
@@ -225,18 +229,19 @@ impl Session {
         self.outbound.data_bytes > 0 || (sent >= PIPE_BYTES && self.pings.is_behind_data())
     }
 
-    /// Without windows a PING is answered once it is read, by us and by the peer. Another would only lie behind it,
-    /// and many that are read at once are a flood.
+    /// Without windows a PING is answered after it is read, in both directions. Another PING would only wait behind
+    /// it, and many that are read at once count as a flood.
     fn await_single_echo(&mut self) {
-        let (now, heard) = (self.now, self.deadlines.last_received);
+        let (now, last_received) = (self.now, self.deadlines.last_received);
         let is_behind_data = self.is_behind_data();
         let waited = match is_behind_data {
             true => self.config.keepalive_unread_timeout,
             false => self.config.keepalive_timeout,
         };
         // Silence proves nothing while an answer is not read, or may be behind data that the peer does not read.
-        let excused = self.deadlines.is_reading_stopped || (is_behind_data && now < heard + waited);
-        let since = if excused { now } else { heard };
+        let excused =
+            self.deadlines.is_reading_stopped || (is_behind_data && now < last_received + waited);
+        let since = if excused { now } else { last_received };
         if now >= since + self.config.keepalive_timeout {
             return self.fail(SessionError::KeepaliveTimeout { waited });
         }

@@ -118,7 +118,7 @@ impl Session {
         self.observe(Direction::Sent, &frame, Some(headers), plain);
     }
 
-    /// Writes one DATA frame of up to `limit` bytes, out of as many queued pieces as fit.
+    /// Writes one DATA frame of up to `limit` bytes, from as many queued pieces as fit.
     pub(crate) fn put_data(&mut self, id: StreamId, limit: usize, out: &mut BytesMut) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -133,27 +133,27 @@ impl Session {
         }
         .encode(out);
         let payload_at = out.len();
-        let mut left = len;
-        while left > 0 {
+        let mut remaining = len;
+        while remaining > 0 {
             let Some(Item::Data { bytes, .. }) = stream.items.front_mut() else {
-                unreachable!("{left} more bytes of DATA expected in the queue of stream {id}")
+                unreachable!("{remaining} more bytes of DATA expected in the queue of stream {id}")
             };
-            if bytes.len() > left {
-                out.extend_from_slice(&bytes.split_to(left));
+            if bytes.len() > remaining {
+                out.extend_from_slice(&bytes.split_to(remaining));
                 break;
             }
-            left -= bytes.len();
+            remaining -= bytes.len();
             out.extend_from_slice(bytes);
             stream.items.pop_front();
         }
         stream.queued_bytes -= len;
         stream.send.spend(len);
-        // a byte now and then is no progress
+        // a single byte now and then is not progress
         let still = stream.queued_bytes > 0;
         stream.starved = stream
             .starved
-            .map(|(since, left)| (since, left + len))
-            .filter(|(_, left)| still && *left < self.config.small_data_bytes);
+            .map(|(since, sent)| (since, sent + len))
+            .filter(|(_, sent)| still && *sent < self.config.small_data_bytes);
         if stream.full && stream.queued_bytes <= self.config.send_buffer_bytes / 2 {
             stream.full = false;
             if !stream.end_queued {
@@ -174,13 +174,13 @@ impl Session {
             self.observe(Direction::Sent, &frame, None, 0);
         }
         self.deadlines
-            .data_left(len, self.config.small_data_bytes, self.now);
-        self.pings.data_left();
+            .record_data_sent(len, self.config.small_data_bytes, self.now);
+        self.pings.record_data_sent();
         self.after_sent(id, fin);
         self.outbound.scheduler.sent(priority);
     }
 
-    /// A frame of `id` was written: moves its state, and queues what comes next on it.
+    /// A frame of stream `id` was written: updates its state, and queues what comes next on it.
     fn after_sent(&mut self, id: StreamId, fin: bool) {
         let Some(stream) = self.streams.get_mut(id) else {
             return;
@@ -188,10 +188,10 @@ impl Session {
         stream.apply_sent(fin);
         if !stream.state.sends()
             && let Some(discarded) = &mut stream.discarded
-            && let Some(patience) = self.config.discard_timeout
+            && let Some(timeout) = self.config.discard_timeout
         {
             discarded.since = self.now;
-            self.deadlines.look_at_streams(self.now + patience);
+            self.deadlines.look_at_streams(self.now + timeout);
         }
         match stream.reset_after_fin {
             _ if stream.state == State::Closed => self.closed(id),

@@ -88,14 +88,13 @@ impl Session {
         }
     }
 
-    /// A stream waits for credit of its own: not for ever.
+    /// Starts the timeout of a stream that waits for credit.
     fn mark_starved(&mut self, id: StreamId) {
         let now = self.now;
-        if let (Some(stream), Some(patience)) =
-            (self.streams.get_mut(id), self.config.write_timeout)
+        if let (Some(stream), Some(timeout)) = (self.streams.get_mut(id), self.config.write_timeout)
         {
             let (since, _) = *stream.starved.get_or_insert((now, 0));
-            self.deadlines.look_at_streams(since + patience);
+            self.deadlines.look_at_streams(since + timeout);
         }
     }
 
@@ -114,14 +113,14 @@ impl Session {
         self.schedule(id);
     }
 
-    /// Lets the streams go that waited for more credit: it came for the session, or, with
-    /// `hurry`, they have waited long enough and send what they may.
-    pub(crate) fn release_delayed(&mut self, hurry: bool) {
+    /// Releases the streams that waited for more credit: the session got credit, or, with `force`, they have waited
+    /// long enough and send what they may.
+    pub(crate) fn release_delayed(&mut self, force: bool) {
         self.outbound.delay_until = None;
         for id in std::mem::take(&mut self.outbound.held) {
             if let Some(stream) = self.streams.get_mut(id) {
                 stream.queue_state = QueueState::Unqueued;
-                stream.force_small_data |= hurry;
+                stream.force_small_data |= force;
                 self.schedule(id);
             }
         }
@@ -162,7 +161,7 @@ impl Session {
         self.write_data(out)
     }
 
-    /// Writes a DATA frame of the stream whose turn it is.
+    /// Writes a DATA frame of the next stream in turn.
     fn write_data(&mut self, out: &mut BytesMut) -> bool {
         let (windows, session_window) = (self.stream_windows, self.obeys_session_window());
         let (frame_bytes, small) = (self.config.data_frame_bytes, self.config.small_data_bytes);
@@ -182,11 +181,11 @@ impl Session {
                 credit = credit.min(self.send.credit());
             }
             if credit == 0 {
-                self.mark_starved(id); // the window was lowered below zero since
+                self.mark_starved(id); // a smaller initial window has made the window negative since
                 continue;
             }
-            let wanted = stream.queued_bytes.min(frame_bytes);
-            if credit < wanted.min(small) && !stream.force_small_data {
+            let len = stream.queued_bytes.min(frame_bytes);
+            if credit < len.min(small) && !stream.force_small_data {
                 stream.queue_state = QueueState::Delayed;
                 self.outbound.held.push(id);
                 let until = self.now + self.config.small_data_delay;
@@ -194,7 +193,7 @@ impl Session {
                 continue;
             }
             stream.force_small_data = false;
-            self.put_data(id, wanted.min(credit), out);
+            self.put_data(id, len.min(credit), out);
             return true;
         }
         false

@@ -11,10 +11,10 @@ pub(crate) struct Deadlines {
     pub(crate) last_activity: Instant,
     /// A frame was begun that is not complete.
     pub(crate) partial_since: Option<Instant>,
-    /// DATA that its stream has credit for is queued, and none of it left.
+    /// DATA that its stream has credit for is queued, and none of it was sent.
     pub(crate) data_waiting_since: Option<Instant>,
-    /// What left since then, bytes.
-    pub(crate) left: usize,
+    /// Bytes sent since then.
+    pub(crate) sent_bytes: usize,
     /// When a stream may have waited for too long: not after the first that has.
     pub(crate) streams: Option<Instant>,
     /// No stream is open.
@@ -34,7 +34,7 @@ impl Deadlines {
             last_activity: now,
             partial_since: None,
             data_waiting_since: None,
-            left: 0,
+            sent_bytes: 0,
             streams: None,
             idle_since: Some(now),
             reset_queue_full_since: None,
@@ -62,17 +62,17 @@ impl Deadlines {
         }
     }
 
-    /// `bytes` of DATA left; fewer than `progress` together are none.
-    pub(crate) fn data_left(&mut self, bytes: usize, progress: usize, now: Instant) {
-        self.left += bytes;
-        if self.left >= progress {
-            (self.data_waiting_since, self.left) = (Some(now), 0);
+    /// `bytes` of DATA were sent. Fewer than `progress` bytes in all do not count as progress.
+    pub(crate) fn record_data_sent(&mut self, bytes: usize, progress: usize, now: Instant) {
+        self.sent_bytes += bytes;
+        if self.sent_bytes >= progress {
+            (self.data_waiting_since, self.sent_bytes) = (Some(now), 0);
         }
     }
 
     /// A stream may have waited for too long at `due`.
     pub(crate) fn look_at_streams(&mut self, due: Instant) {
-        self.streams = Some(self.streams.map_or(due, |known| known.min(due)));
+        self.streams = Some(self.streams.map_or(due, |current| current.min(due)));
     }
 }
 

@@ -64,16 +64,16 @@ impl Pings {
         }
     }
 
-    /// Requests a ping at `now`. One in flight answers for both: several in flight only cost the peer (and some count
-    /// them as a flood).
-    pub(crate) fn ask(&mut self, now: Instant) {
+    /// Requests a PING at `now`. A PING in flight serves for both: several in flight only cost the peer (and some
+    /// count them as a flood).
+    pub(crate) fn request(&mut self, now: Instant) {
         if self.flight.is_none() {
             self.flight = Some(PingInFlight {
                 id: self.next_id,
                 requested_at: now,
                 sent: None,
             });
-            // 2^31 pings later the ids start again; 0 is left out, which some peers do not echo
+            // after 2^31 PINGs the IDs start again; 0 is left out, because some peers do not echo it
             self.next_id = match self.next_id.wrapping_add(2) {
                 0 => 2,
                 next => next,
@@ -81,13 +81,13 @@ impl Pings {
         }
     }
 
-    /// Requests a ping that is written behind all output so far. It replaces one in flight, whose echo would prove
-    /// nothing about later output, and answers for both.
+    /// Requests a PING that is written behind all output so far. It replaces one in flight, whose echo would prove
+    /// nothing about later output, and serves for both.
     pub(crate) fn request_behind_data(&mut self, now: Instant) {
         if self.flight.is_some_and(|flight| flight.sent.is_some()) {
             self.flight = None;
         }
-        self.ask(now);
+        self.request(now);
     }
 
     /// True if one is requested and not written.
@@ -111,8 +111,8 @@ impl Pings {
         }
     }
 
-    /// DATA left.
-    pub(crate) fn data_left(&mut self) {
+    /// DATA was sent.
+    pub(crate) fn record_data_sent(&mut self) {
         self.data_since = true;
     }
 

@@ -219,12 +219,11 @@ pub(crate) struct Stream {
 }
 
 impl Stream {
-    /// Whether credit for the peer's half is worth saying.
+    /// True if credit for the peer's half is worth a WINDOW_UPDATE.
     ///
-    /// Not once its FIN has come (SPDY/3.1 §2.6.8: it would be ignored), unless it has used its window up to the
-    /// last byte: Jetty then holds back the WINDOW_UPDATE of that stream too, and would get no more than 64 KiB
-    /// of our answer.
-    pub(crate) fn wants_grants(&self) -> bool {
+    /// Not after its FIN (SPDY/3.1 §2.6.8: it would be ignored), unless it has used its window up to the last byte:
+    /// Jetty then holds back the WINDOW_UPDATE of that stream too, and would get only 64 KiB of our response.
+    pub(crate) fn needs_grants(&self) -> bool {
         self.state.receives() || (self.state.sends() && self.receive_window.available() <= 0)
     }
 
@@ -261,11 +260,11 @@ impl Stream {
         Ok(())
     }
 
-    /// Takes the step of a frame that was written.
+    /// Applies a frame that was written.
     pub(crate) fn apply_sent(&mut self, fin: bool) {
         self.state = match self.state.after(Step::Sent { fin }) {
             Ok(state) => state,
-            Err(misstep) => unreachable!("{misstep:?} caused locally on {self:?}"),
+            Err(violation) => unreachable!("{violation:?} caused locally on {self:?}"),
         };
     }
 
@@ -292,8 +291,8 @@ mod tests {
 
     #[test]
     fn a_stream_closes_when_both_halves_have_ended_in_either_order() {
-        let (sent, got) = (Step::Sent { fin: true }, Step::Received { fin: true });
-        for (first, second) in [(sent, got), (got, sent)] {
+        let (sent, received) = (Step::Sent { fin: true }, Step::Received { fin: true });
+        for (first, second) in [(sent, received), (received, sent)] {
             let end = State::Open
                 .after(first)
                 .and_then(|state| state.after(second));

@@ -33,10 +33,10 @@ use crate::config::Config;
 /// echoes; Undertow does not, but it speaks 3.1 and grants.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What is known of the peer's version.
+/// What was detected of the peer's version.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct VersionDetection {
-    pub(crate) known: DetectionState,
+    pub(crate) state: DetectionState,
     /// The session got credit.
     pub(crate) granted: bool,
 }
@@ -56,18 +56,18 @@ pub(crate) enum DetectionState {
 impl VersionDetection {
     pub(crate) fn new(config: &Config) -> Self {
         let may_turn = config.detect_session_window && config.version == Version::V3;
-        let known = match may_turn && config.stream_windows() {
+        let state = match may_turn && config.stream_windows() {
             true => DetectionState::Unknown,
             false => DetectionState::Decided,
         };
         Self {
-            known,
+            state,
             granted: false,
         }
     }
 
     pub(crate) fn is_pending(self) -> bool {
-        self.known != DetectionState::Decided
+        self.state != DetectionState::Decided
     }
 
     /// The session got credit.
@@ -75,9 +75,9 @@ impl VersionDetection {
         self.granted = true;
     }
 
-    /// When the wait for an answer is over.
+    /// When the wait for an answer ends.
     pub(crate) fn until(self) -> Option<Instant> {
-        match self.known {
+        match self.state {
             DetectionState::ProbeSent(at) => Some(at + PROBE_TIMEOUT),
             DetectionState::Decided | DetectionState::Unknown | DetectionState::ProbeQueued => None,
         }

@@ -55,13 +55,13 @@ impl SendWindow {
         self.0 -= bytes as i64;
     }
 
-    /// The peer moved the window by `delta`: WINDOW_UPDATE, or a new INITIAL_WINDOW_SIZE.
+    /// The peer changed the window by `delta`: WINDOW_UPDATE, or a new INITIAL_WINDOW_SIZE.
     pub(crate) fn adjust(&mut self, delta: i64) -> Result<(), Overflow> {
-        let moved = self.0 + delta;
-        if moved > MAX_WINDOW {
+        let adjusted = self.0 + delta;
+        if adjusted > MAX_WINDOW {
             return Err(Overflow);
         }
-        self.0 = moved;
+        self.0 = adjusted;
         Ok(())
     }
 }
@@ -180,8 +180,8 @@ impl ReceiveWindow {
     /// As [`owes`](Self::owes), of a session: half of what its streams leave of the window. With most of it
     /// unread on some streams, half of the whole would never be consumed on the others.
     pub(crate) fn is_session_update_due(&self) -> bool {
-        let is_worth_it = self.pending * 2 >= INITIAL_WINDOW && self.pending >= self.available;
-        self.is_update_due() || is_worth_it
+        let is_large = self.pending * 2 >= INITIAL_WINDOW && self.pending >= self.available;
+        self.is_update_due() || is_large
     }
 
     /// Gives back what was consumed; the delta of the WINDOW_UPDATE, 0 for none.
@@ -229,7 +229,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_that_is_widened_owes_the_difference_and_never_shrinks() {
+    fn a_widened_window_grants_the_difference_and_never_shrinks() {
         let mut window = ReceiveWindow::of_stream(INITIAL_WINDOW);
         window.receive(10_000);
         window.widen(1024 * 1024);
@@ -260,7 +260,7 @@ mod tests {
     }
 
     #[test]
-    fn growth_that_is_taken_back_is_held_back_from_what_is_consumed() {
+    fn revoked_growth_is_withheld_from_later_grants() {
         let mut window = ReceiveWindow::of_session(INITIAL_WINDOW);
         window.grow(100_000);
         assert_eq!(window.grant(), 100_000);
@@ -275,7 +275,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_whose_window_is_mostly_unread_owes_half_of_the_rest() {
+    fn a_mostly_unread_session_window_is_updated_at_half_of_the_rest() {
         let mut window = ReceiveWindow::of_session(1024 * 1024);
         window.grant();
         window.receive(1024 * 1024 - 100_000); // which stays unread
@@ -297,7 +297,7 @@ mod tests {
     }
 
     #[test]
-    fn a_session_owes_what_its_window_is_above_the_first_64_kib() {
+    fn a_session_grants_what_its_window_has_above_the_first_64_kib() {
         let mut window = ReceiveWindow::of_session(1024 * 1024);
         assert_eq!(window.grant(), 983_040);
         assert_eq!(window.available(), 1024 * 1024);

@@ -395,11 +395,11 @@ fn without_windows_an_owner_that_consumes_nothing_stops_the_reading() {
         let mut server = Script::new(config);
         server.syn(1);
         server.data(1, 99_999, false);
-        assert!(server.session.wants_input());
+        assert!(server.session.accepts_input());
         server.data(1, 1, false);
-        assert!(!server.session.wants_input());
+        assert!(!server.session.accepts_input());
         server.session.consume(id(1), 1);
-        assert!(server.session.wants_input());
+        assert!(server.session.accepts_input());
     }
 }
 

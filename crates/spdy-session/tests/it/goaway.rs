@@ -251,7 +251,7 @@ fn nothing_happens_after_the_end() {
         server.session.open(&some_headers(), get()),
         Err(OpenError::Closing)
     );
-    assert!(!server.session.wants_input());
+    assert!(!server.session.accepts_input());
     assert_eq!(server.output(), [""; 0]);
     assert_eq!(server.events(), [""; 0]);
 }

@@ -175,11 +175,11 @@ fn a_peer_that_does_not_read_our_resets_is_read_no_more() {
     for n in 0..10 {
         server.data(2 * n + 1, 1, false);
     }
-    assert!(server.session.wants_input());
+    assert!(server.session.accepts_input());
     server.data(21, 1, false);
-    assert!(!server.session.wants_input());
+    assert!(!server.session.accepts_input());
     server.output_frames(1);
-    assert!(server.session.wants_input());
+    assert!(server.session.accepts_input());
 }
 
 #[test]
@@ -218,11 +218,11 @@ fn unpolled_events_stop_reading() {
     let mut server = Script::new(config);
     server.syn(1);
     (0..9).for_each(|_| server.data(1, 1, false));
-    assert!(server.session.wants_input());
+    assert!(server.session.accepts_input());
     server.data(1, 1, false);
-    assert!(!server.session.wants_input());
+    assert!(!server.session.accepts_input());
     server.events();
-    assert!(server.session.wants_input());
+    assert!(server.session.accepts_input());
 }
 
 #[test]

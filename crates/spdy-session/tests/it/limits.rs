@@ -292,7 +292,7 @@ fn go(limit: Limit, past: bool) -> Option<(Script, LimitEffect)> {
 
 /// Whether `met` happened.
 fn happened(met: LimitEffect, script: &mut Script) -> bool {
-    let reads = script.session.wants_input();
+    let reads = script.session.accepts_input();
     let heard = script.events();
     let wrote = script.output();
     let over = heard.last().is_some_and(|last| last.starts_with("Closed"));
@@ -353,7 +353,7 @@ fn frame_timeout_applies_with_queued_events() {
     script.syn(1);
     (0..20).for_each(|_| script.data(1, 1, false));
     script.session.handle_input(script.now, &[0x80, 3, 0]);
-    assert!(!script.session.wants_input());
+    assert!(!script.session.accepts_input());
     let late = script.session.poll_timeout();
     assert_eq!(late, Some(script.now + ms(30_000)));
 }

@@ -229,7 +229,7 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
     // All of it goes, and a URL is in one place.
     let mut keys = Vec::new();
     for node in 0..NODES {
-        let listed = cluster.ask(node, "KEYS *");
+        let listed = cluster.query(node, "KEYS *");
         keys.extend(
             listed
                 .lines()
@@ -238,14 +238,14 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
         );
     }
     for (node, key) in &keys {
-        let ttl = cluster.ask(*node, &format!("TTL {key}"));
+        let ttl = cluster.query(*node, &format!("TTL {key}"));
         let is_log = key == "spdy:{purges}";
         assert_eq!(ttl.starts_with(":-1"), is_log, "{key}: {ttl}");
     }
 
     // Nodes that accept no more are still read.
     for node in 0..NODES {
-        let answer = cluster.ask(node, "CONFIG SET maxmemory 1");
+        let answer = cluster.query(node, "CONFIG SET maxmemory 1");
         assert!(answer.starts_with("+OK"), "{answer}");
     }
     for number in 0..20 {
@@ -255,14 +255,14 @@ async fn an_object_of_one_node_is_found_complete_by_another() {
     assert!(other.find("/a").await.is_some());
     assert_eq!(one.tier.parts().1, 0);
     for node in 0..NODES {
-        let answer = cluster.ask(node, "CONFIG SET maxmemory 0");
+        let answer = cluster.query(node, "CONFIG SET maxmemory 0");
         assert!(answer.starts_with("+OK"), "{answer}");
     }
 
     // A byte that is another is no answer, and does not stay.
     let objects = keys.iter().filter(|(_, key)| key.contains("}:"));
     for (node, key) in objects.clone() {
-        let answer = cluster.ask(*node, &format!("SETRANGE {key} 500 \"?\""));
+        let answer = cluster.query(*node, &format!("SETRANGE {key} 500 \"?\""));
         assert!(answer.starts_with(':'), "{answer}");
     }
     for target in ["/a", "/long", "/at-limit"] {

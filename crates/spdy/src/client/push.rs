@@ -38,11 +38,11 @@ impl Pushes {
         poll_fn(|cx| self.poll_next(cx)).await
     }
 
-    /// As [`next`](Self::next), for hand-written futures.
+    /// Like [`next`](Self::next), for hand-written futures.
     pub fn poll_next(&mut self, cx: &mut Context<'_>) -> Poll<Option<Push>> {
         let mut old = None;
         self.shared.watch_run();
-        let taken = self.shared.look(|state| match state.incoming.pop_front() {
+        let opened = self.shared.look(|state| match state.incoming.pop_front() {
             Some(key) => {
                 let entry = &mut state.entries[key];
                 entry.handles = 1;
@@ -54,8 +54,8 @@ impl Pushes {
                 Poll::Pending
             }
         });
-        taken.map(|taken| {
-            let (key, id, opening) = taken?;
+        opened.map(|opened| {
+            let (key, id, opening) = opened?;
             let stream = StreamRef::from_counted(self.shared.clone(), key);
             Push::new(stream, id, *opening)
         })
@@ -68,7 +68,7 @@ impl Drop for Pushes {
     }
 }
 
-/// One pushed response. Dropped untaken it is cancelled.
+/// One pushed response. If it is dropped before it is used, it is cancelled.
 #[derive(Debug)]
 pub struct Push {
     /// There until the response was taken.
@@ -130,11 +130,11 @@ impl Push {
         self.priority
     }
 
-    /// True if `response`, its own, is the answer to a request with `headers`.
+    /// True if `response`, the response of this push, matches a request with `headers`.
     pub(crate) fn is_for(&self, headers: &HeaderMap, response: &Response<Body>) -> bool {
         let head = (response.status(), response.headers());
-        let beside = self.parent.as_ref();
-        beside.is_some_and(|page| page.is_same_response(headers, Some(head)))
+        let parent = self.parent.as_ref();
+        parent.is_some_and(|page| page.is_same_response(headers, Some(head)))
     }
 
     /// Waits for its status and headers. The response's extensions hold a [`PushInfo`].

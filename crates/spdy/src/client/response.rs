@@ -93,17 +93,17 @@ impl Future for ResponseFuture {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         if let State::Claimed(claimed) = &mut self.0 {
             match ready!(claimed.push.poll_response(cx)) {
-                // Its head may have come after it was claimed.
+                // Its head may have arrived after it was claimed.
                 Ok(response) if claimed.push.is_for(&claimed.request.headers, &response) => {
                     self.0 = State::Done;
                     return Poll::Ready(Ok(response));
                 }
                 other => {
-                    let why = other.map_or_else(
+                    let reason = other.map_or_else(
                         |error| error.to_string(),
                         |_| "it matches another request".to_owned(),
                     );
-                    tracing::debug!(why, uri = %claimed.request.uri, "a claimed push was not usable");
+                    tracing::debug!(reason, uri = %claimed.request.uri, "a claimed push was not usable");
                     let sent = match std::mem::replace(&mut self.0, State::Done) {
                         State::Claimed(claimed) => claimed.send_after_all(),
                         _ => unreachable!("the state changed after the match"),
@@ -125,7 +125,7 @@ impl Future for ResponseFuture {
         Poll::Ready(match (result, waiting) {
             (Ok((head, block)), State::Waiting(waiting)) => waiting.into_response(head, block),
             (Err(error), State::Waiting(waiting)) => {
-                // What the peer sent is no answer: it should not go on with it.
+                // The peer's data is not a response: it should stop sending.
                 waiting.stream.reset(RstStatus::PROTOCOL_ERROR);
                 Err(error)
             }

@@ -113,7 +113,7 @@ impl Session {
         self.shared.look(stats).unwrap_or_default()
     }
 
-    /// As [`request`](Self::request), without a look at the pushes.
+    /// Like [`request`](Self::request), without looking for a push.
     pub(super) fn send<B>(&self, request: Request<B>, priority: Priority) -> ResponseFuture
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -123,14 +123,14 @@ impl Session {
         let mut body = Body::wrap(body);
         if let Some(length) = body.size_hint().exact()
             && !head.headers.contains_key(header::CONTENT_LENGTH)
-            && (length > 0 || wants_body(&head.method))
+            && (length > 0 || expects_body(&head.method))
         {
             head.headers
                 .insert(header::CONTENT_LENGTH, HeaderValue::from(length));
         }
-        // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such end with DATA.
+        // A deployed gateway mishandles FIN on the SYN_STREAM of an empty POST: such requests end with DATA.
         let fin =
-            body.is_end_stream() && !wants_body(&head.method) && head.method != Method::CONNECT;
+            body.is_end_stream() && !expects_body(&head.method) && head.method != Method::CONNECT;
         let version = self.shared.version;
         let block = request::encode(version, &head).map_err(Error::from);
         let block = match block.and_then(|block| {
@@ -243,7 +243,7 @@ impl Session {
     }
 }
 
-/// Methods that come with a body, be it empty.
-fn wants_body(method: &Method) -> bool {
+/// Methods whose requests have a body, which may be empty.
+fn expects_body(method: &Method) -> bool {
     matches!(*method, Method::POST | Method::PUT)
 }

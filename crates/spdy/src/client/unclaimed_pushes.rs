@@ -60,18 +60,20 @@ pub(crate) fn may_claim<B>(request: &Request<B>) -> bool {
 }
 
 impl State {
-    /// A push that was judged and may wait; `false` if it may not.
+    /// True if a valid push for `uri` may wait for a request.
     pub(crate) fn may_wait(&mut self, uri: &Uri) -> bool {
         let Some(claims) = &self.claims else {
             return true;
         };
         let url = url_key(uri);
-        // The requested answer is on its way: a second copy of it is useless.
-        let asked = |entry: &Entry| {
-            let asked = entry.push_parent.as_ref();
-            !entry.is_done() && asked.is_some_and(|asked| url_key(&asked.uri) == url)
+        // The requested response is on its way: a second copy of it is useless.
+        let is_requested = |entry: &Entry| {
+            let request = entry.push_parent.as_ref();
+            !entry.is_done() && request.is_some_and(|request| url_key(&request.uri) == url)
         };
-        if claims.by_url.contains_key(&url) || self.entries.iter().any(|(_, entry)| asked(entry)) {
+        if claims.by_url.contains_key(&url)
+            || self.entries.iter().any(|(_, entry)| is_requested(entry))
+        {
             return false;
         }
         let has_room = claims.by_url.len() < claims.limits.streams as usize;
@@ -232,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn a_url_is_the_same_however_host_and_port_are_written() {
+    fn a_url_key_ignores_the_case_of_the_host_and_the_default_port() {
         let key = |uri: &str| url_key(&uri.parse().unwrap());
         assert_eq!(
             key("https://Example.org:443/a?b"),

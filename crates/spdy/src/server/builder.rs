@@ -78,12 +78,15 @@ impl Builder {
         self
     }
 
-    /// Calls `told` for each invalid request that was [answered](BadRequest::status) or reset before the service could see it. Applies to
-    /// [`serve`](Self::serve) and similar methods; a server that takes streams one by one gets the error from [`Incoming::into_request`](crate::server::Incoming::into_request).
-    /// It must not block.
+    /// Calls `callback` for each invalid request that was [answered](BadRequest::status) or reset before it reached
+    /// the service. Applies to [`serve`](Self::serve) and similar methods; a server that accepts streams one by one
+    /// gets the error from [`Incoming::into_request`](crate::server::Incoming::into_request). It must not block.
     #[must_use]
-    pub fn on_bad_request(mut self, told: impl Fn(&BadRequest) + Send + Sync + 'static) -> Self {
-        self.on_bad_request = Some(Arc::new(told));
+    pub fn on_bad_request(
+        mut self,
+        callback: impl Fn(&BadRequest) + Send + Sync + 'static,
+    ) -> Self {
+        self.on_bad_request = Some(Arc::new(callback));
         self
     }
 

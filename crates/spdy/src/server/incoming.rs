@@ -16,27 +16,27 @@ use crate::session::incoming::Incoming;
 use crate::trace;
 
 impl Incoming {
-    /// Reads it as an HTTP request.
+    /// Reads the stream as an HTTP request.
     ///
     /// The URI is absolute, from scheme, host and path (`host:port` for CONNECT). The extensions hold
     /// a [`Pusher`], which knows the stream's number and priority as well.
     ///
     /// # Errors
     ///
-    /// [`BadRequest`], when it was none: its [status](BadRequest::status) has been sent, or the stream
-    /// was reset with PROTOCOL_ERROR if it is none to answer on.
+    /// [`BadRequest`] if it is not a valid request: its [status](BadRequest::status) was sent, or the stream was
+    /// reset with PROTOCOL_ERROR if it cannot be answered.
     pub fn into_request(self) -> Result<(Request<Body>, Responder), BadRequest> {
-        if let Some(why) = self.why_no_request() {
+        if let Some(reason) = self.rejection_reason() {
             self.reject(RstStatus::PROTOCOL_ERROR);
-            return Err(BadRequest::Stream { why });
+            return Err(BadRequest::Stream { reason });
         }
         let (id, priority) = (self.id(), self.priority());
         let stream = self.stream.take();
         let shared = &stream.shared;
         let head = request::decode(shared.version, &self.opening.headers);
         let now = || shared.runtime.now();
-        let asked = head.as_ref().ok().map(|head| (&head.method, &head.uri));
-        let followed = trace::peer_stream(&shared.span, Role::Server, id, now, asked);
+        let method_and_uri = head.as_ref().ok().map(|head| (&head.method, &head.uri));
+        let followed = trace::peer_stream(&shared.span, Role::Server, id, now, method_and_uri);
         let span = followed
             .as_ref()
             .map_or_else(Span::none, |it| it.span.clone());
@@ -89,14 +89,14 @@ impl Incoming {
     }
 
     /// Why this stream cannot carry a request, whatever its headers are (SPDY/3.1 §3.2.1, §3.3.1).
-    fn why_no_request(&self) -> Option<&'static str> {
+    fn rejection_reason(&self) -> Option<&'static str> {
         let opening = &self.opening;
         if opening.unidirectional {
             Some("it is unidirectional")
         } else if !opening.associated_to.is_zero() {
             Some("it is associated with another stream, which only a push is")
         } else if opening.headers.is_empty() {
-            // More than a missing method: a frame that lost its block, or a raw protocol's.
+            // More than a missing method: the frame lost its block, or is of a raw protocol.
             Some("its header block is empty")
         } else {
             None

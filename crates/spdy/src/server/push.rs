@@ -77,7 +77,7 @@ impl Pusher {
     }
 }
 
-/// Opens the stream of a push, or, in one block, only a place for it.
+/// Opens the stream of a push, or, with one block, only reserves it.
 pub(super) fn open_push(
     shared: &Arc<Shared>,
     parent: StreamId,
@@ -86,7 +86,7 @@ pub(super) fn open_push(
 ) -> Result<Responder, Error> {
     if *request.method() != Method::GET {
         return Err(Error::PushRefused {
-            why: "only GET can be pushed",
+            reason: "only GET can be pushed",
         });
     }
     let (stream, kind) = match shared.push_form {
@@ -96,8 +96,8 @@ pub(super) fn open_push(
             let key = shared.command(|state| {
                 state.check_origin(parent, request.uri())?;
                 let key = state.entries.insert(Entry::new(StreamId::ZERO, 1));
-                let told = state.write_push_syn(key, &block, parent, priority);
-                told.inspect_err(|_| drop(state.entries.remove(key)))?;
+                let written = state.write_push_syn(key, &block, parent, priority);
+                written.inspect_err(|_| drop(state.entries.remove(key)))?;
                 Ok::<_, Error>(key)
             })?;
             (StreamRef::from_counted(shared.clone(), key), Kind::Push)
@@ -105,7 +105,8 @@ pub(super) fn open_push(
         PushForm::OneBlock => {
             let key = shared.look(|state| {
                 state.check_origin(parent, request.uri())?;
-                // A client that accepts no pushes is already known here. For other clients the limit is checked with the response.
+                // A client that accepts no pushes is already known here. For other clients the limit is checked with
+                // the response.
                 if let limit @ 0 = state.machine.max_open_streams() {
                     return Err(Error::TooManyStreams { limit });
                 }
@@ -120,22 +121,22 @@ pub(super) fn open_push(
 }
 
 impl State {
-    /// The request `parent`, if pushes may still stand before the end of its answer.
+    /// The request `parent`, if its response has not ended.
     fn check_parent(&self, parent: StreamId) -> Result<&Entry, Error> {
         let entry = self.by_id.get(&parent).map(|key| &self.entries[*key]);
         entry
             .filter(|entry| !entry.fin_sent)
             .ok_or(Error::PushRefused {
-                why: "the request was already answered or cancelled",
+                reason: "the request was already answered or cancelled",
             })
     }
 
-    /// Whether `uri` may be pushed beside the answer to `parent`.
+    /// Checks that `uri` may be pushed with the response to `parent`.
     fn check_origin(&self, parent: StreamId, uri: &Uri) -> Result<(), Error> {
         match &self.check_parent(parent)?.uri {
-            Some(asked) if push::is_same_origin(asked, uri) => Ok(()),
+            Some(parent_uri) if push::is_same_origin(parent_uri, uri) => Ok(()),
             _ => Err(Error::PushRefused {
-                why: "the URL has a different origin",
+                reason: "the URL has a different origin",
             }),
         }
     }

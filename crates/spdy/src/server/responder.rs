@@ -242,18 +242,18 @@ impl Responder {
         Ok((!all_sent).then(|| SendBody::new(stream, first, body, RstStatus::INTERNAL_ERROR)))
     }
 
-    /// Pushes the answer to `request`, a GET whose URI has the origin of the request answered here. Call it
-    /// before [`respond`](Self::respond): a push must be announced before the client can request it. In [one
-    /// block](PushForm::OneBlock) it is announced with its answer, so that has to come before as well.
+    /// Pushes the response to `request`, a GET whose URI has the origin of this request. Call it before
+    /// [`respond`](Self::respond): a push must be announced before the client can request it. With [one
+    /// block](PushForm::OneBlock) it is announced with its response, so that must be sent before as well.
     ///
     /// # Errors
     ///
-    /// [`Error::PushRefused`] if the request may not be pushed; [`Error::TooManyStreams`] if the client
-    /// takes no more, or none; [`Error::Closing`] if the session ends.
+    /// [`Error::PushRefused`] if the request may not be pushed; [`Error::TooManyStreams`] if the client accepts no
+    /// more pushes, or none; [`Error::Closing`] if the session ends.
     pub fn push(&self, request: &Request<()>, priority: Priority) -> Result<Self, Error> {
         if !matches!(self.kind, Kind::Reply { .. }) {
             return Err(Error::PushRefused {
-                why: "a push cannot have pushes",
+                reason: "a push cannot have pushes",
             });
         }
         open_push(&self.stream().shared, self.id, request, priority)

@@ -124,7 +124,7 @@ impl Builder {
         self.serve_fallible(io, runtime, service, stop).await
     }
 
-    /// As [`serve_until`](Self::serve_until), for a service that may fail: its stream is then reset with
+    /// Like [`serve_until`](Self::serve_until), for a service that may fail: its stream is then reset with
     /// INTERNAL_ERROR.
     pub(crate) async fn serve_fallible<T, S, F, B, E>(
         self,
@@ -141,7 +141,7 @@ impl Builder {
         B::Error: Into<BoxError>,
         E: Into<BoxError> + 'static,
     {
-        let told = self.on_bad_request.clone();
+        let on_bad_request = self.on_bad_request.clone();
         let (mut accept, mut connection) = self.handshake(io, runtime.clone());
         let mut stop = pin!(stop.fuse());
         poll_fn(|cx| {
@@ -149,19 +149,25 @@ impl Builder {
                 accept.handle().shutdown();
             }
             connection.poll_run(cx, |cx| {
-                serve_all(&mut accept, &runtime, &mut service, told.as_ref(), cx);
+                serve_all(
+                    &mut accept,
+                    &runtime,
+                    &mut service,
+                    on_bad_request.as_ref(),
+                    cx,
+                );
             })
         })
         .await
     }
 }
 
-/// Calls the service for every stream that came.
+/// Calls the service for every stream that has arrived.
 fn serve_all<S, F, B, E>(
     accept: &mut Accept,
     runtime: &SharedRuntime,
     service: &mut S,
-    told: Option<&OnBadRequest>,
+    on_bad_request: Option<&OnBadRequest>,
     cx: &mut Context<'_>,
 ) where
     S: FnMut(Request<Body>) -> F,
@@ -174,8 +180,8 @@ fn serve_all<S, F, B, E>(
         let (request, responder) = match incoming.into_request() {
             Ok(both) => both,
             Err(error) => {
-                if let Some(told) = told {
-                    told(&error);
+                if let Some(on_bad_request) = on_bad_request {
+                    on_bad_request(&error);
                 }
                 continue;
             }

@@ -34,17 +34,17 @@ pub(crate) const WRITE: Buffers = {
 };
 
 impl Buffers {
-    /// Gives `buffer` memory, if it has none.
-    pub(crate) fn lend(&self, buffer: &mut BytesMut) {
+    /// Gives `buffer` a spare buffer's memory, if it has none.
+    pub(crate) fn acquire(&self, buffer: &mut BytesMut) {
         if buffer.capacity() == 0
-            && let Ok(Some(kept)) = self.0.try_with(|kept| kept.borrow_mut().pop())
+            && let Ok(Some(spare)) = self.0.try_with(|spare| spare.borrow_mut().pop())
         {
-            *buffer = kept;
+            *buffer = spare;
         }
     }
 
-    /// Takes back the memory of `buffer`, if nothing is in it.
-    pub(crate) fn take_back(&self, buffer: &mut BytesMut) {
+    /// Stores the memory of `buffer` as a spare, if it is empty.
+    pub(crate) fn release(&self, buffer: &mut BytesMut) {
         if !buffer.is_empty() || buffer.capacity() == 0 {
             return;
         }
@@ -53,10 +53,10 @@ impl Buffers {
             return;
         }
         // A thread that ends has no use for it.
-        let _ = self.0.try_with(|kept| {
-            let mut kept = kept.borrow_mut();
-            if kept.len() < MAX_SPARE_BUFFERS {
-                kept.push(buffer);
+        let _ = self.0.try_with(|spare| {
+            let mut spare = spare.borrow_mut();
+            if spare.len() < MAX_SPARE_BUFFERS {
+                spare.push(buffer);
             }
         });
     }
@@ -70,27 +70,27 @@ mod tests {
     fn a_returned_buffer_is_reused_by_the_next_session() {
         let mut one = BytesMut::with_capacity(1000);
         let memory = one.as_ptr();
-        WRITE.take_back(&mut one);
+        WRITE.release(&mut one);
         assert_eq!(one.capacity(), 0);
         let mut other = BytesMut::new();
-        WRITE.lend(&mut other);
+        WRITE.acquire(&mut other);
         assert_eq!((other.as_ptr(), other.len()), (memory, 0));
     }
 
     #[test]
-    fn buffers_in_use_or_too_large_are_not_kept() {
+    fn buffers_in_use_or_too_large_are_not_reused() {
         let mut used = BytesMut::from(&b"used"[..]);
-        READ.take_back(&mut used);
+        READ.release(&mut used);
         assert_eq!(used, "used");
-        READ.lend(&mut used);
+        READ.acquire(&mut used);
         assert_eq!(used, "used");
         let mut large = BytesMut::with_capacity(MAX_SPARE_BYTES + 1);
-        READ.take_back(&mut large);
+        READ.release(&mut large);
         assert_eq!(large.capacity(), 0);
-        READ.lend(&mut large);
+        READ.acquire(&mut large);
         assert_eq!(large.capacity(), 0);
         for _ in 0..2 * MAX_SPARE_BUFFERS {
-            READ.take_back(&mut BytesMut::with_capacity(1));
+            READ.release(&mut BytesMut::with_capacity(1));
         }
         assert_eq!(READ.0.with_borrow(Vec::len), MAX_SPARE_BUFFERS);
     }

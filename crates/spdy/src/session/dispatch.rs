@@ -354,18 +354,18 @@ impl State {
         entry.failure.get_or_insert(failure);
         woken.extend(entry.reader.take());
         woken.extend(entry.writer.take());
-        self.forget_untaken(key);
+        self.remove_unaccepted(key);
     }
 
-    /// Removes the entry of an ended stream if no task has taken it, so that a peer that opens and resets thousands of streams
-    /// leaves no memory in use.
+    /// Removes the entry of an ended stream that was not accepted, so that a peer that opens and resets thousands of
+    /// streams leaves no memory in use.
     ///
     /// Only a stream of the peer can have an entry without handles: the entry of any other stream is removed with its last handle.
-    fn forget_untaken(&mut self, key: usize) {
+    fn remove_unaccepted(&mut self, key: usize) {
         if self.entries[key].handles == 0 {
             self.remove_unclaimed(key);
             self.drop_unread(key);
-            self.incoming.retain(|untaken| *untaken != key);
+            self.incoming.retain(|unaccepted| *unaccepted != key);
             self.entries.remove(key);
         }
     }
@@ -417,7 +417,7 @@ impl State {
             }
             woken.extend(entry.reader.take());
             woken.extend(entry.writer.take());
-            self.forget_untaken(key);
+            self.remove_unaccepted(key);
         }
         self.by_id.clear();
         self.pings.clear();

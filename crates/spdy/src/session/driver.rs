@@ -146,8 +146,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         }
     }
 
-    /// As long as there is something to do. `between` runs after what came was handed out and before
-    /// anything is written: what it sends goes into the same batch.
+    /// Runs while there is something to do. `between` runs after received events were dispatched and before anything
+    /// is written: what it sends is in the same batch.
     pub(crate) fn poll_run(
         &mut self,
         cx: &mut Context<'_>,
@@ -158,8 +158,8 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             Phase::Done => Poll::Ready(self.ended()),
             _ => self.poll_passes(cx, between),
         };
-        buffers::READ.take_back(&mut self.input);
-        buffers::WRITE.take_back(&mut self.out);
+        buffers::READ.release(&mut self.input);
+        buffers::WRITE.release(&mut self.out);
         polled
     }
 
@@ -182,10 +182,10 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             let reads_on = match stopped {
                 ReadStop::Yield => true,
                 ReadStop::WouldBlock => false,
-                // What held it back may have been written since.
-                ReadStop::Paused => self.shared.look(|state| state.machine.wants_input()),
+                // The output that paused the input may have been written since.
+                ReadStop::Paused => self.shared.look(|state| state.machine.accepts_input()),
             };
-            // A session that ended wanted no input; what lingers on its connection is read all the same.
+            // A session that has ended accepts no input; the rest of its connection is still read.
             if !reads_on && !timer_fired && self.phase == phase {
                 return Poll::Pending;
             }
@@ -200,19 +200,19 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
         ended.unwrap_or(Ok(()))
     }
 
-    /// Reads what is there.
+    /// Reads the bytes that are available.
     fn receive(&mut self, cx: &mut Context<'_>) -> ReadStop {
         for _ in 0..MAX_PASSES {
             if !self.readable || self.phase == Phase::Done {
                 return ReadStop::WouldBlock;
             }
-            // A session that wants nothing now wakes us when it does.
+            // A session that accepts no input now wakes us when it does.
             if self.phase == Phase::Running
-                && !self.shared.look(|state| state.machine.wants_input())
+                && !self.shared.look(|state| state.machine.accepts_input())
             {
                 return ReadStop::Paused;
             }
-            buffers::READ.lend(&mut self.input);
+            buffers::READ.acquire(&mut self.input);
             if self.input.capacity() - self.input.len() < READ_BYTES / 4 {
                 self.input.reserve(READ_BYTES);
             }
@@ -237,7 +237,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
 
     /// Writes the machine's output; returns its next deadline.
     fn send(&mut self, cx: &mut Context<'_>) -> Option<Instant> {
-        buffers::WRITE.lend(&mut self.out);
+        buffers::WRITE.acquire(&mut self.out);
         let next_timeout = loop {
             let now = self.shared.runtime.now();
             let mut old = None;
@@ -255,7 +255,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                 }
                 loop {
                     while out.len() < WRITE_AHEAD && state.machine.poll_transmit(now, out) {}
-                    // The output may have freed a slot: it is used at once.
+                    // The output may have freed a stream slot: it is used at once.
                     if !state.dispatch(shared.role, shared.version, woken)
                         || out.len() >= WRITE_AHEAD
                     {
@@ -318,7 +318,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             && !self.unflushed
         {
             match Pin::new(&mut self.io).poll_shutdown(cx) {
-                // Whether the peer receives the end is beyond our control now.
+                // It can no longer be known whether the peer receives the end.
                 Poll::Ready(_) if self.readable => {
                     self.phase = Phase::Lingering {
                         until: self.shared.runtime.now() + LINGER_TIMEOUT,
@@ -343,7 +343,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             .map(|(since, limit)| since + limit)
     }
 
-    /// Sleeps until `deadline`; `true` if it has passed and was acted upon.
+    /// Sleeps until `deadline`; `true` if it has passed and was handled.
     fn wait(&mut self, cx: &mut Context<'_>, deadline: Option<Instant>) -> bool {
         if let Phase::Lingering { .. } = self.phase
             && !self.readable
@@ -355,8 +355,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
             return false;
         };
         loop {
-            // A timer that is early is reused: deadlines that move on with every frame cost nothing that
-            // way.
+            // A timer that is early is reused: deadlines that move with every frame cost nothing that way.
             if self.timer.as_ref().is_none_or(|(at, _)| *at > deadline) {
                 self.timer = Some((deadline, self.shared.runtime.sleep_until(deadline)));
             }
@@ -378,9 +377,9 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Connection<T> {
                     .is_some_and(|end| self.shared.runtime.now() >= end) =>
             {
                 let waited = self.write_timeout.unwrap_or_default();
-                let why = format!("the peer accepted no bytes for {waited:?}");
+                let message = format!("the peer accepted no bytes for {waited:?}");
                 self.update(|state, _| state.machine.count(Limit::WriteTimeout));
-                self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, why));
+                self.handle_io_error(io::Error::new(io::ErrorKind::TimedOut, message));
             }
             Phase::Running => self.update(|state, now| {
                 state.machine.handle_timeout(now);
@@ -453,6 +452,6 @@ impl<T> Drop for Connection<T> {
             self.shared.look(|state| state.end(Err(error), woken));
             self.wake();
         }
-        self.shared.handle_driver_gone();
+        self.shared.handle_driver_dropped();
     }
 }

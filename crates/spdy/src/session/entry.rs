@@ -153,12 +153,15 @@ impl Entry {
     }
 }
 
-/// Remembers `waker`, without cloning it again for a task that polls again.
+/// Stores `waker`, without cloning it again for a task that polls again.
 ///
-/// What it replaces goes to `old`, to be dropped once the lock is free: where a waker is all that holds
-/// a task, dropping it drops the task, and with it a share in a stream, which wants the lock.
+/// The waker that it replaces is moved to `old`, to be dropped after the lock is released: if it is the last
+/// reference to a task, dropping it drops the task, and with it a stream handle, which takes the lock.
 pub(crate) fn register(slot: &mut Option<Waker>, waker: &Waker, old: &mut Option<Waker>) {
-    if !slot.as_ref().is_some_and(|known| known.will_wake(waker)) {
+    if !slot
+        .as_ref()
+        .is_some_and(|current| current.will_wake(waker))
+    {
         *old = slot.replace(waker.clone());
     }
 }
@@ -167,7 +170,7 @@ pub(crate) fn register(slot: &mut Option<Waker>, waker: &Waker, old: &mut Option
 mod tests {
     use super::*;
 
-    fn kept(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
+    fn push_all(pieces: impl IntoIterator<Item = Bytes>) -> Vec<Bytes> {
         let mut entry = Entry::new(StreamId::new(1), 1);
         pieces.into_iter().for_each(|piece| entry.push_data(piece));
         let data = |item| match item {
@@ -177,14 +180,14 @@ mod tests {
         entry.inbound.drain(..).map(data).collect()
     }
 
-    /// A read buffer of 32 KiB stayed for each byte that came alone.
+    /// A read buffer of 32 KiB once stayed in memory for each byte that arrived alone.
     #[test]
     fn small_data_is_copied_and_joined() {
         let buffers: Vec<Bytes> = (0..40_000_u32)
-            .map(|n| Bytes::from(vec![n as u8; 64]))
+            .map(|number| Bytes::from(vec![number as u8; 64]))
             .collect();
-        let kept = kept(buffers.iter().map(|buffer| buffer.slice(..1)));
-        let lengths: Vec<usize> = kept.iter().map(Bytes::len).collect();
+        let stored = push_all(buffers.iter().map(|buffer| buffer.slice(..1)));
+        let lengths: Vec<usize> = stored.iter().map(Bytes::len).collect();
         assert_eq!(
             lengths,
             [
@@ -194,10 +197,11 @@ mod tests {
             ]
         );
         assert!(
-            kept.concat()
+            stored
+                .concat()
                 .iter()
                 .enumerate()
-                .all(|(n, byte)| *byte == n as u8)
+                .all(|(number, byte)| *byte == number as u8)
         );
         assert!(buffers.iter().all(Bytes::is_unique));
     }
@@ -205,11 +209,11 @@ mod tests {
     #[test]
     fn long_pieces_are_shared_and_not_copied() {
         let buffer = Bytes::from(vec![b'x'; 3 * COPY_BELOW_BYTES]);
-        let kept = kept([
+        let stored = push_all([
             buffer.slice(..COPY_BELOW_BYTES),
             buffer.slice(COPY_BELOW_BYTES..),
         ]);
-        let begins: Vec<_> = kept.iter().map(|piece| piece.as_ptr()).collect();
+        let begins: Vec<_> = stored.iter().map(|piece| piece.as_ptr()).collect();
         assert_eq!(
             begins,
             [buffer.as_ptr(), buffer[COPY_BELOW_BYTES..].as_ptr()]

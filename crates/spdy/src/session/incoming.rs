@@ -18,22 +18,22 @@ use crate::session::stream_ref::StreamRef;
 use crate::stream::Stream;
 use crate::trace;
 
-/// What is known of a stream when it is taken.
-struct TakenStream {
+/// A stream of the peer, removed from the queue for its owner.
+struct OpenedStream {
     key: usize,
     id: StreamId,
     opening: Box<Opening>,
-    /// Its FIN came, and no DATA.
+    /// FIN has arrived, and no DATA.
     ended: bool,
 }
 
-/// Takes the first stream that waits, for one owner.
-fn take(state: &mut State) -> Option<TakenStream> {
+/// Removes the first queued stream, for one owner.
+fn take(state: &mut State) -> Option<OpenedStream> {
     while let Some(key) = state.incoming.pop_front() {
         let entry = &mut state.entries[key];
         entry.handles = 1;
         if let Some(opening) = entry.opening.take() {
-            return Some(TakenStream {
+            return Some(OpenedStream {
                 key,
                 id: entry.id,
                 opening,
@@ -48,30 +48,32 @@ fn take(state: &mut State) -> Option<TakenStream> {
 pub(crate) fn poll_next(shared: &Arc<Shared>, cx: &mut Context<'_>) -> Poll<Option<Incoming>> {
     let mut old = None;
     shared.watch_run();
-    let taken = shared.look(|state| match take(state) {
-        Some(taken) => Poll::Ready(Some(taken)),
+    let opened = shared.look(|state| match take(state) {
+        Some(opened) => Poll::Ready(Some(opened)),
         None if state.ended.is_some() => Poll::Ready(None),
         None => {
             register(&mut state.incoming_waker, cx.waker(), &mut old);
             Poll::Pending
         }
     });
-    taken.map(|taken| taken.map(|taken| Incoming::new(shared, taken)))
+    opened.map(|opened| opened.map(|opened| Incoming::new(shared, opened)))
 }
 
-/// The next stream, if one waits.
+/// The next stream, if one is queued.
 pub(crate) fn try_next(shared: &Arc<Shared>) -> Option<Incoming> {
-    shared.look(take).map(|taken| Incoming::new(shared, taken))
+    shared
+        .look(take)
+        .map(|opened| Incoming::new(shared, opened))
 }
 
-/// Refuses the streams that wait, and those that come.
+/// Refuses the queued streams, and all later ones.
 pub(crate) fn refuse_all(state: &mut State) {
     state.accepts_streams = false;
-    while let Some(taken) = take(state) {
-        let (id, status) = (taken.id, RstStatus::REFUSED_STREAM);
-        state.reset(taken.key, status, Error::ResetByUs { id, status });
+    while let Some(opened) = take(state) {
+        let (id, status) = (opened.id, RstStatus::REFUSED_STREAM);
+        state.reset(opened.key, status, Error::ResetByUs { id, status });
         // No task has waited for it, so no waker is dropped with it.
-        drop(state.release(taken.key));
+        drop(state.release(opened.key));
     }
 }
 
@@ -81,7 +83,7 @@ pub struct Incoming {
     pub(crate) stream: UnansweredStream,
     id: StreamId,
     pub(crate) opening: Box<Opening>,
-    /// Its FIN came, and no DATA.
+    /// FIN has arrived, and no DATA.
     pub(crate) ended: bool,
 }
 
@@ -107,13 +109,13 @@ impl Drop for UnansweredStream {
 }
 
 impl Incoming {
-    fn new(shared: &Arc<Shared>, taken: TakenStream) -> Self {
-        let TakenStream {
+    fn new(shared: &Arc<Shared>, opened: OpenedStream) -> Self {
+        let OpenedStream {
             key,
             id,
             opening,
             ended,
-        } = taken;
+        } = opened;
         Self {
             stream: UnansweredStream(Some(StreamRef::from_counted(shared.clone(), key))),
             id,

@@ -75,7 +75,7 @@ mod tests {
     #[test]
     fn selecting_headers_must_equal_those_of_the_page() {
         let page = headers(&[("cookie", "a=1"), ("accept", "text/html"), ("x-a", "1")]);
-        for (request, vary, want) in [
+        for (request, vary, expected) in [
             (&[("cookie", "a=1"), ("accept", "text/css")][..], None, true),
             (&[("accept", "text/css")], None, false),
             (&[("cookie", "a=2")], None, false),
@@ -91,7 +91,7 @@ mod tests {
         ] {
             let response = vary.map(|vary| headers(&[("vary", vary)]));
             let same = selects_same_response(&page, &headers(request), response.as_ref());
-            assert_eq!(same, want, "{request:?} {vary:?}");
+            assert_eq!(same, expected, "{request:?} {vary:?}");
         }
     }
 }

@@ -187,8 +187,8 @@ impl Shared {
         }));
     }
 
-    /// The driver is gone, and nothing more is sent or received.
-    pub(crate) fn handle_driver_gone(&self) {
+    /// The driver was dropped: nothing more is sent or received.
+    pub(crate) fn handle_driver_dropped(&self) {
         let (stats, error) = self.look(|state| {
             let stats = state.machine.stats();
             if let Some(meter) = &mut state.meter {
@@ -251,8 +251,8 @@ impl Future for SessionEnd<'_> {
             }
             match key {
                 Some(key) => {
-                    let known = &mut state.ended_wakers[key];
-                    old = Some(std::mem::replace(known, cx.waker().clone()));
+                    let waker = &mut state.ended_wakers[key];
+                    old = Some(std::mem::replace(waker, cx.waker().clone()));
                 }
                 None => key = Some(state.ended_wakers.insert(cx.waker().clone())),
             }
@@ -265,11 +265,11 @@ impl Future for SessionEnd<'_> {
 
 impl Drop for SessionEnd<'_> {
     fn drop(&mut self) {
-        let gone = self.key.map(|key| {
-            // With the end they are all gone.
+        let waker = self.key.map(|key| {
+            // When the session ends, all wakers are removed.
             self.shared.look(|state| state.ended_wakers.try_remove(key))
         });
-        drop(gone); // a waker, and with the lock free
+        drop(waker); // after the lock is released
     }
 }
 

@@ -165,7 +165,7 @@ impl State {
         match error {
             OpenError::Full { limit } => Error::TooManyStreams { limit },
             OpenError::ParentGone { .. } => Error::PushRefused {
-                why: "the request was already answered or cancelled",
+                reason: "the request was already answered or cancelled",
             },
             OpenError::Closing => {
                 self.closing = true;
@@ -285,20 +285,20 @@ impl State {
         }
     }
 
-    /// True if more than `limit` streams of the peer are forgotten by the machine, and still have an owner. Our own
-    /// streams do not count: a client that leaves answers unread stores only what it requested.
+    /// True if more than `limit` streams of the peer have ended in the machine, and still have an owner. Our own
+    /// streams do not count: a client that leaves responses unread stores only what it requested.
     pub(crate) fn exceeds_ended_work(&self, role: Role, limit: usize) -> bool {
-        let known = self.by_id.len() + self.waiting.len();
-        if self.entries.len() <= known + limit {
-            return false; // not even with ours
+        let open_count = self.by_id.len() + self.waiting.len();
+        if self.entries.len() <= open_count + limit {
+            return false; // even if our own streams counted
         }
-        let theirs = match role {
+        let peer_parity = match role {
             Role::Server => 1,
             Role::Client => 0,
         };
         let ended = |entry: &Entry| {
-            let is_theirs = !entry.id.is_zero() && entry.id.value() % 2 == theirs;
-            is_theirs && !self.by_id.contains_key(&entry.id)
+            let is_peer_stream = !entry.id.is_zero() && entry.id.value() % 2 == peer_parity;
+            is_peer_stream && !self.by_id.contains_key(&entry.id)
         };
         let entries = self.entries.iter();
         entries.filter(|(_, entry)| ended(entry)).count() > limit

@@ -34,10 +34,11 @@ impl Clone for StreamRef {
 
 impl Drop for StreamRef {
     fn drop(&mut self) {
-        // The entry holds wakers: it goes when the lock is free.
-        let mut gone = None;
-        self.shared.command(|state| gone = state.release(self.key));
-        if let Some(mut entry) = gone
+        // The entry holds wakers: it is dropped after the lock is released.
+        let mut released_entry = None;
+        self.shared
+            .command(|state| released_entry = state.release(self.key));
+        if let Some(mut entry) = released_entry
             && let Some(span) = entry.span.take()
         {
             let end = StreamEnd {

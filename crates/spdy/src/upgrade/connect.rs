@@ -72,9 +72,9 @@ where
     })
 }
 
-/// The request's head.
+/// Encodes the head of the request.
 fn encode(request: &Request<()>, protocols: &[&str]) -> Result<Vec<u8>, UpgradeError> {
-    let refuse = |why| Err(UpgradeError::Request { why });
+    let refuse = |reason| Err(UpgradeError::Request { reason });
     let method = request.method();
     if *method == Method::CONNECT || *method == Method::HEAD {
         return refuse("the method of an upgrade must be GET or POST");
@@ -140,9 +140,9 @@ fn decode(head: &[u8], limits: &Limits) -> Result<(StatusCode, HeaderMap), Upgra
     Ok((status, header_map(parsed.headers)?))
 }
 
-/// Looks at a 101; gives the sub-protocol.
+/// Checks a 101; returns the sub-protocol.
 fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>, UpgradeError> {
-    let wrong = |why| Err(UpgradeError::UnexpectedSwitch { why });
+    let wrong = |reason| Err(UpgradeError::UnexpectedSwitch { reason });
     if !has_token(headers, &header::CONNECTION, "upgrade") {
         return wrong("its connection header has no upgrade token");
     }
@@ -158,8 +158,8 @@ fn check_switch(headers: &HeaderMap, offered: &[&str]) -> Result<Option<String>,
     }
 }
 
-/// The body of a refusal, up to `limit` bytes of it, and what came by the end of `late`. A body cut short is as
-/// good as none of it missing: it is for people.
+/// Reads the body of a refusal, at most `limit` bytes, until `late` is ready. A body that is cut short is fine: it is
+/// for people.
 async fn refusal<T: AsyncRead + Unpin>(
     io: &mut T,
     mut buffer: BytesMut,
@@ -171,15 +171,15 @@ async fn refusal<T: AsyncRead + Unpin>(
     let length = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|value| value.to_str().ok()?.parse::<usize>().ok());
-    let wanted = match length {
+    let max_len = match length {
         Some(length) if !chunked => length.min(limit),
         _ => limit,
     };
     loop {
         let body = match chunked {
-            // not further than the limit: how much more one read brought must not show
+            // not past the limit: how much one read returned must not matter
             true => unchunk(&buffer[..buffer.len().min(limit)]),
-            false => (buffer.clone().freeze(), buffer.len() >= wanted),
+            false => (buffer.clone().freeze(), buffer.len() >= max_len),
         };
         let enough = body.1 || buffer.len() >= limit;
         let more = !enough
@@ -189,7 +189,7 @@ async fn refusal<T: AsyncRead + Unpin>(
             };
         if !more {
             let mut body = body.0;
-            body.truncate(wanted);
+            body.truncate(max_len);
             return body;
         }
     }

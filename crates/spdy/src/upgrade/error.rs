@@ -23,20 +23,20 @@ pub enum UpgradeError {
         /// Its body, as far as [`Limits::refusal_bytes`](crate::upgrade::Limits::refusal_bytes) goes.
         body: Bytes,
     },
-    /// The server switched to something else.
-    #[error("the server switched, but not to SPDY/3.1: {why}")]
+    /// The server switched to another protocol.
+    #[error("the server switched, but not to SPDY/3.1: {reason}")]
     UnexpectedSwitch {
         /// What is wrong with its 101.
-        why: &'static str,
+        reason: &'static str,
     },
     /// The client's request is none that can be accepted; it was answered so.
     #[error("the request was refused with {}: {}", .0.status(), .0.message())]
     Offer(Refusal),
-    /// The request given here cannot be written as HTTP/1.1; nothing was sent.
-    #[error("the request cannot be sent: {why}")]
+    /// The request cannot be written as HTTP/1.1; nothing was sent.
+    #[error("the request cannot be sent: {reason}")]
     Request {
-        /// The rule it breaks.
-        why: &'static str,
+        /// The rule that it breaks.
+        reason: &'static str,
     },
     /// The peer's head is not HTTP/1.1.
     #[error("the peer's head is not valid HTTP/1.1: {0}")]
@@ -54,10 +54,10 @@ pub enum UpgradeError {
         after: Duration,
     },
     /// The connection ended within the peer's head.
-    #[error("the connection ended after {got} bytes of the peer's head")]
+    #[error("the connection ended after {received_bytes} bytes of the peer's head")]
     Closed {
-        /// Bytes of the head that came.
-        got: usize,
+        /// Bytes of the head that arrived.
+        received_bytes: usize,
     },
     /// The transport failed.
     #[error("the connection failed: {0}")]

@@ -27,8 +27,7 @@ pub(super) async fn within<R>(
     }
 }
 
-/// Takes one head, blank line included, out of `buffer`, reading more as needed. What came behind it
-/// stays in `buffer`.
+/// Removes one head, blank line included, from `buffer`, reading more as needed. Bytes after it stay in `buffer`.
 pub(super) async fn read_head<T: AsyncRead + Unpin>(
     io: &mut T,
     buffer: &mut BytesMut,
@@ -48,7 +47,9 @@ pub(super) async fn read_head<T: AsyncRead + Unpin>(
         searched = buffer.len();
         buffer.reserve(READ_BYTES);
         if io.read_buf(buffer).await? == 0 {
-            return Err(UpgradeError::Closed { got: buffer.len() });
+            return Err(UpgradeError::Closed {
+                received_bytes: buffer.len(),
+            });
         }
     }
 }
@@ -113,8 +114,8 @@ pub fn has_token(headers: &HeaderMap, name: &HeaderName, token: &str) -> bool {
     members(headers, name).any(|member| member.eq_ignore_ascii_case(token))
 }
 
-/// The first member of the header `name`, a list over all its lines, that is one of `tokens`, in whatever case: of
-/// an `Upgrade` what the client would have most (RFC 9110 §7.8 lists the favourite first).
+/// The first member of the header `name`, a list over all its lines, that is one of `tokens`, in any case: in an
+/// `Upgrade` header the client's preferred protocol (RFC 9110 §7.8 lists it first).
 #[must_use]
 pub fn first_token<'a>(
     headers: &HeaderMap,
@@ -122,8 +123,8 @@ pub fn first_token<'a>(
     tokens: &[&'a str],
 ) -> Option<&'a str> {
     members(headers, name).find_map(|member| {
-        let mut known = tokens.iter().copied();
-        known.find(|token| member.eq_ignore_ascii_case(token))
+        let mut candidates = tokens.iter().copied();
+        candidates.find(|token| member.eq_ignore_ascii_case(token))
     })
 }
 
@@ -132,7 +133,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_head_ends_at_its_blank_line_however_it_was_cut() {
+    fn a_head_ends_at_its_blank_line_with_any_split() {
         let bytes = b"GET / HTTP/1.1\r\na: b\r\n\r\n\x80\x03";
         for searched in 0..=bytes.len() - 3 {
             assert_eq!(

@@ -227,7 +227,7 @@ async fn invalid_short_and_long_heads_are_distinct_errors() {
     assert!(matches!(got, Err(UpgradeError::Head(_))), "{got:?}");
     let (got, _) = answered(b"HTTP/1.1 101 x\r\n", 100).await;
     assert!(
-        matches!(got, Err(UpgradeError::Closed { got: 16 })),
+        matches!(got, Err(UpgradeError::Closed { received_bytes: 16 })),
         "{got:?}"
     );
     let limit = Limits::default().head_bytes;

@@ -206,14 +206,15 @@ fn plan(args: &Args) -> anyhow::Result<Plan> {
         insecure: args.connection.insecure,
         ..Trust::default()
     };
-    // What is measured as the time to set up a connection is a whole handshake.
+    // A full handshake is measured as the time to set up a connection.
     let options = TlsOptions {
         resumption: false,
         ..TlsOptions::default()
     };
     if args.protocol == Some(Protocol::Http3) {
-        let why = "`spdy bench` does not support h3: use http/1.1, h2, spdy/3.1, spdy/3 or spdy/2";
-        return Err(Usage(why.to_owned()).into());
+        let message =
+            "`spdy bench` does not support h3: use http/1.1, h2, spdy/3.1, spdy/3 or spdy/2";
+        return Err(Usage(message.to_owned()).into());
     }
     let offered = args
         .protocol

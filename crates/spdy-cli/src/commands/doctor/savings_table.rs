@@ -6,7 +6,7 @@ use spdy_lab::doctor::examination::{Examination, RemedyResult, SavedTime};
 
 use crate::output::{BAD, BOLD, Cell, DIM, GOOD, Table};
 
-/// All of it, with at most `most` of the remedies that help.
+/// Formats the examination, with at most `most` of the remedies that help.
 pub(crate) fn render(examination: &Examination, most: usize) -> String {
     let Examination {
         replica,
@@ -23,7 +23,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
         "{BOLD}{replica}{BOLD:#} over {network} by {protocol}: load {:.0} ms, DOMContentLoaded {:.0} ms, {:.0} connections{medians}\n",
         now.load_ms, now.dom_content_loaded_ms, now.connections
     );
-    let (remedies, elsewhere): (Vec<_>, Vec<_>) = examination
+    let (remedies, other_conditions): (Vec<_>, Vec<_>) = examination
         .findings
         .iter()
         .partition(|finding| Examination::is_of_page(finding));
@@ -39,7 +39,7 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
         let _ = write!(text, "\n{table}\n");
     }
     let more = helps.len().saturating_sub(most);
-    let left = if more > 0 {
+    let not_shown = if more > 0 {
         format!(" ({more} not shown)")
     } else {
         String::new()
@@ -55,12 +55,14 @@ pub(crate) fn render(examination: &Examination, most: usize) -> String {
     };
     let _ = write!(
         text,
-        "{DIM}{tried} changes were tried, one at a time: {} save 1 % or more{left}{undecided}{lost}. Savings do not add up.{DIM:#}\n\n",
+        "{DIM}{tried} changes were tried, one at a time: {} save 1 % or more{not_shown}{undecided}{lost}. Savings do not add up.{DIM:#}\n\n",
         helps.len()
     );
-    let has_chance = elsewhere.iter().any(|finding| !finding.load.is_exact);
-    let mut table = Table::new(elsewhere_heads(has_chance));
-    for finding in elsewhere {
+    let has_chance = other_conditions
+        .iter()
+        .any(|finding| !finding.load.is_exact);
+    let mut table = Table::new(other_conditions_heads(has_chance));
+    for finding in other_conditions {
         let more = SavedTime {
             median_ms: -finding.load.median_ms,
             low_ms: -finding.load.high_ms,
@@ -102,7 +104,7 @@ fn remedy_heads(has_chance: bool) -> Vec<Cell> {
 }
 
 /// Heads of the table of other protocols and networks.
-fn elsewhere_heads(has_chance: bool) -> Vec<Cell> {
+fn other_conditions_heads(has_chance: bool) -> Vec<Cell> {
     let mut heads = vec![Cell::number("load ms"), Cell::number("more ms")];
     heads.extend(has_chance.then(|| Cell::number("95 %")));
     heads.extend([Cell::number("DCL ms"), Cell::word("other conditions")]);
@@ -153,7 +155,7 @@ fn signed(ms: f64, cost: f64) -> Cell {
     Cell::number(format_args!("{:.0}", if ms.abs() < 0.5 { 0.0 } else { ms })).styled(style)
 }
 
-/// The `most` changes of each examination that save most, beside the load that they would help.
+/// The `most` changes of each examination that save most, with the load that each would help.
 pub(crate) fn brief(examinations: &[Examination], most: usize) -> String {
     let mut table = Table::new([
         Cell::word("what would help"),
@@ -172,20 +174,20 @@ pub(crate) fn brief(examinations: &[Examination], most: usize) -> String {
             ..
         } = examination;
         let helping = examination.helpful();
-        let mut told = [&replica[..], network, protocol];
+        let mut labels = [&replica[..], network, protocol];
         for finding in helping.iter().take(most) {
             let load = &finding.load;
-            table.row(told.map(Cell::word).into_iter().chain([
+            table.row(labels.map(Cell::word).into_iter().chain([
                 certain_saving(load, -load.median_ms),
                 interval(load),
                 part(examination, load),
                 Cell::word(examination.describe(finding)),
             ]));
-            told = [""; 3];
+            labels = [""; 3];
         }
         if helping.is_empty() {
             let nothing = ["–", "–", "–", "no change saves 1 %"].map(Cell::word);
-            table.row(told.map(Cell::word).into_iter().chain(nothing));
+            table.row(labels.map(Cell::word).into_iter().chain(nothing));
         }
     }
     format!(

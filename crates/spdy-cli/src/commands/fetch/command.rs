@@ -225,17 +225,17 @@ fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<Fetc
             Usage("--output is for one URL: use --output-dir for several".to_owned()).into(),
         );
     }
-    let asked = &args.order.request;
-    let body = asked.body()?;
+    let request_args = &args.order.request;
+    let body = request_args.body()?;
     let method = match args.order.head {
         true => Method::HEAD,
-        false => asked.method(),
+        false => request_args.method(),
     };
     let mut usual = vec![(header::ACCEPT, "*/*")];
-    if asked.has_body() {
+    if request_args.has_body() {
         usual.push((header::CONTENT_TYPE, "application/x-www-form-urlencoded"));
     }
-    let headers = asked.headers(&usual);
+    let headers = request_args.headers(&usual);
     args.urls
         .iter()
         .map(|url| {
@@ -244,7 +244,7 @@ fn fetch_requests(args: &Args, names: &mut FileNames) -> anyhow::Result<Vec<Fetc
                 Some(file) => Destination::File(file.clone()),
                 None => match named_file(args, names, url) {
                     Some(file) => Destination::File(file),
-                    None if args.json => Destination::Nowhere,
+                    None if args.json => Destination::Discard,
                     None => Destination::Stdout,
                 },
             };
@@ -349,16 +349,16 @@ async fn fetch(
         for order in orders {
             all_well &= print_result(args, &start(order).finish(printer).await?, printer)?;
         }
-        let mut left = args.connection.push_bytes;
+        let mut remaining_bytes = args.connection.push_bytes;
         for offered in client.take_pushes() {
             let file = named_file_of_push(args, &mut names, &offered.push.request().uri);
-            let to = file.map_or(Destination::Nowhere, Destination::NewFile);
-            let pushed = push::read(offered, &to, left, limit).await;
-            left = left.saturating_sub(pushed.bytes);
+            let to = file.map_or(Destination::Discard, Destination::NewFile);
+            let pushed = push::read(offered, &to, remaining_bytes, limit).await;
+            remaining_bytes = remaining_bytes.saturating_sub(pushed.bytes);
             all_well &= print_result(args, &pushed, printer)?;
         }
     } else {
-        // All are asked for before the first is waited for; what is for stdout is told in order.
+        // All transfers start before the first is awaited; output for stdout is printed in order.
         let transfers: Vec<Transfer> = orders.into_iter().map(start).collect();
         for transfer in transfers {
             all_well &= print_result(args, &transfer.finish(printer).await?, printer)?;
@@ -405,14 +405,14 @@ mod tests {
     fn a_resolve_names_host_port_and_address() {
         let v6: IpAddr = "::1".parse().unwrap();
         let v4: IpAddr = "127.0.0.2".parse().unwrap();
-        for (text, want) in [
+        for (text, expected) in [
             ("a.test:80:127.0.0.2", ("a.test", 80, v4)),
             ("a.test:443:::1", ("a.test", 443, v6)),
             ("a.test:443:[::1]", ("a.test", 443, v6)),
             ("[::2]:443:127.0.0.2", ("::2", 443, v4)),
         ] {
             let (host, port, address) = parse_resolve(text).unwrap();
-            assert_eq!((host.as_str(), port, address), want, "{text}");
+            assert_eq!((host.as_str(), port, address), expected, "{text}");
         }
         for text in [
             "",

@@ -170,10 +170,10 @@ const H2_REASONS: [&str; 14] = [
 ];
 
 fn h2_reason(code: u32) -> String {
-    let known = usize::try_from(code)
+    let name = usize::try_from(code)
         .ok()
         .and_then(|code| H2_REASONS.get(code));
-    known.map_or_else(|| format!("error {code}"), |name| (*name).to_owned())
+    name.map_or_else(|| format!("error {code}"), |name| (*name).to_owned())
 }
 
 /// Names of RFC 9113 §6.5.2, by identifier less one.

@@ -17,10 +17,10 @@ const PUSH_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// A body that fails at its first byte past `most`; its stream is then cancelled.
 fn limit_body(body: Body, most: u64) -> Body {
-    let mut left = most;
+    let mut remaining = most;
     let pieces = body.into_data_stream().map(move |piece| {
         let piece = piece?;
-        left = left
+        remaining = remaining
             .checked_sub(piece.len() as u64)
             .ok_or_else(|| BoxError::from("unclaimed pushes exceed the limit (--push-bytes)"))?;
         Ok::<_, BoxError>(piece)
@@ -28,7 +28,7 @@ fn limit_body(body: Body, most: u64) -> Body {
     Body::from_stream(pieces)
 }
 
-/// Reads a push that no request claimed: `most` bytes of it, in no more than `limit`.
+/// Reads a push that no request claimed: at most `most` bytes, within `limit`.
 pub(crate) async fn read(
     offered: UnclaimedPush,
     destination: &Destination,
@@ -41,7 +41,7 @@ pub(crate) async fn read(
         push,
     } = offered;
     let mut fetched = FetchResult::of_push(&push.request().uri, connection, &route);
-    let beside = PushReport {
+    let report = PushReport {
         stream: push.id().value(),
         associated_to: push.associated_to().value(),
         claimed: false,
@@ -64,6 +64,6 @@ pub(crate) async fn read(
         Err(_) => Err(format!("timeout after {limit:?}")),
     };
     fetched.error = outcome.err();
-    fetched.pushed = Some(beside);
+    fetched.pushed = Some(report);
     fetched
 }

@@ -35,13 +35,13 @@ const CONTENT_HEADERS: [header::HeaderName; 5] = [
 
 /// Removes headers that another origin must not receive.
 fn strip_for_cross_origin(headers: &mut HeaderMap) {
-    let is_kept = |name: &header::HeaderName| {
+    let is_allowed = |name: &header::HeaderName| {
         let mut values = headers.get_all(name).iter();
         CROSS_ORIGIN_HEADERS.contains(name) && !values.any(HeaderValue::is_sensitive)
     };
     let removed: Vec<_> = headers
         .keys()
-        .filter(|name| !is_kept(name))
+        .filter(|name| !is_allowed(name))
         .cloned()
         .collect();
     for name in removed {
@@ -49,7 +49,7 @@ fn strip_for_cross_origin(headers: &mut HeaderMap) {
     }
 }
 
-/// The request after a redirect of `order` (RFC 9110 §15.4); `None` if `response` is no redirect.
+/// The request after a redirect of `order` (RFC 9110 §15.4); `None` if `response` is not a redirect.
 pub(crate) fn redirect_request(
     order: &FetchRequest,
     response: &Response<Body>,
@@ -65,8 +65,9 @@ pub(crate) fn redirect_request(
     let location = location
         .to_str()
         .map_err(|_| "the Location header of the redirect is not text".to_owned())?;
-    let bad =
-        |why: &dyn std::fmt::Display| format!("cannot follow the redirect to {location}: {why}");
+    let bad = |reason: &dyn std::fmt::Display| {
+        format!("cannot follow the redirect to {location}: {reason}")
+    };
     let base = url::Url::parse(&order.url.to_string()).map_err(|error| bad(&error))?;
     let mut to = base.join(location).map_err(|error| bad(&error))?;
     to.set_fragment(None);

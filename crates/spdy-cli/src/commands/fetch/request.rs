@@ -13,7 +13,7 @@ pub(crate) enum Destination {
     File(PathBuf),
     /// A new file; an existing file is not overwritten.
     NewFile(PathBuf),
-    Nowhere,
+    Discard,
 }
 
 /// A URL to fetch, with its options.

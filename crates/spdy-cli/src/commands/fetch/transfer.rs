@@ -152,7 +152,7 @@ async fn fetch(
     receive(body, &order.destination, stdout, fetched).await
 }
 
-/// Writes the body to its destination, and counts and hashes it.
+/// Writes the body to its destination, and computes its size and hash.
 pub(crate) async fn receive(
     mut body: Body,
     destination: &Destination,
@@ -161,17 +161,18 @@ pub(crate) async fn receive(
 ) -> Result<(), String> {
     let mut file = match destination {
         Destination::File(path) | Destination::NewFile(path) => {
-            let said = |error: std::io::Error| format!("cannot write {}: {error}", path.display());
+            let to_message =
+                |error: std::io::Error| format!("cannot write {}: {error}", path.display());
             if let Some(folder) = path.parent() {
-                std::fs::create_dir_all(folder).map_err(said)?;
+                std::fs::create_dir_all(folder).map_err(to_message)?;
             }
             let made = match destination {
                 Destination::NewFile(_) => File::create_new(path),
                 _ => File::create(path),
             };
-            Some((made.map_err(said)?, path))
+            Some((made.map_err(to_message)?, path))
         }
-        Destination::Stdout | Destination::Nowhere => None,
+        Destination::Stdout | Destination::Discard => None,
     };
     let mut hash = Sha256::new();
     let mut outcome = Ok(());
@@ -226,17 +227,17 @@ mod tests {
     use super::*;
 
     #[test]
-    fn bodies_that_wait_for_stdout_are_kept_up_to_a_limit() {
+    fn bodies_that_wait_for_stdout_are_buffered_up_to_a_limit() {
         let waiting = BufferedBytes::default();
         let body = || {
-            let (pieces, kept) = mpsc::unbounded_channel();
+            let (pieces, receiver) = mpsc::unbounded_channel();
             let (waiting, has_turn) = (waiting.clone(), Arc::default());
-            let way = StdoutSink {
+            let sink = StdoutSink {
                 pieces,
                 waiting,
                 has_turn,
             };
-            (way, kept)
+            (sink, receiver)
         };
         let ((first, _a), (second, _b)) = (body(), body());
         first.has_turn.store(true, Ordering::Relaxed);

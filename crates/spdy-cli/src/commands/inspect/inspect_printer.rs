@@ -50,7 +50,7 @@ impl<'a> InspectPrinter<'a> {
             connection,
             what,
         } = event;
-        let aside = |text: String| {
+        let print_event = |text: String| {
             let ms = at.as_millis_f64();
             self.printer.line(format_args!(
                 "{DIM}{ms:>9.3} ms *{DIM:#} {DIM}[{connection}]{DIM:#} {text}"
@@ -58,7 +58,7 @@ impl<'a> InspectPrinter<'a> {
         };
         match what {
             EventKind::SessionStart(begun) if !self.json && !self.summary_only => {
-                aside(beginning(&begun))
+                print_event(beginning(&begun))
             }
             EventKind::Frame(seen) if self.summary_only => {
                 drop(seen);
@@ -68,29 +68,29 @@ impl<'a> InspectPrinter<'a> {
                 self.printer.json(&frame_json(at, connection, &seen))
             }
             EventKind::Frame(seen) => self.printer.line(frame_line(at, connection, &seen)),
-            EventKind::Unreadable(why) if self.json => self.printer.json(&json!({
-                "event": "error", "connection": connection, "at_ms": at.as_millis_f64(), "why": why,
+            EventKind::Unreadable(reason) if self.json => self.printer.json(&json!({
+                "event": "error", "connection": connection, "at_ms": at.as_millis_f64(), "why": reason,
             })),
-            EventKind::Unreadable(why) => aside(format!("{BAD}{}{BAD:#}", escape(&why))),
+            EventKind::Unreadable(reason) => print_event(format!("{BAD}{}{BAD:#}", escape(&reason))),
             EventKind::EncryptedTls {
                 server_name,
                 offered,
-                why,
+                reason,
             } => {
                 self.sealed += 1;
                 if self.json {
                     return self.printer.json(&json!({
                         "event": "encrypted", "connection": connection, "at_ms": at.as_millis_f64(),
-                        "server_name": server_name, "alpn_offered": offered, "why": why,
+                        "server_name": server_name, "alpn_offered": offered, "why": reason,
                     }));
                 }
-                // Of a capture full of other people's TLS only what may be SPDY is worth a line.
+                // In a capture with a lot of other TLS traffic, only what may be SPDY gets a line.
                 if !offered.iter().any(|name| name.starts_with("spdy/")) {
                     return Ok(());
                 }
                 let name = server_name.unwrap_or_else(|| "an unnamed server".to_owned());
-                let text = format!("TLS to {name}, offering {}: {why}", offered.join(", "));
-                aside(format!("{WARN}{}{WARN:#}", escape(&text)))
+                let text = format!("TLS to {name}, offering {}: {reason}", offered.join(", "));
+                print_event(format!("{WARN}{}{WARN:#}", escape(&text)))
             }
             EventKind::Channels { target, protocol } => {
                 if self.json {
@@ -101,7 +101,7 @@ impl<'a> InspectPrinter<'a> {
                 }
                 let target = target.unwrap_or_else(|| "a connection".to_owned());
                 let text = format!("{target} is a WebSocket of {protocol}: streams without SPDY");
-                aside(escape(&text).to_string())
+                print_event(escape(&text).to_string())
             }
             EventKind::SessionEnd(summary) => {
                 self.sessions += 1;
@@ -120,7 +120,7 @@ impl<'a> InspectPrinter<'a> {
             self.printer
                 .note(format_args!("{WARN}note{WARN:#}: {text}"));
         };
-        let told = [
+        let notes = [
             (
                 self.sealed,
                 "TLS connection",
@@ -139,12 +139,12 @@ impl<'a> InspectPrinter<'a> {
                 "with an unsupported link type",
             ),
             (
-                counts.given_up,
+                counts.evicted,
                 "connection",
                 "dropped: too many at the same time",
             ),
         ];
-        for (count, noun, rest) in told {
+        for (count, noun, rest) in notes {
             if count > 0 {
                 note(format!("{} {rest}", format_count(count, noun)));
             }
@@ -202,8 +202,8 @@ impl<'a> InspectPrinter<'a> {
         if !summary.streams.is_empty() {
             self.printer.line(streams_table(summary))?;
         }
-        if summary.streams_left_out > 0 {
-            let more = format_count(summary.streams_left_out, "more stream");
+        if summary.omitted_streams > 0 {
+            let more = format_count(summary.omitted_streams, "more stream");
             self.printer.line(format_args!("  and {more}"))?;
         }
         for finding in &summary.findings {
@@ -212,8 +212,8 @@ impl<'a> InspectPrinter<'a> {
             self.printer
                 .line(format_args!("  {WARN}!{WARN:#} {text}"))?;
         }
-        if summary.findings_left_out > 0 {
-            let more = summary.findings_left_out;
+        if summary.omitted_findings > 0 {
+            let more = summary.omitted_findings;
             self.printer
                 .line(format_args!("  {WARN}!{WARN:#} and {more} more"))?;
         }
@@ -307,9 +307,9 @@ fn frame_line(at: Instant, connection: u64, seen: &FrameRecord) -> String {
     };
     let mut below = match &seen.headers {
         Some(Ok(block)) => frame_text::block(block),
-        Some(Err(why)) => vec![format!(
+        Some(Err(reason)) => vec![format!(
             "{BAD}cannot decode the headers: {}{BAD:#}",
-            escape(why)
+            escape(reason)
         )],
         None => Vec::new(),
     };
@@ -403,7 +403,7 @@ fn frame_json(at: Instant, connection: u64, seen: &FrameRecord) -> Value {
             }
             set("headers", headers.into());
         }
-        Some(Err(why)) => set("headers_error", why.as_str().into()),
+        Some(Err(reason)) => set("headers_error", reason.as_str().into()),
         None => {}
     }
     object
@@ -463,8 +463,8 @@ fn summary_json(connection: u64, summary: &Summary) -> Value {
         "retransmitted_segments": [summary.segments[0].retransmitted, summary.segments[1].retransmitted],
         "missing_bytes": [summary.segments[0].missing_bytes, summary.segments[1].missing_bytes],
         "streams": summary.streams.iter().map(stream).collect::<Vec<_>>(),
-        "streams_left_out": summary.streams_left_out,
+        "streams_left_out": summary.omitted_streams,
         "findings": findings,
-        "findings_left_out": summary.findings_left_out,
+        "findings_left_out": summary.omitted_findings,
     })
 }

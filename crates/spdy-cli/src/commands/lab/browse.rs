@@ -113,10 +113,10 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             protocol,
             RaceProtocol::Http | RaceProtocol::Https | RaceProtocol::H2 | RaceProtocol::H3
         ) {
-            let why = format!(
+            let message = format!(
                 "--protocols {protocol}: expected http, https, h2 or h3 (protocols of browsers)"
             );
-            return Err(Usage(why).into());
+            return Err(Usage(message).into());
         }
     }
     match namespaces::enter(CtrlCPolicy::EndAll)? {
@@ -183,7 +183,7 @@ fn browse(args: &Args, inside: InnerProcess, printer: &Printer) -> anyhow::Resul
 }
 
 impl Args {
-    /// Loads the page until enough loads count, or too many do not.
+    /// Loads the page until enough loads count, or too many do not count.
     fn visits(
         &self,
         link: &mut RealNetwork,
@@ -200,22 +200,22 @@ impl Args {
             keep_files: self.keep_runs.is_some(),
         };
         let mut visits = Vec::new();
-        let mut left = self.runs;
+        let mut remaining_runs = self.runs;
         for number in 0..u64::from(self.runs + self.repeats) {
             link.begin(&network.profile.path, self.seed.wrapping_add(number))?;
             let mut visit = visitor.load(link, &stage)?;
-            if let (Some(folder), Some(kept)) = (&self.keep_runs, visit.kept.take()) {
+            if let (Some(folder), Some(run_files)) = (&self.keep_runs, visit.kept.take()) {
                 let name = run_name(&replica.name, protocol, &network.name, number + 1);
                 let recording = visit.recording.as_ref();
-                bar.suspend(|| write(&kept, recording, folder, &name, printer))?;
+                bar.suspend(|| write(&run_files, recording, folder, &name, printer))?;
             }
             let does_count = visit.exclusion_reason().is_none();
             visits.push(visit);
             if does_count {
                 bar.inc(1);
-                left -= 1;
+                remaining_runs -= 1;
             }
-            if left == 0 {
+            if remaining_runs == 0 {
                 break;
             }
         }
@@ -239,7 +239,7 @@ fn keep(recording: &Replica, path: &Path) -> anyhow::Result<()> {
 
 /// Writes the files of one load, one at a time, so that memory holds only one of them.
 fn write(
-    kept: &RunFiles,
+    run_files: &RunFiles,
     recording: Option<&Replica>,
     folder: &Path,
     name: &str,
@@ -250,18 +250,18 @@ fn write(
     if let Some(recording) = recording {
         AtomicFile::create(&path("har"))?.write(&har_export::export(recording))?;
     }
-    AtomicFile::create(&path("pcapng"))?.write_by(|file| kept.write_pcapng(file))?;
-    match &kept.png {
+    AtomicFile::create(&path("pcapng"))?.write_by(|file| run_files.write_pcapng(file))?;
+    match &run_files.png {
         Some(png) => AtomicFile::create(&path("png"))?.write(png)?,
         None => printer.note(format_args!(
             "{WARN}no {}{WARN:#}: the browser rendered nothing",
             path("png").display()
         )),
     }
-    if kept.left_out() > 0 {
-        let (left_out, most) = (kept.left_out(), CAPTURE_BYTES >> 20);
+    if run_files.left_out() > 0 {
+        let (omitted, most) = (run_files.left_out(), CAPTURE_BYTES >> 20);
         printer.note(format_args!(
-            "{WARN}{name}.pcapng ends after {most} MiB{WARN:#}: {left_out} later packets are missing"
+            "{WARN}{name}.pcapng ends after {most} MiB{WARN:#}: {omitted} later packets are missing"
         ));
     }
     Ok(())
@@ -317,9 +317,9 @@ impl Series {
         }
         for cell in &self.cells {
             let (network, protocol) = (&cell.network, cell.protocol);
-            for why in cell.excluded() {
+            for reason in cell.excluded() {
                 printer.note(format_args!(
-                    "{WARN}excluded{WARN:#} from {network} by {protocol}: {why}"
+                    "{WARN}excluded{WARN:#} from {network} by {protocol}: {reason}"
                 ));
             }
             if let Some(failure) = &cell.virtual_failure {

@@ -44,19 +44,19 @@ impl Experiment {
         Ok(Self { plan, folder })
     }
 
-    /// Prints which factors have no effect for which protocols, so that their levels are not taken for evidence.
+    /// Prints which factors have no effect for which protocols, so that equal results are not misread.
     pub(crate) fn warn_ineffective(&self, printer: &Printer) {
         for IneffectiveFactor {
             factor,
             protocols,
             cells,
-            why,
+            why: reason,
         } in ineffective_factors::ineffective_factors(&self.plan)
         {
             let names: Vec<_> = protocols.iter().map(|protocol| protocol.name()).collect();
             let (names, all) = (names.join(", "), self.plan.len());
             printer.note(format_args!(
-                "{WARN}{factor}{WARN:#} has no effect on {cells} of {all} cells ({names}): {why}"
+                "{WARN}{factor}{WARN:#} has no effect on {cells} of {all} cells ({names}): {reason}"
             ));
         }
         if let repeats @ 1.. = ineffective_factors::duplicate_cells(&self.plan) {
@@ -144,10 +144,10 @@ mod tests {
             assert_eq!(stored(page), Ok(()), "{page}");
         }
         for page in ["/dev/zero", "../a.warc.gz", "deep/../../a.warc.gz"] {
-            let why = format!(
+            let message = format!(
                 "the store has the page {page}, expected a path below the folder of the pages"
             );
-            assert_eq!(stored(page), Err(why));
+            assert_eq!(stored(page), Err(message));
         }
     }
 }

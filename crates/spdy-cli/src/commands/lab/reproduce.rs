@@ -72,11 +72,11 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let corpus = args.corpus.as_ref();
     let corpus = corpus.map(|folder| Corpus::read(folder, args.jobs));
     let corpus = corpus.transpose()?;
-    let asked = |claim: &&Claim| match args.papers {
+    let is_requested = |claim: &&Claim| match args.papers {
         Papers::All => true,
         Papers::One(paper) => claim.paper == paper,
     };
-    let claims: Vec<_> = claims::all().filter(asked).collect();
+    let claims: Vec<_> = claims::all().filter(is_requested).collect();
     let bar = printer.progress(claims.len() as u64, "claims");
     let bench = ClaimRunner {
         runs: args.runs,
@@ -109,7 +109,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// One claim in a few lines.
+/// Prints one claim in a few lines.
 fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
     let (unit, verdict) = (finding.unit, finding.verdict.label());
     let style = match finding.verdict {
@@ -143,8 +143,8 @@ fn print(finding: &ClaimResult, printer: &Printer) -> anyhow::Result<()> {
             ))?;
         }
     }
-    if let Some(why) = &finding.why {
-        printer.line(format_args!("    {DIM}why       {DIM:#} {why}"))?;
+    if let Some(reason) = &finding.why {
+        printer.line(format_args!("    {DIM}why       {DIM:#} {reason}"))?;
     }
     for shift in &finding.shifts {
         printer.line(format_args!(

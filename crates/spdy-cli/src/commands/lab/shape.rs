@@ -83,16 +83,16 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 }
 
 fn become_command(args: &Args, number: usize, printer: &Printer) -> Outcome {
-    let words = match (number, &args.server) {
+    let command = match (number, &args.server) {
         (SERVER, Some(server)) => vec!["sh".into(), "-c".into(), server.clone()],
         _ => args.command.clone(),
     };
-    let error = namespaces::become_command(&words);
+    let error = namespaces::become_command(&command);
     let code = match error.kind() {
         io::ErrorKind::NotFound => NOT_FOUND,
         _ => CANNOT_RUN,
     };
-    let name = words.first().cloned().unwrap_or_default();
+    let name = command.first().cloned().unwrap_or_default();
     let context = format!("cannot run {}", name.to_string_lossy());
     printer.error(&anyhow::Error::new(error).context(context));
     Outcome::Code(code)
@@ -166,14 +166,14 @@ fn start_server(network: &RealNetwork, inside: InnerProcess) -> anyhow::Result<u
     Ok(child.id())
 }
 
-/// Whether this thread's namespace has a listening TCP socket, or any UDP socket (proc(5): after the head a
-/// line a socket, its fourth word the state).
+/// True if this thread's namespace has a listening TCP socket, or any UDP socket (proc(5): after the head, a line for
+/// each socket; the fourth word is the state).
 fn has_listener() -> bool {
     const LISTEN: &str = "0A";
-    let has = |file: &str, wanted: fn(&str) -> bool| {
+    let has = |file: &str, is_match: fn(&str) -> bool| {
         let table = fs::read_to_string(format!("/proc/thread-self/net/{file}")).unwrap_or_default();
         let mut sockets = table.lines().skip(1);
-        sockets.any(|line| line.split_whitespace().nth(3).is_some_and(wanted))
+        sockets.any(|line| line.split_whitespace().nth(3).is_some_and(is_match))
     };
     has("tcp", |state| state == LISTEN)
         || has("tcp6", |state| state == LISTEN)
@@ -229,7 +229,7 @@ struct ShapeReport<'a> {
 impl ShapeReport<'_> {
     fn print(&self, json: bool, printer: &Printer) -> anyhow::Result<()> {
         if json {
-            return printer.json_beside(self);
+            return printer.json_to_stderr(self);
         }
         let Self {
             network, measured, ..

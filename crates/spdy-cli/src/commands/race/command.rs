@@ -88,20 +88,20 @@ pub(crate) const EXAMPLES: &str = examples! {
 pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     let race = race(args, printer)?;
     let bar = printer.progress(race.total() as u64, "racing");
-    let mut said = Ok(());
+    let mut outcome = Ok(());
     let loads = race.run_while(|progress| {
         if args.json {
-            said = printer.json(progress.load);
+            outcome = printer.json(progress.load);
         }
         bar.inc(1);
-        if said.is_err() {
+        if outcome.is_err() {
             ControlFlow::Break(())
         } else {
             ControlFlow::Continue(())
         }
     });
     bar.finish_and_clear();
-    said?;
+    outcome?;
     if !args.json {
         printer.line(results_table::render(
             &RaceResults::of(&loads),
@@ -122,7 +122,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
         write_report(path, &loads, &examinations, &race, &args.choices)?;
         printer.note(format_args!("report: {}", path.display()));
     }
-    tell_failures(&loads, printer);
+    print_failures(&loads, printer);
     let broken = loads.iter().filter(|load| !load.failures.is_empty());
     match broken.count() {
         0 => Ok(Outcome::Done),
@@ -175,11 +175,11 @@ fn race(args: &Args, printer: &Printer) -> anyhow::Result<Race> {
     })
 }
 
-/// Finds what helps each page over each network, with the fastest protocol there.
+/// Finds the changes that help each page over each network, with the fastest protocol there.
 fn examine(race: &Race, loads: &[Load], printer: &Printer) -> Vec<Examination> {
-    let standings = RaceResults::of(loads);
+    let results = RaceResults::of(loads);
     let mut cases = Vec::new();
-    for page in &standings.pages {
+    for page in &results.pages {
         for over in &page.networks {
             let time = |entrant: &&ProtocolLoads<'_>| entrant.typical().load_ms;
             let whole = over.protocols.iter().filter(|entrant| entrant.is_whole());
@@ -250,7 +250,7 @@ fn notes(race: &Race, choices: &PageLoadArgs) -> Vec<(String, String)> {
 }
 
 /// Prints a line for each incomplete load.
-fn tell_failures(loads: &[Load], printer: &Printer) {
+fn print_failures(loads: &[Load], printer: &Printer) {
     for load in loads {
         let Load {
             replica,

@@ -17,8 +17,8 @@ const NUMBERS: usize = 5 + 2 + 5 + 2 + 2;
 const EVEN: f64 = 0.02;
 
 /// The table, for a terminal of `width` columns.
-pub(crate) fn render(standings: &RaceResults<'_>, width: usize) -> Table {
-    let names = standings.pages.iter().flat_map(|page| {
+pub(crate) fn render(results: &RaceResults<'_>, width: usize) -> Table {
+    let names = results.pages.iter().flat_map(|page| {
         page.networks
             .iter()
             .map(|over| [page.replica, over.network])
@@ -29,23 +29,23 @@ pub(crate) fn render(standings: &RaceResults<'_>, width: usize) -> Table {
             .map(|row| console::measure_text_width(row[column]))
             .max()
     };
-    let taken = longest(0).unwrap_or(0).max("page".len())
+    let names_width = longest(0).unwrap_or(0).max("page".len())
         + longest(1).unwrap_or(0).max("network".len())
         + 4;
-    let protocols = standings.protocols();
-    let room = width.saturating_sub(taken) / protocols.len().max(1);
+    let protocols = results.protocols();
+    let room = width.saturating_sub(names_width) / protocols.len().max(1);
     match room.checked_sub(NUMBERS) {
         Some(bar_width) if bar_width >= *BAR.start() => {
-            wide(standings, &protocols, bar_width.min(*BAR.end()))
+            wide(results, &protocols, bar_width.min(*BAR.end()))
         }
         _ => {
-            let room = width.saturating_sub(taken + NUMBERS + "protocol".len());
-            tall(standings, room.clamp(*LONG_BAR.start(), *LONG_BAR.end()))
+            let room = width.saturating_sub(names_width + NUMBERS + "protocol".len());
+            tall(results, room.clamp(*LONG_BAR.start(), *LONG_BAR.end()))
         }
     }
 }
 
-fn wide(standings: &RaceResults<'_>, protocols: &[&str], bar_width: usize) -> Table {
+fn wide(results: &RaceResults<'_>, protocols: &[&str], bar_width: usize) -> Table {
     let head = ["page", "network"].into_iter().map(Cell::word);
     let columns = protocols.iter().flat_map(|protocol| {
         [
@@ -55,7 +55,7 @@ fn wide(standings: &RaceResults<'_>, protocols: &[&str], bar_width: usize) -> Ta
         ]
     });
     let mut table = Table::new(head.chain(columns));
-    for page in &standings.pages {
+    for page in &results.pages {
         for over in &page.networks {
             let mut row = vec![
                 Cell::word(page.replica).styled(BOLD),
@@ -73,10 +73,10 @@ fn wide(standings: &RaceResults<'_>, protocols: &[&str], bar_width: usize) -> Ta
     table
 }
 
-fn tall(standings: &RaceResults<'_>, bar_width: usize) -> Table {
+fn tall(results: &RaceResults<'_>, bar_width: usize) -> Table {
     let words = ["page", "network", "protocol"].into_iter().map(Cell::word);
     let mut table = Table::new(words.chain(["ms", "ratio"].map(Cell::number)));
-    for page in &standings.pages {
+    for page in &results.pages {
         for over in &page.networks {
             for (number, entrant) in over.protocols.iter().enumerate() {
                 let names = if number == 0 {

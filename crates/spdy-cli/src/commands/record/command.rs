@@ -138,8 +138,8 @@ fn outputs(urls: &[Url], output: &Path) -> anyhow::Result<Vec<PathBuf>> {
     }
     if output.exists() && !output.is_dir() {
         let output = output.display();
-        let why = format!("expected a folder for several pages, found the file {output}");
-        return Err(Usage(why).into());
+        let message = format!("expected a folder for several pages, found the file {output}");
+        return Err(Usage(message).into());
     }
     let mut outputs: Vec<PathBuf> = Vec::new();
     for url in urls {
@@ -182,7 +182,7 @@ async fn record_page(
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let file = AtomicFile::create(output)?;
-    let mut kept: Option<OpenedReplica> = None;
+    let mut first: Option<OpenedReplica> = None;
     let mut runs = Vec::new();
     for number in 1..=args.runs {
         let bar = printer.progress(1, "recording");
@@ -191,22 +191,22 @@ async fn record_page(
         runs.push(match opened {
             Ok(opened) => {
                 let fingerprint = Fingerprint::of(&opened.replica);
-                kept.get_or_insert(opened);
+                first.get_or_insert(opened);
                 Ok(fingerprint)
             }
             Err(fault) if args.runs == 1 || matches!(fault, RecordError::Interrupted) => {
                 return Err(fault).with_context(|| format!("cannot record {url}"));
             }
-            // What other runs fetched is worth keeping.
+            // The pages of other runs are still stored.
             Err(fault) => {
-                let told = fault.to_string();
+                let message = fault.to_string();
                 let fault = anyhow::Error::new(fault);
                 printer.error(&fault.context(format!("cannot record {url} in run {number}")));
-                Err(told)
+                Err(message)
             }
         });
     }
-    let opened = kept.with_context(|| format!("cannot record {url} in any of its runs"))?;
+    let opened = first.with_context(|| format!("cannot record {url} in any of its runs"))?;
     let gzip = output.extension().is_some_and(|ending| ending == "gz");
     let bytes = archive::encode(&opened.replica, gzip);
     if signals.is_pending().await {

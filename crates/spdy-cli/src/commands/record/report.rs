@@ -106,7 +106,7 @@ impl RecordReport {
             method: failure.method.clone(),
             url: failure.url.clone(),
         });
-        let kept = runs.iter().flatten().next();
+        let first_fingerprint = runs.iter().flatten().next();
         let text = |fetched: Vec<&FetchedResource>| {
             fetched
                 .into_iter()
@@ -115,7 +115,8 @@ impl RecordReport {
         };
         let of_run = |run: &Result<Fingerprint, String>| match run {
             Ok(fingerprint) => {
-                let (added, missing) = fingerprint.difference(kept.unwrap_or(fingerprint));
+                let (added, missing) =
+                    fingerprint.difference(first_fingerprint.unwrap_or(fingerprint));
                 Run {
                     fingerprint: Some(fingerprint.sha256()),
                     added: text(added),
@@ -168,9 +169,14 @@ impl RecordReport {
         {
             printer.line(format_args!("{WARN}{status}{WARN:#}: {method} {url}"))?;
         }
-        for RefusedResponse { why, method, url } in &self.refused {
+        for RefusedResponse {
+            why: reason,
+            method,
+            url,
+        } in &self.refused
+        {
             printer.line(format_args!(
-                "{WARN}refused by the browser{WARN:#}: {method} {url}: {why}"
+                "{WARN}refused by the browser{WARN:#}: {method} {url}: {reason}"
             ))?;
         }
         if self.runs.len() > 1 {
@@ -186,7 +192,7 @@ impl RecordReport {
     }
 
     fn print_runs(&self, printer: &Printer) -> anyhow::Result<()> {
-        let mut is_kept = true;
+        let mut is_written = true;
         for (number, run) in (1..).zip(&self.runs) {
             let Some(fingerprint) = &run.fingerprint else {
                 let fault = run.error.as_deref().unwrap_or_default();
@@ -194,7 +200,7 @@ impl RecordReport {
                 continue;
             };
             let same = run.added.is_empty() && run.missing.is_empty();
-            let verdict = match (std::mem::take(&mut is_kept), same) {
+            let verdict = match (std::mem::take(&mut is_written), same) {
                 (true, _) => format!("{DIM}written{DIM:#}"),
                 (_, true) => format!("{GOOD}identical{GOOD:#}"),
                 (_, false) => format!("{WARN}different{WARN:#}"),

@@ -36,10 +36,10 @@ pub(crate) fn run(args: &Args) -> anyhow::Result<Outcome> {
         check_output_differs(Path::new(name), &args.output)?;
         let replica = open_replica(name, &ImportOptions::default())?.replica;
         if !has_times(&replica) {
-            let why = format!(
+            let message = format!(
                 "{name} has no times: expected a page recorded by `spdy record` or a browser"
             );
-            return Err(Usage(why).into());
+            return Err(Usage(message).into());
         }
         recorded.push((label(name), replica));
     }

@@ -134,17 +134,18 @@ impl ReplicaReport {
                 exchanges,
                 body_bytes,
             });
-        let mut asked = vec![None; replica.exchanges.len()];
+        let mut triggers = vec![None; replica.exchanges.len()];
         let graph = PageGraph::of(replica);
         for node in &graph.nodes {
-            asked[node.exchange] =
-                Some(words(&node.trigger, |parent| graph.nodes[parent].exchange));
+            triggers[node.exchange] = Some(trigger_text(&node.trigger, |parent| {
+                graph.nodes[parent].exchange
+            }));
         }
         let resources = replica
             .exchanges
             .iter()
-            .zip(asked)
-            .map(|(exchange, asked)| Resource::of(exchange, asked));
+            .zip(triggers)
+            .map(|(exchange, trigger)| Resource::of(exchange, trigger));
         Self {
             name: summary.name,
             source: summary.source,
@@ -202,8 +203,8 @@ impl Resource {
     }
 }
 
-/// When a resource becomes known; `number` is that of the exchange of a node.
-fn words(trigger: &Trigger, number: impl Fn(usize) -> usize) -> String {
+/// When a resource is discovered, as text; `number` maps a node to its exchange.
+fn trigger_text(trigger: &Trigger, number: impl Fn(usize) -> usize) -> String {
     match trigger {
         Trigger::Start => "at the start".to_owned(),
         Trigger::Bytes { parent, at_byte } => format!("at byte {at_byte} of {}", number(*parent)),
@@ -217,7 +218,7 @@ fn print(shown: &ReplicaReport, resources: bool, printer: &Printer) -> anyhow::R
         escape(&shown.name),
         escape(&shown.source)
     ))?;
-    let known = [
+    let facts = [
         shown
             .recorded
             .as_ref()
@@ -227,9 +228,9 @@ fn print(shown: &ReplicaReport, resources: bool, printer: &Printer) -> anyhow::R
             .map(|ms| format!("DOMContentLoaded {ms:.0} ms")),
         shown.load_ms.map(|ms| format!("load {ms:.0} ms")),
     ];
-    let known: Vec<_> = known.into_iter().flatten().collect();
-    if !known.is_empty() {
-        printer.line(known.join(", "))?;
+    let facts: Vec<_> = facts.into_iter().flatten().collect();
+    if !facts.is_empty() {
+        printer.line(facts.join(", "))?;
     }
     printer.line(format_args!(
         "{} exchanges with {} hosts; {} bytes of bodies ({} of them filler, {} bytes), {} of request heads, {} of response heads\n",

@@ -158,9 +158,9 @@ fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     if path.is_dir() {
         let of_heads = args.as_of_now || args.max_age.is_some();
         if args.per_host || of_heads {
-            let why =
+            let message =
                 "--per-host, --as-of-now and --max-age are for recorded pages, not for folders";
-            return Err(Usage(why.to_owned()).into());
+            return Err(Usage(message.to_owned()).into());
         }
         let directory = Directory::read(path, &DirectoryLimits::default())
             .with_context(|| format!("cannot serve {}", path.display()))?;
@@ -175,8 +175,8 @@ fn open_site(args: &Args) -> anyhow::Result<ServedSite> {
     let opened = open_replica(&args.source, &ImportOptions::default())?;
     let mut replica = opened.replica;
     if args.as_of_now && !freshness::shift_dates(&mut replica, SystemTime::now()) {
-        let why = format!("--as-of-now: {} has no recording time", args.source);
-        return Err(Usage(why).into());
+        let message = format!("--as-of-now: {} has no recording time", args.source);
+        return Err(Usage(message).into());
     }
     if let Some(seconds) = args.max_age {
         freshness::set_default_lifetime(&mut replica, seconds);
@@ -203,19 +203,19 @@ async fn serve(
     printer: &Printer,
 ) -> anyhow::Result<()> {
     let hosts: Vec<String> = site.hosts().into_iter().map(|(host, _)| host).collect();
-    let mut doors = listen::bind_all(&listen::ListenSpec {
+    let mut listeners = listen::bind_all(&listen::ListenSpec {
         plain: args.plain,
         tls: args.tls,
         hosts: args.per_host.then_some(&hosts[..]),
         protocols: &args.protocols,
     })?;
     let metrics = args.metrics.map(bind).transpose()?;
-    let tls = match doors.iter().any(|door| door.info.tls) {
+    let tls = match listeners.iter().any(|bound| bound.info.tls) {
         true => Some(server_tls(
             &args.certificates,
             &args.protocols,
             &hosts,
-            &doors,
+            &listeners,
             printer,
         )?),
         false => None,
@@ -233,10 +233,10 @@ async fn serve(
         .as_ref()
         .filter(|_| args.protocols.contains(&Protocol::Http3))
     {
-        listen::bind_udp(&mut doors, &mut Sockets::default())?;
-        listen::listen_for_quic(&mut doors, tls, &of_connections, &runtime)?;
+        listen::bind_udp(&mut listeners, &mut Sockets::default())?;
+        listen::listen_for_quic(&mut listeners, tls, &of_connections, &runtime)?;
     }
-    let listening: Vec<&ListenerInfo> = doors.iter().map(|door| &door.info).collect();
+    let listening: Vec<&ListenerInfo> = listeners.iter().map(|bound| &bound.info).collect();
     // Before the announcement: a program that reads it may send the stop signal at once.
     let mut signals = StopSignals::listen()?;
     announce(
@@ -261,13 +261,13 @@ async fn serve(
         ..ServeConfig::default()
     };
     let mut running = tokio::task::JoinSet::new();
-    for door in doors {
+    for bound in listeners {
         let config = ServeConfig {
-            tls: tls.clone().filter(|_| door.info.tls),
-            alt_svc: door.alt_svc(),
+            tls: tls.clone().filter(|_| bound.info.tls),
+            alt_svc: bound.alt_svc(),
             ..config.clone()
         };
-        if let Some(listener) = door.quic {
+        if let Some(listener) = bound.quic {
             let (config, site, runtime) = (config.clone(), site.clone(), runtime.clone());
             let (options, stop) = (listen_options.clone(), stop.clone());
             running.spawn(listener.run(options, stop, move |incoming, from, seat| {
@@ -277,7 +277,7 @@ async fn serve(
                 serve_quic(incoming, site.clone(), config, runtime.clone())
             }));
         }
-        if let Some(listener) = door.tcp {
+        if let Some(listener) = bound.tcp {
             let (site, runtime, stop) = (site.clone(), runtime.clone(), stop.clone());
             let options = listen_options.clone();
             running.spawn(listener.run(options, stop, move |io, from, seat| {

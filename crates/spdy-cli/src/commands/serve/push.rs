@@ -101,8 +101,8 @@ impl PushArgs {
         site: &Site,
         replica: Option<&Replica>,
     ) -> anyhow::Result<Option<Arc<SitePusher>>> {
-        let asked = |source| self.push.contains(&source);
-        if asked(PushSource::None) {
+        let is_enabled = |source| self.push.contains(&source);
+        if is_enabled(PushSource::None) {
             if self.push.len() > 1 {
                 return Err(
                     Usage("--push none cannot be combined with other sources".to_owned()).into(),
@@ -111,9 +111,9 @@ impl PushArgs {
             return Ok(None);
         }
         let sources = Sources {
-            link: asked(PushSource::Link),
-            graph: asked(PushSource::Graph),
-            learned: asked(PushSource::Learned),
+            link: is_enabled(PushSource::Link),
+            graph: is_enabled(PushSource::Graph),
+            learned: is_enabled(PushSource::Learned),
         };
         let needs = match (replica, site.directory()) {
             _ if !sources.graph => PageResources::default(),

@@ -257,18 +257,18 @@ pub(crate) fn forward_to(ports: &[u16]) -> PortForwardRequest {
     }
 }
 
-pub(crate) fn exec(command: &[&str], wanted: StreamOptions) -> ExecRequest {
+pub(crate) fn exec(command: &[&str], stream_options: StreamOptions) -> ExecRequest {
     ExecRequest {
         container: "c1".to_owned(),
         command: command.iter().map(|&part| part.to_owned()).collect(),
-        wanted,
+        stream_options,
     }
 }
 
 pub(crate) fn attach() -> AttachRequest {
     AttachRequest {
         container: "c1".to_owned(),
-        wanted: PIPES,
+        stream_options: PIPES,
     }
 }
 

@@ -257,7 +257,7 @@ mod tests {
                 reached = Some(tick * 100);
             }
         }
-        let reached = reached.expect("the window must grow");
+        let reached = reached.expect("the window reaches 90 segments");
         assert!((1_100..=1_300).contains(&reached), "{reached} ms");
         assert!(cwnd > 150, "after K the window must grow again: {cwnd}");
     }

@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn a_small_window_is_left_alone() {
+    fn a_small_window_does_not_end_slow_start() {
         let mut hystart = HyStart::default();
         hystart.reset(0, 100);
         assert!((1..100).all(|ms| !hystart.on_ack(ms * 1_000, 90_000, 40_000, 15, (1, 100))));

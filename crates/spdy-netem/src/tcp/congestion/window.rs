@@ -130,8 +130,8 @@ impl Cwnd {
         cut
     }
 
-    /// After `idle` without sending: halves for each timeout of it, down to `initial`; `true` if
-    /// the window is smaller now.
+    /// After `idle` without sending: halves the window for each timeout, down to `initial`. Returns `true` if the
+    /// window is smaller now.
     pub(crate) fn restart(
         &mut self,
         now: Instant,
@@ -142,10 +142,10 @@ impl Cwnd {
         let before = self.segments;
         let floor = initial.min(self.segments);
         self.threshold = self.current_threshold();
-        let mut left = idle.saturating_sub(rto);
-        while !left.is_zero() && self.segments > floor {
+        let mut remaining = idle.saturating_sub(rto);
+        while !remaining.is_zero() && self.segments > floor {
             self.segments >>= 1;
-            left = left.saturating_sub(rto);
+            remaining = remaining.saturating_sub(rto);
         }
         self.segments = self.segments.max(floor);
         self.stamp = now;
@@ -183,7 +183,7 @@ mod tests {
     }
 
     #[test]
-    fn a_window_less_than_half_full_does_not_earn_growth() {
+    fn a_window_at_most_half_full_is_not_limiting() {
         let mut cwnd = Cwnd::new(10);
         cwnd.note_use(0, 5_000, 5, false);
         assert!(!cwnd.is_limiting(), "half is not more than half");

@@ -51,12 +51,12 @@ impl Autotune {
         self.round_start = now;
     }
 
-    /// A round trip, as the peer's echo or a window's worth of data shows it.
+    /// Adds a round-trip sample, from the peer's echo or from a window of data.
     pub(crate) fn sample(&mut self, trip: Duration) {
         let us = u64::try_from(trip.as_micros()).unwrap_or(u64::MAX).max(1);
         self.rtt_x8_us = match self.rtt_x8_us {
             0 => us << 3,
-            known => known - (known >> 3) + us,
+            previous => previous - (previous >> 3) + us,
         };
     }
 
@@ -71,7 +71,7 @@ impl Autotune {
         true
     }
 
-    /// The application read `read_bytes` more at `now`: once a round trip the buffer is made to fit.
+    /// The application read `read_bytes` more at `now`. Once a round trip the buffer is resized.
     pub(crate) fn on_read(&mut self, now: Instant, read_bytes: u64) {
         self.read_bytes += read_bytes;
         let round = Duration::from_micros(self.rtt_x8_us >> 3);
@@ -80,10 +80,13 @@ impl Autotune {
         }
         let read = self.read_bytes - self.round_start_bytes;
         if read > self.last_round_bytes {
-            let mut want = 2 * read + 16 * MSS_BYTES as u64;
-            // What grew may grow as much again before we measure next.
-            want += 2 * (want * (read - self.last_round_bytes) / self.last_round_bytes.max(1));
-            self.buffer_bytes = self.buffer_bytes.max(want.min(self.max_buffer_bytes));
+            let mut target_bytes = 2 * read + 16 * MSS_BYTES as u64;
+            // The rate may grow by as much again before the next measurement.
+            target_bytes +=
+                2 * (target_bytes * (read - self.last_round_bytes) / self.last_round_bytes.max(1));
+            self.buffer_bytes = self
+                .buffer_bytes
+                .max(target_bytes.min(self.max_buffer_bytes));
             self.last_round_bytes = read;
         }
         self.round_start = now;

@@ -30,7 +30,7 @@ pub(crate) struct DelayedAck {
     full_bytes: u64,
     /// Length of the last segment that was not full.
     last_small_bytes: u64,
-    /// Something came that was not acknowledged.
+    /// Received data is not acknowledged yet.
     pub(crate) is_due: bool,
     /// It must not wait.
     pub(crate) is_urgent: bool,
@@ -122,8 +122,8 @@ impl DelayedAck {
         self.quick = self.quick.max(half.min(self.quick_limit));
     }
 
-    /// Something was wrong with a segment: the peer must hear of it, and of the next ones.
-    pub(crate) fn on_trouble(&mut self, window_bytes: u64) {
+    /// A segment was duplicate, out of order or outside the window: it and the next ones are acknowledged at once.
+    pub(crate) fn on_unexpected_segment(&mut self, window_bytes: u64) {
         self.interactive = false;
         self.delay = self.least;
         self.be_quick(window_bytes);
@@ -192,11 +192,11 @@ impl DelayedAck {
         }
     }
 
-    /// The application read `read_bytes` and left `left_bytes`: `true` if that is the time to
-    /// acknowledge.
-    pub(crate) fn on_read(&mut self, unacked_bytes: u64, left_bytes: usize) {
+    /// The application read data, and `unread_bytes` remain. Marks the acknowledgement as urgent if it is time to
+    /// send it.
+    pub(crate) fn on_read(&mut self, unacked_bytes: u64, unread_bytes: usize) {
         let ended = self.pushed == 2 || (self.pushed == 1 && !self.interactive);
-        if self.is_due && (unacked_bytes > self.full_bytes || (ended && left_bytes == 0)) {
+        if self.is_due && (unacked_bytes > self.full_bytes || (ended && unread_bytes == 0)) {
             self.is_urgent = true;
         }
     }

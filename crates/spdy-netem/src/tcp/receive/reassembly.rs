@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn overlaps_are_kept_once() {
+    fn overlaps_are_stored_once() {
         let mut reassembly = Reassembly::default();
         reassembly.push_early(4, Bytes::from("ef"));
         reassembly.push_early(8, Bytes::from("i"));
@@ -188,16 +188,16 @@ mod tests {
         for start in [10, 30, 50, 70, 90] {
             reassembly.push_early(start, Bytes::from_static(&[0; 10]));
         }
-        let told = reassembly.take_blocks(3);
+        let blocks = reassembly.take_blocks(3);
         assert_eq!(
-            told.as_slice(),
+            blocks.as_slice(),
             [block(90, 100), block(70, 80), block(50, 60)]
         );
         reassembly.push_early(60, Bytes::from_static(&[0; 10]));
         reassembly.note_duplicate(1, 5);
-        let told = reassembly.take_blocks(3);
+        let blocks = reassembly.take_blocks(3);
         assert_eq!(
-            told.as_slice(),
+            blocks.as_slice(),
             [block(1, 5), block(50, 80), block(90, 100)]
         );
         assert_eq!(

@@ -83,7 +83,7 @@ impl Receiver {
         }
     }
 
-    /// Takes payload and FIN of an acceptable segment. `rto` and `srtt` are the sending half's.
+    /// Handles payload and FIN of an acceptable segment. `rto` and `srtt` are those of the sender.
     pub(crate) fn take(
         &mut self,
         now: Instant,
@@ -98,7 +98,7 @@ impl Receiver {
         if len > 0 {
             self.take_payload(now, segment, rto);
         } else if segment.flags.fin && segment.seq < self.next {
-            self.delayed.on_trouble(self.window_left()); // a FIN that came before
+            self.delayed.on_unexpected_segment(self.remaining_window()); // a FIN that was received before
         }
         if self.fin_at == Some(self.next) && !self.fin_reached {
             self.fin_reached = true;
@@ -114,15 +114,15 @@ impl Receiver {
     fn take_payload(&mut self, now: Instant, segment: Segment, rto: Duration) {
         let (seq, len) = (segment.seq, segment.payload.len() as u64);
         let end = seq + len;
-        let full_window = self.window_left();
+        let full_window = self.remaining_window();
         if end <= self.next {
             self.reassembly.note_duplicate(seq, end);
-            self.delayed.on_trouble(full_window);
+            self.delayed.on_unexpected_segment(full_window);
             return;
         }
         if end > self.edge {
-            // Beyond the window: the peer hears where it ends.
-            self.delayed.on_trouble(full_window);
+            // Outside the window: the acknowledgement tells the peer where it ends.
+            self.delayed.on_unexpected_segment(full_window);
             return;
         }
         self.time_round_trip(now, &segment);
@@ -138,7 +138,7 @@ impl Receiver {
         }
         if seq < self.next {
             self.reassembly.note_duplicate(seq, self.next);
-            self.delayed.on_trouble(full_window);
+            self.delayed.on_unexpected_segment(full_window);
             bytes.advance((self.next - seq) as usize); // below its length
         }
         let had_holes = self.reassembly.has_holes();
@@ -167,7 +167,7 @@ impl Receiver {
         }
     }
 
-    /// Moves up to `max` bytes out.
+    /// Reads up to `max` bytes.
     pub(crate) fn read(&mut self, now: Instant, max: usize) -> Bytes {
         let bytes = self.reassembly.read(max);
         if bytes.is_empty() {
@@ -176,17 +176,17 @@ impl Receiver {
         self.autotune.on_read(now, bytes.len() as u64);
         self.delayed
             .on_read(self.next - self.acked, self.reassembly.ready_bytes());
-        // The window opened to twice what is left of it: the peer may be waiting for that.
-        let (left, offered) = (self.window_left(), self.offered_edge() - self.next);
-        if offered > 0 && offered >= 2 * left {
+        // The window has opened to twice its announced rest: the peer may be waiting for that.
+        let (remaining, offered) = (self.remaining_window(), self.offered_edge() - self.next);
+        if offered > 0 && offered >= 2 * remaining {
             self.delayed.is_due = true;
             self.delayed.is_urgent = true;
         }
         bytes
     }
 
-    /// What is left of the announced window.
-    fn window_left(&self) -> u64 {
+    /// The rest of the announced window.
+    fn remaining_window(&self) -> u64 {
         self.edge.saturating_sub(self.next)
     }
 
@@ -237,13 +237,13 @@ impl Receiver {
         self.delayed.timer = None;
     }
 
-    /// Answers a segment that is not acceptable: the peer must hear where we are.
+    /// Answers an unacceptable segment with the current acknowledgement.
     pub(crate) fn refuse(&mut self, segment: &Segment) {
         if !segment.payload.is_empty() && segment.seq < self.next {
             let end = segment.seq + segment.payload.len() as u64;
             self.reassembly
                 .note_duplicate(segment.seq, end.min(self.next));
-            self.delayed.on_trouble(self.window_left());
+            self.delayed.on_unexpected_segment(self.remaining_window());
         }
         self.delayed.is_due = true;
         self.delayed.is_urgent = true;

@@ -50,14 +50,14 @@ impl AckSummary {
 }
 
 impl Sender {
-    /// Takes the acknowledgement that every segment carries.
+    /// Handles the acknowledgement of a segment.
     pub(crate) fn handle_ack(&mut self, now: Instant, segment: &Segment) {
         if segment.ack > self.nxt || segment.ack < self.una {
             return;
         }
         self.probes_unanswered = 0;
         let una_before = self.una;
-        let mut news = AckSummary {
+        let mut summary = AckSummary {
             una_advanced: segment.ack > self.una,
             echo_ms: segment
                 .timestamps
@@ -65,62 +65,62 @@ impl Sender {
                 .filter(|echo| *echo > 0),
             ..AckSummary::default()
         };
-        let window_told = self.update_window(segment);
+        let window_updated = self.update_window(segment);
         self.una = segment.ack;
         self.hold_lost = false;
-        if news.una_advanced {
+        if summary.una_advanced {
             self.timeouts_in_row = 0;
         }
         if self.board.is_empty() {
             return;
         }
         let carries_data = segment.seq_len() > 0;
-        news.is_duplicate = !(carries_data || window_told || news.una_advanced);
+        summary.is_duplicate = !(carries_data || window_updated || summary.una_advanced);
         let lost_before = self.stats.losses_detected;
 
         if self.sack && !segment.sack.is_empty() {
-            self.read_sack(now, segment, &mut news);
+            self.read_sack(now, segment, &mut summary);
         }
-        self.take_acked(now, &mut news);
-        self.take_round_trip(now, &news);
-        news.sets_timer |= self.head_is_younger(&news);
+        self.take_acked(now, &mut summary);
+        self.take_round_trip(now, &summary);
+        summary.sets_timer |= self.head_is_younger(&summary);
         let evidence = ProbeEvidence {
-            duplicate: news.probe_duplicated,
-            is_bare_duplicate: news.is_duplicate && news.sacked == 0,
+            duplicate: summary.probe_duplicated,
+            is_bare_duplicate: summary.is_duplicate && summary.sacked == 0,
         };
-        self.judge_probe(now, segment.ack, evidence);
+        self.evaluate_probe(now, segment.ack, evidence);
 
-        news.is_duplicate &= !news.duplicate_block;
+        summary.is_duplicate &= !summary.duplicate_block;
         let quiet = self.phase == Phase::Open
-            && (carries_data || window_told || news.una_advanced)
-            && news.sacked == 0
-            && !news.duplicate_block;
+            && (carries_data || window_updated || summary.una_advanced)
+            && summary.sacked == 0
+            && !summary.duplicate_block;
         if !quiet {
-            self.judge_losses(now, una_before, &mut news);
+            self.evaluate_losses(now, una_before, &mut summary);
         }
-        if news.sets_timer && !self.schedule_probe(now, true) {
+        if summary.sets_timer && !self.schedule_probe(now, true) {
             self.rearm_rto(now);
         }
-        news.lost = u32::try_from(self.stats.losses_detected - lost_before).unwrap_or(u32::MAX);
-        self.adjust_window(now, &news);
+        summary.lost = u32::try_from(self.stats.losses_detected - lost_before).unwrap_or(u32::MAX);
+        self.adjust_window(now, &summary);
         self.grow_buffer();
     }
 
-    /// RFC 9293 §3.10.7.4: a segment that is newer, or that widens the window, tells of it.
+    /// RFC 9293 §3.10.7.4: a segment that is newer, or that widens the window, updates it.
     fn update_window(&mut self, segment: &Segment) -> bool {
         let wider = segment.window_bytes > self.window_bytes || segment.window_bytes == 0;
-        let tells = segment.ack > self.una
+        let is_newer = segment.ack > self.una
             || segment.seq > self.window_seq
             || (segment.seq == self.window_seq && wider);
-        if tells {
+        if is_newer {
             self.window_bytes = segment.window_bytes;
             self.window_seq = segment.seq;
         }
-        tells
+        is_newer
     }
 
-    /// Takes what is acknowledged for good off the scoreboard.
-    fn take_acked(&mut self, now: Instant, news: &mut AckSummary) {
+    /// Removes acknowledged segments from the scoreboard.
+    fn take_acked(&mut self, now: Instant, summary: &mut AckSummary) {
         let min_rtt = self.min_rtt();
         let highest_before = self.highest_sacked;
         let mut lowest_late = None;
@@ -131,45 +131,45 @@ impl Sender {
                 self.fin = Fin::Acked;
             }
             if sent.ever_resent {
-                news.resent_acked = true;
+                summary.resent_acked = true;
             } else if !sent.sacked {
-                let first = news.acked_times.map_or(sent.sent_at, |(first, _)| first);
-                news.acked_times = Some((first, sent.sent_at));
-                news.original_delivered |= sent.end <= self.high;
+                let first = summary.acked_times.map_or(sent.sent_at, |(first, _)| first);
+                summary.acked_times = Some((first, sent.sent_at));
+                summary.original_delivered |= sent.end <= self.high;
                 lowest_late = lowest_late.or(Some(sent.seq).filter(|seq| *seq < highest_before));
             }
             if !sent.sacked {
-                news.delivered += 1;
-                if !is_originals(&sent, news.echo_ms) {
+                summary.delivered += 1;
+                if !is_originals(&sent, summary.echo_ms) {
                     self.rack.on_delivered(now, &sent, min_rtt);
                 }
             }
         }
-        news.sets_timer = acked > 0;
+        summary.sets_timer = acked > 0;
         if !self.sack && acked > 0 {
-            // What the duplicates stood for is among what is acknowledged now.
+            // The segments for which the duplicates were counted are acknowledged now.
             self.duplicates = self.duplicates.saturating_sub(acked - 1);
             self.duplicates = self.duplicates.min(self.board.len().saturating_sub(1));
         }
         if let Some(low) = lowest_late {
             self.note_reordering(low);
         }
-        news.delivered += news.sacked;
+        summary.delivered += summary.sacked;
     }
 
-    /// The round trip: of the first segment acknowledged, if none of them was sent again; else of
-    /// the first selectively acknowledged; else by the peer's echo of our clock, which a
-    /// retransmission does not blur. Without the last, a link slower than the first timeout would
-    /// repeat every segment for ever.
-    fn take_round_trip(&mut self, now: Instant, news: &AckSummary) {
-        let acked = news.acked_times.filter(|_| !news.resent_acked);
+    /// Samples the round trip: of the first acknowledged segment, if none of them was retransmitted; else of the
+    /// first selectively acknowledged one; else by the peer's echo of our timestamp, which a retransmission does not
+    /// make ambiguous. Without the last one, a link slower than the first timeout would repeat every segment for
+    /// ever.
+    fn take_round_trip(&mut self, now: Instant, summary: &AckSummary) {
+        let acked = summary.acked_times.filter(|_| !summary.resent_acked);
         let echoed = || {
-            let echo_ms = news.echo_ms.filter(|_| news.una_advanced)?;
+            let echo_ms = summary.echo_ms.filter(|_| summary.una_advanced)?;
             let trip_ms = clock_ms(now).saturating_sub(echo_ms).max(1);
             Some((trip_ms * 1_000, trip_ms * 1_000))
         };
         let since = |(first, last)| (micros(now - first), micros(now - last));
-        let sample = acked.or(news.sacked_times).map(since).or_else(echoed);
+        let sample = acked.or(summary.sacked_times).map(since).or_else(echoed);
         let Some((first_us, last_us)) = sample else {
             return;
         };
@@ -180,11 +180,12 @@ impl Sender {
         }
     }
 
-    /// Whether the head was sent again after what is now selectively acknowledged: then the timer
-    /// runs for the head's copy. Else a stream of such news would push the timer for ever.
-    fn head_is_younger(&self, news: &AckSummary) -> bool {
+    /// True if the first segment was retransmitted after the segments that are now selectively acknowledged: then the
+    /// timer runs for its copy. Otherwise a stream of such acknowledgements would postpone the timer for ever.
+    fn head_is_younger(&self, summary: &AckSummary) -> bool {
         let head = self.board.head();
-        news.sacked_times
+        summary
+            .sacked_times
             .zip(head)
             .is_some_and(|((first, _), head)| head.sent_at > first)
     }
@@ -201,14 +202,14 @@ impl Sender {
         self.sack && self.config.loss_detection == LossDetection::Rack
     }
 
-    /// Shrinks the window in recovery; else grows it, if it was the limit.
-    fn adjust_window(&mut self, now: Instant, news: &AckSummary) {
+    /// Reduces the window in recovery; otherwise grows it, if it was the limit.
+    fn adjust_window(&mut self, now: Instant, summary: &AckSummary) {
         if self.phase == Phase::Recovery {
-            self.reduce_window(news.delivered, news.lost, news.una_advanced);
+            self.reduce_window(summary.delivered, summary.lost, summary.una_advanced);
             return;
         }
         let reorders = self.reordering > DUPLICATE_THRESHOLD;
-        let progress = news.una_advanced || (reorders && news.sacked > 0);
+        let progress = summary.una_advanced || (reorders && summary.sacked > 0);
         if !progress {
             return;
         }
@@ -216,7 +217,7 @@ impl Sender {
         if !self.cwnd.is_limiting() {
             return;
         }
-        let mut acked = news.delivered;
+        let mut acked = summary.delivered;
         if self.cwnd.in_slow_start() {
             acked = self.cwnd.slow_start(acked);
         }

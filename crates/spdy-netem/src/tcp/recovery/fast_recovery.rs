@@ -7,54 +7,59 @@ use super::recovery_state::{Phase, Reduction};
 use crate::tcp::send::sender::Sender;
 
 impl Sender {
-    /// Judges an acknowledgement that is not plain progress.
-    pub(crate) fn judge_losses(&mut self, now: Instant, una_before: u64, news: &mut AckSummary) {
+    /// Detects losses by an acknowledgement that is not plain progress.
+    pub(crate) fn evaluate_losses(
+        &mut self,
+        now: Instant,
+        una_before: u64,
+        summary: &mut AckSummary,
+    ) {
         if self.phase == Phase::Open {
             self.undo.first_resend_ms = None;
         } else if self.phase == Phase::Recovery && self.una >= self.high {
             self.duplicates = 0;
-            if !self.try_undo_recovery(now, news.echo_ms) {
+            if !self.try_undo_recovery(now, summary.echo_ms) {
                 return;
             }
             self.end_reduction(now);
         }
         match self.phase {
             Phase::Recovery => {
-                if !news.una_advanced {
-                    self.count_duplicate(news);
-                } else if self.try_undo_partial(now, news.echo_ms, una_before) {
+                if !summary.una_advanced {
+                    self.count_duplicate(summary);
+                } else if self.try_undo_partial(now, summary.echo_ms, una_before) {
                     self.hold_lost = true;
                     return;
                 }
                 if self.try_undo_by_duplicates(now) {
                     self.keep_open();
                 }
-                self.detect_losses(now, news);
+                self.detect_losses(now, summary);
                 if self.phase == Phase::Recovery {
-                    self.mark_first_hole(news.una_advanced);
+                    self.mark_first_hole(summary.una_advanced);
                     return;
                 }
             }
             Phase::Loss => {
-                self.on_ack_in_loss(now, news);
+                self.on_ack_in_loss(now, summary);
                 let copies = self.board.resent();
-                self.detect_losses(now, news);
+                self.detect_losses(now, summary);
                 let copy_lost = self.board.resent() < copies;
                 if self.phase != Phase::Open && !copy_lost {
                     return;
                 }
             }
             Phase::Open | Phase::Disorder => {
-                if !self.sack && news.una_advanced {
+                if !self.sack && summary.una_advanced {
                     self.duplicates = 0;
                 }
-                self.count_duplicate(news);
+                self.count_duplicate(summary);
                 self.try_undo_by_duplicates(now);
-                self.detect_losses(now, news);
+                self.detect_losses(now, summary);
             }
         }
-        let heard_enough = !self.uses_rack() && self.sacked() >= self.reordering;
-        if self.board.lost() == 0 && !heard_enough {
+        let has_enough_duplicates = !self.uses_rack() && self.sacked() >= self.reordering;
+        if self.board.lost() == 0 && !has_enough_duplicates {
             self.keep_open();
             return;
         }
@@ -63,8 +68,8 @@ impl Sender {
     }
 
     /// Without SACK a duplicate acknowledgement stands for one segment that arrived.
-    fn count_duplicate(&mut self, news: &AckSummary) {
-        if !self.sack && news.is_duplicate {
+    fn count_duplicate(&mut self, summary: &AckSummary) {
+        if !self.sack && summary.is_duplicate {
             self.add_duplicate();
         }
     }
@@ -73,10 +78,10 @@ impl Sender {
         self.duplicates = (self.duplicates + 1).min(self.board.len().saturating_sub(1));
     }
 
-    fn detect_losses(&mut self, now: Instant, news: &mut AckSummary) {
+    fn detect_losses(&mut self, now: Instant, summary: &mut AckSummary) {
         if self.uses_rack() {
             if self.rack_detect(now) {
-                news.sets_timer = false; // the reordering timer stands
+                summary.sets_timer = false; // the reordering timer stands
             }
         } else if self.sack {
             self.mark_below_duplicates();
@@ -167,8 +172,8 @@ impl Sender {
             sent,
             ..
         } = self.reduction;
-        let (threshold, flying) = (self.cwnd.threshold, self.in_flight());
-        let mut more = match threshold.checked_sub(flying) {
+        let (threshold, in_flight) = (self.cwnd.threshold, self.in_flight());
+        let mut more = match threshold.checked_sub(in_flight) {
             None => {
                 let share =
                     (u64::from(threshold) * u64::from(all)).div_ceil(u64::from(prior_cwnd.max(1)));
@@ -181,9 +186,9 @@ impl Sender {
                 (bound + u32::from(una_advanced && lost == 0)).min(room)
             }
         };
-        // The first retransmission goes whatever the arithmetic says.
+        // The first retransmission is always sent.
         more = more.max(u32::from(sent == 0));
-        self.cwnd.segments = flying + more;
+        self.cwnd.segments = in_flight + more;
     }
 
     /// Before PRR: one segment less for every two acknowledgements, and no burst.

@@ -65,11 +65,11 @@ impl Sender {
             if sent.sacked || waits_already || (sent.sent_at, sent.end) >= newest {
                 continue;
             }
-            let patience = self.rack.time_until_lost(now, sent, window);
-            if patience.is_zero() {
+            let remaining = self.rack.time_until_lost(now, sent, window);
+            if remaining.is_zero() {
                 lost.push(index);
             } else {
-                wait = wait.max(Some(patience));
+                wait = wait.max(Some(remaining));
             }
         }
         for index in lost {

@@ -41,7 +41,7 @@ impl Sender {
         self.cwnd.count = 0;
         self.cwnd.touch(now);
         self.probe = None;
-        self.wants_probe = false;
+        self.is_probe_due = false;
         self.phase = Phase::Loss;
         self.high = self.nxt;
         self.hold_lost = false;
@@ -66,37 +66,37 @@ impl Sender {
         }
     }
 
-    /// An acknowledgement after a timeout.
-    pub(crate) fn on_ack_in_loss(&mut self, now: Instant, news: &AckSummary) {
+    /// Handles an acknowledgement after a timeout.
+    pub(crate) fn on_ack_in_loss(&mut self, now: Instant, summary: &AckSummary) {
         let recovered = self.una >= self.high;
-        if news.una_advanced && self.try_undo_timeout(now, news.echo_ms, false) {
+        if summary.una_advanced && self.try_undo_timeout(now, summary.echo_ms, false) {
             return;
         }
         if self.frto {
-            // Something that was never sent again was delivered: not everything was lost.
-            if news.original_delivered && self.try_undo_timeout(now, news.echo_ms, true) {
+            // A segment that was never retransmitted was delivered: not everything was lost.
+            if summary.original_delivered && self.try_undo_timeout(now, summary.echo_ms, true) {
                 return;
             }
             if self.nxt > self.high {
-                if news.sacked > 0 || news.is_duplicate {
+                if summary.sacked > 0 || summary.is_duplicate {
                     self.frto = false;
                 }
-            } else if news.una_advanced && !recovered {
+            } else if summary.una_advanced && !recovered {
                 self.high = self.nxt;
                 if self.has_unsent() && self.window_admits_next() {
-                    self.hold_lost = true; // new data first; see what comes back
+                    self.hold_lost = true; // new data first; the answer decides
                     return;
                 }
                 self.frto = false;
             }
         }
         if recovered {
-            self.try_undo_recovery(now, news.echo_ms);
+            self.try_undo_recovery(now, summary.echo_ms);
         } else if !self.sack {
-            // A duplicate after the timer answers what the timer sent: no second recovery.
-            if self.nxt > self.high && news.is_duplicate {
+            // A duplicate after the timeout is caused by the retransmission: no second recovery.
+            if self.nxt > self.high && summary.is_duplicate {
                 self.add_duplicate();
-            } else if news.una_advanced {
+            } else if summary.una_advanced {
                 self.duplicates = 0;
             }
         }

@@ -12,13 +12,13 @@ use crate::tcp::send::sender::Sender;
 const MAX_REORDERING: u32 = 300;
 
 impl Sender {
-    /// Marks what `segment` says has arrived beyond its acknowledgement.
-    pub(crate) fn read_sack(&mut self, now: Instant, segment: &Segment, news: &mut AckSummary) {
+    /// Marks the segments that `segment` selectively acknowledges.
+    pub(crate) fn read_sack(&mut self, now: Instant, segment: &Segment, summary: &mut AckSummary) {
         let mut blocks = segment.sack.as_slice();
         if let Some(duplicate) = duplicate_block(blocks, segment.ack) {
             blocks = &blocks[1..];
-            news.duplicate_block = true;
-            news.probe_duplicated = self.probe.is_some_and(|probe| duplicate.end == probe.end);
+            summary.duplicate_block = true;
+            summary.probe_duplicated = self.probe.is_some_and(|probe| duplicate.end == probe.end);
             self.note_duplicate(duplicate.start);
             self.rack.on_duplicate(self.una, self.nxt);
         }
@@ -36,15 +36,15 @@ impl Sender {
                 }
                 self.rack.on_delivered(now, sent, min_rtt);
                 if !sent.ever_resent {
-                    news.note_sacked_time(sent.sent_at);
-                    news.original_delivered |= sent.end <= self.high;
+                    summary.note_sacked_time(sent.sent_at);
+                    summary.original_delivered |= sent.end <= self.high;
                     if sent.seq < highest_before {
                         lowest_late =
                             Some(lowest_late.map_or(sent.seq, |low: u64| low.min(sent.seq)));
                     }
                 }
                 self.board.mark_sacked(index);
-                news.sacked += 1;
+                summary.sacked += 1;
             }
             self.highest_sacked = self.highest_sacked.max(block.end);
         }

@@ -14,7 +14,7 @@ use crate::tcp::send::sender::{Sender, TimerKind};
 /// Two ticks of Linux's clock: no timer is shorter.
 const LEAST: Duration = Duration::from_millis(2);
 
-/// What an acknowledgement says about a probe.
+/// What an acknowledgement shows about a probe.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ProbeEvidence {
     /// It reported the probe as a duplicate.
@@ -24,8 +24,8 @@ pub(crate) struct ProbeEvidence {
 }
 
 impl Sender {
-    /// Arms the probe's timer in place of the retransmission timer, if a probe may be sent.
-    /// `fresh` measures the timeout from now, else from the head's sending.
+    /// Arms the probe timer in place of the retransmission timer, if a probe may be sent. `fresh` measures the
+    /// timeout from now, otherwise from when the first segment was sent.
     pub(crate) fn schedule_probe(&mut self, now: Instant, fresh: bool) -> bool {
         let may = self.config.tlp && self.sack && !self.board.is_empty();
         if !may || self.phase != Phase::Open || self.board.sacked() > 0 {
@@ -34,7 +34,7 @@ impl Sender {
         let mut timeout = match self.rtt.srtt_us() {
             0 => self.config.initial_rto,
             srtt => {
-                // The one receiver's segment may be waiting for a second one.
+                // The receiver may delay the acknowledgement of a single segment.
                 let slack = if self.board.len() == 1 {
                     self.config.min_rto
                 } else {
@@ -46,7 +46,7 @@ impl Sender {
         let rto = if fresh {
             self.rtt.rto()
         } else {
-            self.rto_left(now)
+            self.remaining_rto(now)
         };
         if !rto.is_zero() {
             timeout = timeout.min(rto);
@@ -55,17 +55,17 @@ impl Sender {
         true
     }
 
-    /// The probe's timer: asks for one probe, if none is out.
+    /// The probe timer expired: a probe becomes due, if none is in flight.
     pub(crate) fn on_probe_timeout(&mut self, now: Instant) {
         if self.probe.is_none() && !self.board.is_empty() {
-            self.wants_probe = true;
+            self.is_probe_due = true;
             self.stats.loss_probes += 1;
         }
         self.rearm_rto(now);
     }
 
-    /// Judges the probe by an acknowledgement up to `ack`.
-    pub(crate) fn judge_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
+    /// Evaluates the probe by an acknowledgement up to `ack`.
+    pub(crate) fn evaluate_probe(&mut self, now: Instant, ack: u64, evidence: ProbeEvidence) {
         let Some(PendingProbe { end, was_repeat }) = self.probe else {
             return;
         };
@@ -75,7 +75,7 @@ impl Sender {
         if !was_repeat || evidence.duplicate {
             self.probe = None;
         } else if ack > end {
-            // More was acknowledged than was out: the probe repaired a loss that nothing else saw.
+            // More than the probe was acknowledged: the probe repaired a loss that was not detected otherwise.
             self.probe = None;
             self.stats.recoveries += 1;
             self.begin_reduction();

@@ -59,10 +59,14 @@ impl Sender {
         self.stats.undos += 1;
     }
 
-    /// Open unless something is still out of order.
+    /// The phase is Open unless a segment is still out of order.
     pub(crate) fn keep_open(&mut self) {
-        let untidy = self.sacked() + self.board.lost() > 0 || self.board.resent() > 0;
-        let phase = if untidy { Phase::Disorder } else { Phase::Open };
+        let is_disordered = self.sacked() + self.board.lost() > 0 || self.board.resent() > 0;
+        let phase = if is_disordered {
+            Phase::Disorder
+        } else {
+            Phase::Open
+        };
         if self.phase != phase {
             self.phase = phase;
             self.high = self.nxt;

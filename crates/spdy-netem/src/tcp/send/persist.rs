@@ -31,7 +31,7 @@ impl Sender {
         }
     }
 
-    /// The probe's timer: asks for one probe and waits twice as long.
+    /// The persist timer expired: a window probe becomes due, and the next wait is twice as long.
     pub(crate) fn on_persist_timeout(&mut self, now: Instant) {
         self.timer = None;
         if !self.is_window_blocked() {
@@ -43,7 +43,7 @@ impl Sender {
         }
         self.stats.window_probes += 1;
         self.probes_unanswered += 1;
-        self.wants_window_probe = true;
+        self.is_window_probe_due = true;
         self.persist_backoff = (self.persist_backoff + 1).min(16);
         let wait = self.rtt.rto().max(self.config.min_rto) * (1 << self.persist_backoff);
         self.set_timer(TimerKind::Persist, now + wait.min(self.config.max_rto));

@@ -61,17 +61,17 @@ impl SendBuffer {
             .map(|piece| piece.bytes.len().min(mss_bytes))
     }
 
-    /// Takes the next segment, at most `most` bytes of it; whether a write ended in it.
+    /// Removes the next segment of at most `most` bytes. Also returns whether a write ended in it.
     pub(crate) fn take(&mut self, most: usize) -> Option<(Bytes, bool)> {
         let first = self.pieces.front_mut()?;
-        let taken = if first.bytes.len() > most {
+        let chunk = if first.bytes.len() > most {
             (first.bytes.split_to(most).freeze(), false)
         } else {
             let piece = self.pieces.pop_front()?;
             (piece.bytes.freeze(), piece.push)
         };
-        self.len_bytes -= taken.0.len();
-        Some(taken)
+        self.len_bytes -= chunk.0.len();
+        Some(chunk)
     }
 
     pub(crate) fn clear(&mut self) {
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn a_piece_longer_than_asked_is_split() {
+    fn a_piece_longer_than_the_limit_is_split() {
         let mut buffer = SendBuffer::default();
         buffer.write(b"abcdef", 6);
         assert_eq!(buffer.take(2), Some((Bytes::from("ab"), false)));

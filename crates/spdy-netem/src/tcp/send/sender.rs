@@ -88,8 +88,8 @@ pub(crate) struct Sender {
     pub(crate) undo: Undo,
     pub(crate) rack: Rack,
     pub(crate) probe: Option<PendingProbe>,
-    pub(crate) wants_probe: bool,
-    pub(crate) wants_window_probe: bool,
+    pub(crate) is_probe_due: bool,
+    pub(crate) is_window_probe_due: bool,
     pub(crate) persist_backoff: u32,
     /// Window probes since anything was acknowledged, be it for nothing new.
     pub(crate) probes_unanswered: u32,
@@ -136,8 +136,8 @@ impl Sender {
             undo: Undo::default(),
             rack: Rack::new(),
             probe: None,
-            wants_probe: false,
-            wants_window_probe: false,
+            is_probe_due: false,
+            is_window_probe_due: false,
             persist_backoff: 0,
             probes_unanswered: 0,
             gave_up_probing: false,
@@ -166,14 +166,16 @@ impl Sender {
         self.buffer.len_bytes() + usize::try_from(self.nxt - self.una).unwrap_or(usize::MAX)
     }
 
-    /// The buffer follows twice the window, and never shrinks.
+    /// Grows the buffer to twice the window; it never shrinks.
     pub(crate) fn grow_buffer(&mut self) {
         let segments = self.cwnd.segments.max(self.config.initial_window_segments);
-        let want = (segments.max(self.reordering + 1) as usize)
+        let target_bytes = (segments.max(self.reordering + 1) as usize)
             .saturating_mul(2 * self.config.send_buffer_segment_bytes);
         let most = self.config.max_send_buffer_bytes;
-        let want = want.max(self.config.min_send_buffer_bytes).min(most);
-        self.buffer_limit_bytes = self.buffer_limit_bytes.max(want);
+        let target_bytes = target_bytes
+            .max(self.config.min_send_buffer_bytes)
+            .min(most);
+        self.buffer_limit_bytes = self.buffer_limit_bytes.max(target_bytes);
         if self.is_full {
             self.is_full = !self.has_room_again();
         }
@@ -201,13 +203,13 @@ impl Sender {
     }
 
     pub(crate) fn write(&mut self, now: Instant, bytes: &[u8]) -> usize {
-        let taken = bytes.len().min(self.capacity_bytes());
-        if taken > 0 {
+        let accepted = bytes.len().min(self.capacity_bytes());
+        if accepted > 0 {
             self.restart_after_idle(now);
-            self.buffer.write(&bytes[..taken], self.mss_bytes);
+            self.buffer.write(&bytes[..accepted], self.mss_bytes);
         }
         self.is_full |= self.capacity_bytes() == 0;
-        taken
+        accepted
     }
 
     pub(crate) fn queue_fin(&mut self) {
@@ -267,26 +269,26 @@ impl Sender {
         self.timer = Some((kind, at));
     }
 
-    /// Time left of the retransmission timeout of the first segment.
-    pub(crate) fn rto_left(&self, now: Instant) -> Duration {
+    /// Remaining time of the retransmission timeout of the first segment.
+    pub(crate) fn remaining_rto(&self, now: Instant) -> Duration {
         let head = self.board.head().map_or(now, |head| head.sent_at);
         (head + self.rtt.rto()) - now
     }
 
-    /// Arms the retransmission timer for what is out, or disarms it.
+    /// Arms the retransmission timer for the data in flight, or disarms it.
     pub(crate) fn rearm_rto(&mut self, now: Instant) {
         if self.board.is_empty() {
             self.timer = None;
             return;
         }
-        // Time that a probe or the reordering timer has waited counts.
-        let left = match self.timer {
+        // The time that a probe or the reordering timer has waited counts.
+        let delay = match self.timer {
             Some((TimerKind::Reorder | TimerKind::LossProbe, _)) => {
-                self.rto_left(now).max(Duration::from_millis(1))
+                self.remaining_rto(now).max(Duration::from_millis(1))
             }
             _ => self.rtt.rto(),
         };
-        self.set_timer(TimerKind::Retransmit, now + left);
+        self.set_timer(TimerKind::Retransmit, now + delay);
     }
 
     /// The timer's hour has come.
@@ -302,12 +304,12 @@ impl Sender {
         }
     }
 
-    /// Forgets everything: the connection is gone.
+    /// Drops all data and timers: the connection has ended.
     pub(crate) fn clear(&mut self) {
         self.buffer.clear();
         self.board.clear();
         self.timer = None;
-        self.wants_probe = false;
-        self.wants_window_probe = false;
+        self.is_probe_due = false;
+        self.is_window_probe_due = false;
     }
 }

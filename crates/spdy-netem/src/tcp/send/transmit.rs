@@ -29,9 +29,9 @@ impl OutgoingSegment {
 }
 
 impl Sender {
-    /// The next segment with data or FIN; `None` when there is nothing that may go.
+    /// The next segment with data or FIN; `None` if nothing may be sent.
     pub(crate) fn poll_transmit(&mut self, now: Instant) -> Option<OutgoingSegment> {
-        if std::mem::take(&mut self.wants_probe)
+        if std::mem::take(&mut self.is_probe_due)
             && let Some(probe) = self.send_probe(now)
         {
             return Some(probe);
@@ -43,7 +43,7 @@ impl Sender {
             return Some(self.send_new(now, true));
         }
         if std::mem::take(&mut self.hold_lost) && self.nxt <= self.high {
-            // F-RTO wanted new data and there is none.
+            // F-RTO needs new data, and there is none.
             self.frto = false;
             if let Some(index) = self.next_resend() {
                 return Some(self.resend(now, index));

@@ -80,19 +80,19 @@ fn entry(exchange: &Exchange, replica: &Replica, began: Timestamp) -> Value {
         }
     };
     let observed = &exchange.observed;
-    let asker = match exchange.initiator {
+    let parent = match exchange.initiator {
         Initiator::Resource { index, .. } | Initiator::Redirect { index } => {
             replica.exchanges.get(index)
         }
         Initiator::Navigation | Initiator::Unknown => None,
     };
-    let initiator = asker.map(|asker| {
-        let kind = match (exchange.initiator, asker.kind) {
+    let initiator = parent.map(|parent| {
+        let kind = match (exchange.initiator, parent.kind) {
             (Initiator::Redirect { .. }, _) => "redirect",
             (_, Kind::Script) => "script",
             _ => "parser",
         };
-        json!({"type": kind, "url": asker.url.as_str()})
+        json!({"type": kind, "url": parent.url.as_str()})
     });
     add("_initiator", initiator);
     add("_priority", observed.priority.clone().map(Value::from));
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn cookies_stand_beside_the_fields_that_they_came_in() {
+    fn cookies_are_exported_beside_their_header_fields() {
         let mut replica = builtin::portal();
         let exchange = &mut replica.exchanges[1];
         exchange.request_head = with_field(&exchange.request_head, "Cookie", Some("a=1"));

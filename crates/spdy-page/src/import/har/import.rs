@@ -32,7 +32,7 @@ const BETWEEN_NAVIGATIONS: Duration = Duration::from_secs(2);
 /// A document of another site that comes sooner is a frame of this page.
 const BETWEEN_SITES: Duration = Duration::from_secs(4);
 
-/// The page in `text`, a HAR.
+/// Imports the page in `text`, a HAR.
 pub(crate) fn import(
     text: &[u8],
     name: &str,
@@ -48,16 +48,16 @@ pub(crate) fn import(
     .to_owned();
     if log.entries.is_empty() {
         return Err(OpenError::NoPageLoad {
-            why: "the HAR has no entries".to_owned(),
+            reason: "the HAR has no entries".to_owned(),
         });
     }
     let groups = groups(&log, &mut notes);
     let sizes = run_on_sizes(&log, &mut notes);
-    let wanted = match options.page {
+    let group_range = match options.page {
         None => 0..groups.len(),
         Some(page) => {
             let fault = OpenError::NoSuchPage {
-                wanted: page,
+                page,
                 pages: groups.len(),
             };
             let index = page
@@ -68,7 +68,7 @@ pub(crate) fn import(
         }
     };
     let mut first = None;
-    for index in wanted {
+    for index in group_range {
         let mut notes = notes.clone();
         if groups.len() > 1 {
             notes.remark(format!("page {} of {} imported", index + 1, groups.len()));
@@ -305,7 +305,7 @@ fn import_group(
     let page_started = group
         .page
         .and_then(|page| timestamp(&page.started_date_time.0));
-    let mut told = Vec::new();
+    let mut recorded = Vec::new();
     for &index in &group.entries {
         match parse_entry(
             &log.entries[index],
@@ -313,13 +313,13 @@ fn import_group(
             sizes.get(&index).copied(),
             &mut notes,
         ) {
-            Ok(exchange) => told.push(exchange),
+            Ok(exchange) => recorded.push(exchange),
             Err(reason) => notes.skip(reason),
         }
     }
-    if told.is_empty() {
+    if recorded.is_empty() {
         return Err(OpenError::NoPageLoad {
-            why: format!("none of {} entries was on the wire", group.entries.len()),
+            reason: format!("none of {} entries was on the wire", group.entries.len()),
         });
     }
     let title = group
@@ -348,10 +348,10 @@ fn import_group(
         dom_content_loaded: timing(timings.map(|timings| timings.on_content_load)),
         load: timing(timings.map(|timings| timings.on_load)),
     };
-    assemble(page, told, notes, &options.limits)
+    assemble(page, recorded, notes, &options.limits)
 }
 
-/// What an entry tells, or why it is left out.
+/// Parses an entry; the error is why it is skipped.
 fn parse_entry(
     entry: &Entry,
     page_started: Option<Timestamp>,
@@ -403,11 +403,11 @@ fn parse_entry(
     };
     let timings = &entry.timings;
     let phase = |parts: &[Number]| {
-        let known: Vec<_> = parts.iter().filter_map(|part| millis(part.0?)).collect();
-        (!known.is_empty()).then(|| known.into_iter().sum())
+        let durations: Vec<_> = parts.iter().filter_map(|part| millis(part.0?)).collect();
+        (!durations.is_empty()).then(|| durations.into_iter().sum())
     };
     let started = timestamp(&entry.started_date_time.0);
-    // WebPageTest's own start is when the request went out; it keeps the whole in `_all_start`.
+    // WebPageTest's own start is when the request was sent; `_all_start` is the start of the whole.
     let began = entry
         .all_start
         .0

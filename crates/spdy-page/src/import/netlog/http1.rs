@@ -21,7 +21,7 @@ pub(super) struct Message {
 }
 
 impl Message {
-    /// The message of `head`, whose body of this length (or of chunks) begins `rest`; and what it took of that.
+    /// The message of `head`, whose body of this length begins `rest`; also returns the length of the body in `rest`.
     fn of(head: Bytes, length: Length, rest: &Bytes) -> (Self, usize) {
         let mut message = Self {
             head,
@@ -31,7 +31,7 @@ impl Message {
             is_cut: false,
         };
         let len = match length {
-            Length::Known(announced) => match usize::try_from(announced) {
+            Length::Exact(announced) => match usize::try_from(announced) {
                 Ok(announced) if announced <= rest.len() => announced,
                 _ => {
                     message.is_cut = true;
@@ -55,10 +55,10 @@ impl Message {
     }
 }
 
-/// What tells where a body ends (RFC 9112 §6.3).
+/// How the end of a body is determined (RFC 9112 §6.3).
 #[derive(Clone, Copy, Debug)]
 enum Length {
-    Known(u64),
+    Exact(u64),
     Chunks,
     ToTheEnd,
 }
@@ -115,7 +115,7 @@ fn chunk_head(bytes: &[u8]) -> Option<(usize, usize)> {
     Some((usize::from_str_radix(digits, 16).ok()?, end + 1))
 }
 
-/// The requests in `sent`, up to `most`; what is no request ends them.
+/// The requests in `sent`, at most `most`; it stops at bytes that are not a request.
 pub(super) fn requests(sent: &Bytes, most: usize) -> Vec<Message> {
     let (mut at, mut messages) = (0, Vec::new());
     while messages.len() < most
@@ -127,7 +127,7 @@ pub(super) fn requests(sent: &Bytes, most: usize) -> Vec<Message> {
         };
         let length = match parsed.is_chunked() {
             true => Length::Chunks,
-            false => Length::Known(parsed.content_length().unwrap_or(0)),
+            false => Length::Exact(parsed.content_length().unwrap_or(0)),
         };
         let (message, body_len) = Message::of(head.clone(), length, &sent.slice(at + len..));
         at += len + body_len;
@@ -136,7 +136,7 @@ pub(super) fn requests(sent: &Bytes, most: usize) -> Vec<Message> {
     messages
 }
 
-/// The final answers in `received` to requests of these methods; interim ones are passed over.
+/// The final responses in `received` to requests of these methods; interim responses are skipped.
 pub(super) fn answers(received: &Bytes, methods: &[http::Method]) -> Vec<Message> {
     let (mut at, mut messages) = (0, Vec::new());
     for method in methods {
@@ -154,13 +154,13 @@ pub(super) fn answers(received: &Bytes, methods: &[http::Method]) -> Vec<Message
             }
         };
         let length = match Head::parse(&head) {
-            // What follows a switch of protocols is none of ours.
+            // The bytes after a switch of protocols are not HTTP.
             _ if status == 101 => return messages,
-            _ if !head::has_body(method, status) => Length::Known(0),
+            _ if !head::has_body(method, status) => Length::Exact(0),
             Some(parsed) if parsed.is_chunked() => Length::Chunks,
             Some(parsed) => parsed
                 .content_length()
-                .map_or(Length::ToTheEnd, Length::Known),
+                .map_or(Length::ToTheEnd, Length::Exact),
             None => return messages,
         };
         let (message, body_len) = Message::of(head, length, &received.slice(at..));
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn answers_come_apart_by_chunks_by_length_by_status_and_by_the_end() {
+    fn responses_are_split_by_chunks_length_status_and_end() {
         let chunks = "5;a=\"b\"\r\nhello\r\n0\r\nX-Trailer: end\r\n\r\n";
         let heads = [
             "HTTP/1.1 100 Continue\r\n\r\n",
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn requests_come_apart_and_keep_their_bodies() {
+    fn requests_are_split_and_keep_their_bodies() {
         let get = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
         let post = "POST /x HTTP/1.1\r\ncontent-length: 3\r\n\r\n";
         let wire = Bytes::from([get, post, "x=1", get].concat());

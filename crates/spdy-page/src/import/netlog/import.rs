@@ -74,7 +74,7 @@ fn open(
     if parse::parse(text, &mut log).map_err(|fault| json(fault.to_string()))? {
         notes.remark("the log is incomplete: its browser was killed");
     }
-    if !log.is_known {
+    if !log.has_event_kinds {
         return Err(json("no event types in the log's constants".to_owned()));
     }
     let mut exact = messages::from_connections(&mut log);
@@ -89,7 +89,7 @@ fn open(
         found: Vec::new(),
         failures: Vec::new(),
     };
-    recording.gather(&mut exact)?;
+    recording.collect_exchanges(&mut exact)?;
     recording.finish(name, source)
 }
 
@@ -116,8 +116,8 @@ struct Recording<'a> {
 }
 
 impl Recording<'_> {
-    /// Goes through the requests of the page, in their order.
-    fn gather(
+    /// Imports the requests of the page, in order.
+    fn collect_exchanges(
         &mut self,
         exact: &mut BTreeMap<TransactionId, TransactionMessages>,
     ) -> Result<(), OpenError> {
@@ -231,7 +231,7 @@ impl Recording<'_> {
     fn fail(&mut self, leg: &Hop, error: String, seen: Option<usize>) {
         let seen = seen.and_then(|seen| self.seen(seen));
         let started = match (&self.watched, seen) {
-            (Some(watched), Some(seen)) => seconds(seen.wanted - watched.origin),
+            (Some(watched), Some(seen)) => seconds(seen.requested_at - watched.origin),
             _ => self.since_start(leg.started),
         };
         self.failures.push(Failure {
@@ -242,11 +242,11 @@ impl Recording<'_> {
         });
     }
 
-    /// What was observed and never left the browser, because something forbade it.
+    /// Adds requests that were observed but blocked before they were sent.
     fn add_blocked(&mut self) {
         let Some(watched) = &self.watched else { return };
-        let left: BTreeSet<usize> = watched.waiting.values().flatten().copied().collect();
-        for index in left {
+        let unmatched: BTreeSet<usize> = watched.waiting.values().flatten().copied().collect();
+        for index in unmatched {
             let seen = &watched.observations.requests[index];
             if let Some(error) = &seen.error
                 && seen.url.starts_with("http")
@@ -255,7 +255,7 @@ impl Recording<'_> {
                     method: seen.method.clone(),
                     url: seen.url.clone(),
                     error: error.clone(),
-                    started: Some(seconds(seen.wanted - watched.origin)),
+                    started: Some(seconds(seen.requested_at - watched.origin)),
                 });
             }
         }
@@ -302,13 +302,17 @@ impl Recording<'_> {
         let socket = messages::socket(self.log, transaction);
         let next = u32::try_from(self.connections.len()).unwrap_or(u32::MAX);
         let connection = socket.map(|socket| *self.connections.entry(socket).or_insert(next));
-        let told = seen.and_then(|seen| self.seen(seen));
+        let observed_request = seen.and_then(|seen| self.seen(seen));
         let head = Head::parse(&answer.response_head);
         let content_type = head.as_ref().and_then(|head| head.value("content-type"));
-        let kind = Kind::of(content_type, url, told.map(|seen| &seen.kind[..]));
-        let refused = told.and_then(|seen| seen.error.clone());
+        let kind = Kind::of(
+            content_type,
+            url,
+            observed_request.map(|seen| &seen.kind[..]),
+        );
+        let refused = observed_request.and_then(|seen| seen.error.clone());
         let refused = refused.or_else(|| self.error(leg, seen));
-        let priority = told.map(|seen| seen.priority.clone());
+        let priority = observed_request.map(|seen| seen.priority.clone());
         let mut observed = Observation {
             protocol: Some(answer.protocol.to_owned()),
             priority: priority
@@ -322,18 +326,18 @@ impl Recording<'_> {
             connection,
             request_body: answer.request_body,
             refused: refused.or_else(|| {
-                let why = "the body ended before its declared length";
-                answer.is_cut.then(|| why.to_owned())
+                let message = "the body ended before its declared length";
+                answer.is_cut.then(|| message.to_owned())
             }),
             ..Observation::default()
         };
         let answered = transaction.answered.unwrap_or(transaction.sent);
-        let times = told
+        let times = observed_request
             .zip(self.watched.as_ref())
             .and_then(|(seen, watched)| Times::from_observation(seen, watched.origin));
         let times = times.unwrap_or_else(|| Times {
-            started: match (told, &self.watched) {
-                (Some(seen), Some(watched)) => seconds(seen.wanted - watched.origin),
+            started: match (observed_request, &self.watched) {
+                (Some(seen), Some(watched)) => seconds(seen.requested_at - watched.origin),
                 _ => self.since_start(leg.started),
             },
             queued: seconds((transaction.sent - leg.started) / 1e3),
@@ -347,9 +351,9 @@ impl Recording<'_> {
         let exchange = Exchange {
             url: url.clone(),
             method: method.clone(),
-            // Of sockets of QUIC the log tells no address.
+            // The log has no address for QUIC sockets.
             address: messages::address(self.log, transaction)
-                .or_else(|| told.and_then(|seen| seen.address)),
+                .or_else(|| observed_request.and_then(|seen| seen.address)),
             request_head: answer.request_head,
             response_head: answer.response_head,
             body: answer.body,
@@ -400,9 +404,9 @@ impl Recording<'_> {
                 .failures
                 .iter()
                 .find(|failure| failure.url == self.page.url);
-            let why = failed.map_or("no response is a document", |failure| &failure.error);
+            let reason = failed.map_or("no response is a document", |failure| &failure.error);
             OpenError::NoPageLoad {
-                why: format!("{}: {why}", self.page.url),
+                reason: format!("{}: {reason}", self.page.url),
             }
         })?;
         self.initiators(&mut exchanges, &links, start);
@@ -410,7 +414,7 @@ impl Recording<'_> {
         let watched = self.watched.as_ref();
         if let Some(watched) = watched {
             set_compute_times(&mut exchanges, &watched.observations.compute);
-            if watched.observations.left_out > 0 {
+            if watched.observations.omitted > 0 {
                 self.notes
                     .remark("more requests were made than a recording can store");
             }
@@ -428,7 +432,7 @@ impl Recording<'_> {
             source: source.to_owned(),
             start,
             exchanges,
-            // Beyond the calendar the cast saturates, and there is no date.
+            // Out of range, the cast saturates, and there is no date.
             recorded: Timestamp::from_microsecond((wall * 1e6) as i64).ok(),
             dom_content_loaded: moment(|seen| seen.dom_content_loaded),
             load: moment(|seen| seen.load),
@@ -453,10 +457,10 @@ impl Recording<'_> {
             let before = leg
                 .checked_sub(1)
                 .and_then(|leg| last_leg.get(&(request, leg)));
-            let asked_by = seen
+            let initiator = seen
                 .and_then(|seen| self.seen(seen))
                 .map(|seen| &seen.initiator);
-            let named = match asked_by {
+            let named = match initiator {
                 Some(RequestInitiator::Text(url)) => first_of.get(without_fragment(url)),
                 Some(RequestInitiator::Redirect | RequestInitiator::Unknown) | None => None,
             };

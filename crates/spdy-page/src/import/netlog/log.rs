@@ -27,8 +27,8 @@ pub(super) struct Log {
     pub(super) errors: BTreeMap<i64, String>,
     /// Milliseconds from 1970 to the zero of the log's clock.
     pub(super) epoch_ms: f64,
-    /// Whether the constants came, without which no event can be read.
-    pub(super) is_known: bool,
+    /// The log has named its event types; without them no event can be read.
+    pub(super) has_event_kinds: bool,
     pub(super) requests: BTreeMap<Id, Request>,
     jobs: BTreeMap<Id, Job>,
     pub(super) sockets: BTreeMap<Id, Socket>,
@@ -185,10 +185,10 @@ impl EventKind {
 }
 
 impl Log {
-    /// Takes the names of numbers, which stand before the events.
+    /// Stores the names of numbers, which precede the events.
     pub(super) fn set_constants(&mut self, constants: Constants) {
         let phase = |name| constants.log_event_phase.get(name).copied();
-        // They have been these for as long as there are NetLogs.
+        // These values have never changed.
         self.begin = phase("PHASE_BEGIN").unwrap_or(1);
         self.end = phase("PHASE_END").unwrap_or(2);
         for (name, what) in EventKind::NAMES {
@@ -196,14 +196,14 @@ impl Log {
                 self.kinds.insert(number, what);
             }
         }
-        self.is_known = !self.kinds.is_empty();
+        self.has_event_kinds = !self.kinds.is_empty();
         self.epoch_ms = constants.time_tick_offset;
         for (name, number) in constants.net_error {
             self.errors.insert(number, name);
         }
     }
 
-    /// Takes the next event.
+    /// Handles the next event.
     pub(super) fn take(&mut self, event: &Event<'_>) {
         let Some(&what) = self.kinds.get(&event.kind) else {
             return;
@@ -263,9 +263,9 @@ impl Log {
             }
             EventKind::StreamSent => {
                 let job = params.source_dependency.source();
-                let asker = job.and_then(|job| self.jobs.get(&job)?.place);
+                let place = job.and_then(|job| self.jobs.get(&job)?.place);
                 if let Some(stream) = self.stream(id, params) {
-                    stream.request = asker;
+                    stream.request = place;
                 }
             }
             EventKind::StreamReceived => {

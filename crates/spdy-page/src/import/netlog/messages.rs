@@ -209,7 +209,7 @@ fn request_head(transaction: &Transaction) -> Bytes {
     let pseudo = |name: &str| {
         let mut fields = transaction.request_fields.iter().map(|field| split(field));
         fields
-            .find(|(known, _)| *known == name)
+            .find(|(field_name, _)| *field_name == name)
             .map(|(_, value)| value)
     };
     if line.is_empty() {
@@ -227,10 +227,12 @@ fn request_head(transaction: &Transaction) -> Bytes {
     )
 }
 
-/// The head of an answer as HTTP/1.1 text: its status line is the first of `told`, or a field `:status`.
-fn response_head(told: &[String]) -> Bytes {
-    let first = told.first().filter(|line| line.starts_with("HTTP/"));
-    let line = match (first, parse_status(told)) {
+/// The head of a response as HTTP/1.1 text: its status line is the first of `header_lines`, or a field `:status`.
+fn response_head(header_lines: &[String]) -> Bytes {
+    let first = header_lines
+        .first()
+        .filter(|line| line.starts_with("HTTP/"));
+    let line = match (first, parse_status(header_lines)) {
         (Some(line), _) => line.clone(),
         (None, Some(status)) => {
             let reason = http::StatusCode::from_u16(status)
@@ -240,17 +242,17 @@ fn response_head(told: &[String]) -> Bytes {
         }
         (None, None) => String::new(),
     };
-    head::synthesize(&line, fields(&told[usize::from(first.is_some())..]))
+    head::synthesize(&line, fields(&header_lines[usize::from(first.is_some())..]))
 }
 
-fn parse_status(told: &[String]) -> Option<u16> {
-    let mut fields = told.iter().map(|field| split(field));
+fn parse_status(header_lines: &[String]) -> Option<u16> {
+    let mut fields = header_lines.iter().map(|field| split(field));
     fields.find(|(name, _)| *name == ":status")?.1.parse().ok()
 }
 
-/// Fields but for those of HTTP/2 that begin with a colon; values that it joined with NUL apart again.
-fn fields(told: &[String]) -> impl Iterator<Item = (&str, &str)> {
-    let fields = told.iter().map(|field| split(field));
+/// Fields without those of HTTP/2 that begin with a colon; values that were joined by NUL are split again.
+fn fields(header_lines: &[String]) -> impl Iterator<Item = (&str, &str)> {
+    let fields = header_lines.iter().map(|field| split(field));
     let named = fields.filter(|(name, _)| http::HeaderName::from_bytes(name.as_bytes()).is_ok());
     named.flat_map(|(name, value)| value.split('\0').map(move |value| (name, value)))
 }

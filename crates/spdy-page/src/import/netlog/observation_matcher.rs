@@ -36,7 +36,7 @@ impl<'a> ObservationMatcher<'a> {
         Self {
             observations,
             waiting,
-            origin: first.map_or(page.from / 1e3, |seen| seen.wanted),
+            origin: first.map_or(page.from / 1e3, |seen| seen.requested_at),
         }
     }
 
@@ -65,7 +65,7 @@ pub(super) struct Times {
 }
 
 impl Times {
-    /// As the browser reported them; `None` without `timing`.
+    /// The times that the browser reported; `None` without `timing`.
     pub(super) fn from_observation(seen: &ObservedRequest, origin: f64) -> Option<Self> {
         let timing = seen.timing?;
         let sent = timing.request_time + timing.send_start / 1e3;
@@ -77,8 +77,8 @@ impl Times {
             |from: f64, to: f64| (from >= 0.0 && to >= from).then(|| seconds((to - from) / 1e3));
         let finished = seen.finished.unwrap_or(first);
         Some(Self {
-            started: seconds(seen.wanted - origin),
-            queued: seconds(sent - seen.wanted),
+            started: seconds(seen.requested_at - origin),
+            queued: seconds(sent - seen.requested_at),
             wait: seconds(first - sent),
             receive: seconds(finished - first),
             dns: span(timing.dns_start, timing.dns_end),

@@ -34,17 +34,17 @@ impl LogPage {
             .filter(is_main)
             .collect();
         mains.sort_by(|one, other| one[0].started.total_cmp(&other[0].started));
-        let wanted = options.page.unwrap_or(1);
-        let fault = match (mains.is_empty(), wanted) {
+        let page_number = options.page.unwrap_or(1);
+        let fault = match (mains.is_empty(), page_number) {
             (true, _) => OpenError::NoPageLoad {
-                why: "the log has no request for a page".to_owned(),
+                reason: "the log has no request for a page".to_owned(),
             },
             (false, _) => OpenError::NoSuchPage {
-                wanted,
+                page: page_number,
                 pages: mains.len(),
             },
         };
-        let index = wanted
+        let index = page_number
             .checked_sub(1)
             .filter(|&index| index < mains.len())
             .ok_or(fault)?;
@@ -52,7 +52,7 @@ impl LogPage {
         if let Some(next) = next {
             notes.remark(match observations {
                 Some(_) => format!("the page navigated to another page: {}", next[0].url),
-                None => format!("page {wanted} of {} imported", mains.len()),
+                None => format!("page {page_number} of {} imported", mains.len()),
             });
         }
         let legs = mains[index];

@@ -152,7 +152,7 @@ mod tests {
         let matches = command.try_get_matches_from(typed.into_iter().chain(["--runs", "4"]));
         let matches = matches.unwrap_or_else(|refused| panic!("{refused}"));
         let args = <Args as clap::FromArgMatches>::from_arg_matches(&matches);
-        let work = args.expect("valid arguments").runner();
+        let work = args.expect("the arguments are valid").runner();
         assert_eq!((work.runs, work.lossy_runs), (4, 2));
     }
 }

@@ -72,9 +72,9 @@ impl Calibration {
         } = &self.summary;
         if !pairs.is_empty() {
             let count = pairs.len();
-            let apart = pairs.iter().map(SixVsOne::distance).sum::<f64>() / count as f64;
+            let mean_distance = pairs.iter().map(SixVsOne::distance).sum::<f64>() / count as f64;
             printer.line(format_args!(
-                "one connection against six: {pairs_that_agree} of {count} pairs agree; their ratios differ by {apart:.3} on average"
+                "one connection against six: {pairs_that_agree} of {count} pairs agree; their ratios differ by {mean_distance:.3} on average"
             ))?;
         }
         printer.line(format_args!(

@@ -113,16 +113,16 @@ impl LinkReport {
             }
         }
         for trip in &self.round_trips {
-            let asked = trip.asked_ms;
+            let configured_ms = trip.asked_ms;
             if trip.error_ms.abs() > MAX_RTT_ERROR_MS {
                 let error = trip.error_ms;
                 let past = format!(
-                    "{asked} ms: error of the median {error:+.2} ms, limit {MAX_RTT_ERROR_MS} ms"
+                    "{configured_ms} ms: error of the median {error:+.2} ms, limit {MAX_RTT_ERROR_MS} ms"
                 );
                 self.past_bars.push(past);
             }
             if let Some(fault) = trip.faults.first() {
-                self.past_bars.push(format!("{asked} ms: {fault}"));
+                self.past_bars.push(format!("{configured_ms} ms: {fault}"));
             }
         }
     }

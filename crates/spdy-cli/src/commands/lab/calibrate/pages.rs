@@ -53,19 +53,19 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
 
 fn cells(args: &Args) -> anyhow::Result<Vec<PageCell>> {
     let shipped = builtin::NAMES.map(str::to_owned).to_vec();
-    let asked = args.pages.as_ref().filter(|pages| !pages.is_empty());
+    let requested = args.pages.as_ref().filter(|pages| !pages.is_empty());
     let mut pages = Vec::new();
-    for name in asked.unwrap_or(&shipped) {
+    for name in requested.unwrap_or(&shipped) {
         let opened = open_replica(name, &ImportOptions::default())?;
         pages.push(Arc::new(Page::new(opened.replica)));
     }
     let default = NETWORKS.map(str::to_owned).to_vec();
-    let asked = if args.networks.is_empty() {
+    let requested = if args.networks.is_empty() {
         &default
     } else {
         &args.networks
     };
-    let networks = networks(asked)?;
+    let networks = networks(requested)?;
     networks.iter().try_for_each(check_kernel_tcp)?;
     let options = Options::default();
     Ok(PageCell::all(&pages, &networks, &args.protocols, &options))

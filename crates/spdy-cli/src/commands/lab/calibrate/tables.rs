@@ -58,13 +58,13 @@ pub(crate) fn ms_cell(figure: Option<f64>) -> Cell {
     Cell::number(text)
 }
 
-/// How many runs count, and of how many if some are missing.
+/// The number of runs that count, and the requested number if some are missing.
 pub(crate) fn runs_cell<S>(result: &CellResult<S>) -> Cell {
-    let (count, asked) = (result.real_ms.len(), result.runs_asked);
+    let (count, requested) = (result.real_ms.len(), result.runs_asked);
     if result.short_of_runs.is_none() {
         return Cell::number(count);
     }
-    Cell::number(format_args!("{count} of {asked}")).styled(BAD)
+    Cell::number(format_args!("{count} of {requested}")).styled(BAD)
 }
 
 /// An error, or that there is none.
@@ -97,14 +97,14 @@ mod tests {
             repeated: 0,
             short_of_runs: None,
         };
-        let told = |result: &CellResult<DownloadCell>| {
+        let render = |result: &CellResult<DownloadCell>| {
             let mut table = Table::new(["runs"].map(Cell::number));
             table.row([runs_cell(result)]);
             anstream::adapter::strip_str(&table.to_string()).to_string()
         };
-        assert_eq!(told(&result).lines().last(), Some("   2"));
+        assert_eq!(render(&result).lines().last(), Some("   2"));
         result.runs_asked = 3;
         result.short_of_runs = Some("a packet was late".to_owned());
-        assert_eq!(told(&result).lines().last(), Some("2 of 3"));
+        assert_eq!(render(&result).lines().last(), Some("2 of 3"));
     }
 }

@@ -40,17 +40,17 @@ type Query = (QueryKind, oneshot::Sender<Answer>);
 
 /// Questions to the thread.
 pub(crate) struct StoreWatcher {
-    questions: mpsc::SyncSender<Query>,
+    queries: mpsc::SyncSender<Query>,
 }
 
 impl StoreWatcher {
-    /// Starts watching; it ends with the last that asks.
+    /// Starts the watcher thread. It ends when the last sender is dropped.
     pub(crate) fn start(
         store: Location,
         waterfalls: WaterfallArgs,
         printer: &Printer,
     ) -> anyhow::Result<Self> {
-        let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
+        let (queries, receiver) = mpsc::sync_channel(MAX_QUERIES);
         let mut watched = WatchState {
             store,
             waterfalls,
@@ -61,27 +61,27 @@ impl StoreWatcher {
         };
         let thread = thread::Builder::new().name("watch".to_owned());
         thread.spawn(move || {
-            answer_each(&asked, |asked| match asked {
+            answer_each(&receiver, |kind| match kind {
                 QueryKind::State => watched.state_reply(Instant::now()),
                 QueryKind::Report => watched.report(),
             });
         })?;
-        Ok(Self { questions })
+        Ok(Self { queries })
     }
 
-    /// The thread's answer.
+    /// The watcher's reply.
     ///
     /// # Errors
     ///
-    /// [`MAX_QUERIES`] wait already; what keeps the store from being read.
-    pub(crate) async fn ask(&self, asked: QueryKind) -> Answer {
-        let answer = self.submit(asked)?;
+    /// [`MAX_QUERIES`] queries are already waiting, or the store cannot be read.
+    pub(crate) async fn query(&self, kind: QueryKind) -> Answer {
+        let answer = self.submit(kind)?;
         answer.await.context("the store watcher has stopped")?
     }
 
-    fn submit(&self, asked: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
+    fn submit(&self, kind: QueryKind) -> anyhow::Result<oneshot::Receiver<Answer>> {
         let (reply, answer) = oneshot::channel();
-        match self.questions.try_send((asked, reply)) {
+        match self.queries.try_send((kind, reply)) {
             Ok(()) => Ok(answer),
             Err(mpsc::TrySendError::Full(_)) => {
                 anyhow::bail!("{MAX_QUERIES} queries are already waiting: try again later")
@@ -94,10 +94,10 @@ impl StoreWatcher {
 }
 
 /// Answers queries until every sender is dropped. A report may take long, so a cancelled query is skipped.
-fn answer_each(questions: &mpsc::Receiver<Query>, mut answer: impl FnMut(QueryKind) -> Answer) {
-    for (asked, reply) in questions {
+fn answer_each(queries: &mpsc::Receiver<Query>, mut answer: impl FnMut(QueryKind) -> Answer) {
+    for (kind, reply) in queries {
         if !reply.is_closed() {
-            let _ = reply.send(answer(asked)); // the query may be cancelled by now
+            let _ = reply.send(answer(kind)); // the query may be cancelled by now
         }
     }
 }
@@ -172,24 +172,24 @@ struct State {
     done: usize,
     /// Cells when all are.
     cells: u64,
-    /// Loads of each.
+    /// Loads per cell.
     runs: u64,
-    /// Seconds until all are there, if cells came in the last minute.
+    /// Estimated seconds until all cells are there, if cells were added in the last minute.
     left_s: Option<u64>,
-    /// The report is another if this is.
+    /// The report changes when this changes.
     edition: String,
 }
 
 impl WatchState {
     /// The state as JSON. A store that does not exist yet is no error, but a `problem` in the reply.
     fn state_reply(&mut self, now: Instant) -> Answer {
-        let told = match self.state(now) {
+        let reply = match self.state(now) {
             Ok(state) => StateReply::State(state),
             Err(error) => StateReply::Problem {
                 problem: format!("{error:#}"),
             },
         };
-        Ok(serde_json::to_string(&told)?)
+        Ok(serde_json::to_string(&reply)?)
     }
 
     fn state(&mut self, now: Instant) -> anyhow::Result<State> {
@@ -210,7 +210,8 @@ impl WatchState {
             done: edition.cells,
             cells: contents.cells,
             runs: contents.runs,
-            left_s: left(&self.seen, contents.cells).map(|left| left.as_secs().max(1)),
+            left_s: remaining_time(&self.seen, contents.cells)
+                .map(|remaining| remaining.as_secs().max(1)),
             edition: edition.name(),
         };
         self.last = Some(edition);
@@ -239,14 +240,14 @@ impl WatchState {
     }
 }
 
-/// How long the rest of `cells` takes at the pace of those that were `seen` to come.
-fn left(seen: &VecDeque<(Instant, usize)>, cells: u64) -> Option<Duration> {
+/// Estimated time for the missing of `cells`, at the rate of the cells in `seen`.
+fn remaining_time(seen: &VecDeque<(Instant, usize)>, cells: u64) -> Option<Duration> {
     let (from, first) = seen.front()?;
     let (to, last) = seen.back()?;
     let missing = cells.saturating_sub(*last as u64);
-    let came = last.saturating_sub(*first);
-    (missing > 0 && came > 0).then(|| {
-        let each = to.duration_since(*from).as_secs_f64() / came as f64;
+    let added = last.saturating_sub(*first);
+    (missing > 0 && added > 0).then(|| {
+        let each = to.duration_since(*from).as_secs_f64() / added as f64;
         Duration::from_secs_f64(each * missing as f64)
     })
 }
@@ -259,23 +260,29 @@ mod tests {
     fn the_time_left_follows_the_pace_of_the_last_cells() {
         let start = Instant::now();
         let at = |seconds, cells| (start + Duration::from_secs(seconds), cells);
-        let left = |seen: &[(Instant, usize)], cells| left(&seen.iter().copied().collect(), cells);
-        assert_eq!(left(&[], 10), None);
-        assert_eq!(left(&[at(0, 4), at(3, 4)], 10), None, "no cell was added");
+        let remaining = |seen: &[(Instant, usize)], cells| {
+            remaining_time(&seen.iter().copied().collect(), cells)
+        };
+        assert_eq!(remaining(&[], 10), None);
         assert_eq!(
-            left(&[at(0, 0), at(2, 4)], 10),
+            remaining(&[at(0, 4), at(3, 4)], 10),
+            None,
+            "no cell was added"
+        );
+        assert_eq!(
+            remaining(&[at(0, 0), at(2, 4)], 10),
             Some(Duration::from_secs(3))
         );
         assert_eq!(
-            left(&[at(0, 8), at(2, 10)], 10),
+            remaining(&[at(0, 8), at(2, 10)], 10),
             None,
             "all cells are complete"
         );
     }
     #[test]
     fn the_query_queue_is_bounded_and_drops_cancelled_queries() {
-        let (questions, asked) = mpsc::sync_channel(MAX_QUERIES);
-        let watch = StoreWatcher { questions };
+        let (queries, receiver) = mpsc::sync_channel(MAX_QUERIES);
+        let watch = StoreWatcher { queries };
         let mut waiting: Vec<_> = (0..MAX_QUERIES)
             .map(|_| watch.submit(QueryKind::State).expect("the queue has space"))
             .collect();
@@ -287,13 +294,13 @@ mod tests {
         drop(watch);
         waiting.truncate(1);
         let mut answers = 0;
-        answer_each(&asked, |_| {
+        answer_each(&receiver, |_| {
             answers += 1;
             Ok("far".to_owned())
         });
         assert_eq!(answers, 1);
-        let answer = waiting[0].try_recv().expect("a reply");
-        assert_eq!(answer.expect("a report"), "far");
+        let answer = waiting[0].try_recv().expect("the watcher has replied");
+        assert_eq!(answer.expect("the reply is a report"), "far");
     }
 
     #[test]

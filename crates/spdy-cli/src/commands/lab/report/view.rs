@@ -94,13 +94,13 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     Ok(Outcome::Done)
 }
 
-/// Where the store is, or will be. Checks that its plan, if it is known now, has the requested cell.
+/// Where the store is, or will be. If its plan exists already, checks that it has the requested cell.
 fn locate_store(args: &Args) -> anyhow::Result<Location> {
     let named = Location::new(args.what.as_ref());
     if named.file().is_none_or(is_store) {
         if let Some(other) = &args.store {
-            let why = format!("{named} is a store: remove --store {other}");
-            return Err(Usage(why).into());
+            let message = format!("{named} is a store: remove --store {other}");
+            return Err(Usage(message).into());
         }
         if args.waterfalls.cell.is_some()
             && let Some(plan) = plan_in(&named)
@@ -187,20 +187,20 @@ async fn serve(
     Ok(())
 }
 
-/// Answers one request, if it is meant for us and comes from a page of ours or from the reader himself.
+/// Answers one request. Rejects requests for other hosts, and requests from pages of other sites.
 async fn answer(
     watch: Arc<StoreWatcher>,
     address: SocketAddr,
     request: Request<Body>,
 ) -> Response<Body> {
     if !is_own_host(request.headers(), address) {
-        let why = format!("expected http://{address}/\n");
-        return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", why);
+        let message = format!("expected http://{address}/\n");
+        return response(StatusCode::MISDIRECTED_REQUEST, "text/plain", message);
     }
     let path = request.uri().path();
     if path != "/" && comes_from_another_site(request.headers()) {
-        let why = format!("expected a request from http://{address}/\n");
-        return response(StatusCode::FORBIDDEN, "text/plain", why);
+        let message = format!("expected a request from http://{address}/\n");
+        return response(StatusCode::FORBIDDEN, "text/plain", message);
     }
     if !matches!(*request.method(), Method::GET | Method::HEAD) {
         let mut refused = response(StatusCode::METHOD_NOT_ALLOWED, "text/plain", "");
@@ -208,18 +208,18 @@ async fn answer(
         refused.headers_mut().insert(header::ALLOW, allow); // required (RFC 9110 §15.5.6)
         return refused;
     }
-    let (kind, asked) = match path {
+    let (kind, query) = match path {
         "/" => return response(StatusCode::OK, "text/html", SHELL),
         "/view.js" => return response(StatusCode::OK, "text/javascript", SCRIPT),
         "/state" => ("application/json", QueryKind::State),
         "/report" => ("text/html", QueryKind::Report),
         _ => return response(StatusCode::NOT_FOUND, "text/plain", "expected /\n"),
     };
-    match watch.ask(asked).await {
+    match watch.query(query).await {
         Ok(text) => response(StatusCode::OK, kind, text),
-        Err(why) => {
-            let why = format!("{why:#}\n");
-            response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", why)
+        Err(error) => {
+            let message = format!("{error:#}\n");
+            response(StatusCode::SERVICE_UNAVAILABLE, "text/plain", message)
         }
     }
 }
@@ -250,7 +250,10 @@ fn response(status: StatusCode, kind: &'static str, text: impl Into<String>) -> 
     *response.status_mut() = status;
     let kind = HeaderValue::from_str(&format!("{kind}; charset=utf-8"));
     let headers = [
-        (header::CONTENT_TYPE, kind.expect("a valid content type")),
+        (
+            header::CONTENT_TYPE,
+            kind.expect("the content type is a valid header value"),
+        ),
         (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
         (
             header::CONTENT_SECURITY_POLICY,

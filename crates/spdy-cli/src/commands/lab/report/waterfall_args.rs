@@ -40,7 +40,8 @@ impl WaterfallArgs {
         }
     }
 
-    /// Loads the cells for the waterfalls again. Only a missing cell is an error: a report without waterfalls is valid.
+    /// Loads the cells for the waterfalls again. Only a missing cell is an error: a report without waterfalls is
+    /// valid.
     pub(crate) fn again(
         &self,
         store: &Location,
@@ -51,10 +52,10 @@ impl WaterfallArgs {
         if let Some(key) = &self.cell {
             let is_it = |row: &Row| row.value("cell").as_str() == Some(key);
             if !rows.iter().any(is_it) {
-                let why = format!(
+                let message = format!(
                     "{store} has no cell {key:?}: `spdy lab show {store} --json` lists the keys"
                 );
-                return Err(Usage(why).into());
+                return Err(Usage(message).into());
             }
         }
         if contents.plan.is_empty() {
@@ -62,8 +63,8 @@ impl WaterfallArgs {
                 "Imported results have no times of single resources.",
             ));
         }
-        let beside = store.file().and_then(Path::parent).unwrap_or(Path::new(""));
-        let folder = self.pages.as_deref().unwrap_or(beside);
+        let store_folder = store.file().and_then(Path::parent).unwrap_or(Path::new(""));
+        let folder = self.pages.as_deref().unwrap_or(store_folder);
         let runner = Experiment::stored(&contents.plan, folder)
             .and_then(|experiment| experiment.into_runner(printer));
         Ok(match runner {

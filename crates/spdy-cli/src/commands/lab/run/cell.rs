@@ -131,7 +131,7 @@ struct StoreReport {
     invalid: usize,
 }
 
-/// Loads what the store at `location` has not, and keeps each cell as soon as it is done.
+/// Loads the cells that the store at `location` lacks, and stores each cell as soon as it is done.
 fn store_cells(
     args: &Args,
     location: &Location,
@@ -145,11 +145,11 @@ fn store_cells(
     let mut missing = Vec::new();
     for number in numbers {
         let cell = runner.plan().cell(&number.to_string());
-        if !store.has(&cell.expect("a cell of the plan").key())? {
+        if !store.has(&cell.expect("the number is of a cell of the plan").key())? {
             missing.push(*number);
         }
     }
-    let mut kept = StoreReport {
+    let mut report = StoreReport {
         store: location.to_string(),
         added: 0,
         before: numbers.len() - missing.len(),
@@ -159,30 +159,30 @@ fn store_cells(
     let never = || false;
     load_cells::load(runner, real, &missing, args.jobs, never, |cell| {
         match store.add(&rows.of(&cell))? {
-            AddOutcome::Inserted => kept.added += 1,
-            AddOutcome::AlreadyPresent => kept.before += 1,
+            AddOutcome::Inserted => report.added += 1,
+            AddOutcome::AlreadyPresent => report.before += 1,
         }
-        kept.failed += incomplete_loads(&cell);
-        kept.invalid += cell.invalid();
+        report.failed += incomplete_loads(&cell);
+        report.invalid += cell.invalid();
         Ok(())
     })?;
     store.finish()?;
-    if kept.invalid > 0 {
-        let invalid = kept.invalid;
+    if report.invalid > 0 {
+        let invalid = report.invalid;
         printer.note(format_args!(
             "{WARN}{invalid} runs{WARN:#} in real time are invalid; they are stored but not counted"
         ));
     }
-    if kept.failed > 0 {
-        let failed = kept.failed;
+    if report.failed > 0 {
+        let failed = report.failed;
         printer.note(format_args!(
             "{WARN}{failed} loads{WARN:#} are incomplete; they are stored"
         ));
     }
     if args.json {
-        printer.json(&kept)?;
+        printer.json(&report)?;
     } else {
-        let StoreReport { added, before, .. } = kept;
+        let StoreReport { added, before, .. } = report;
         printer.line(format_args!(
             "{location}: {added} cells added, {before} already present"
         ))?;
@@ -199,15 +199,15 @@ fn print_cells(
     printer: &Printer,
 ) -> anyhow::Result<Outcome> {
     let rows = Rows::new(runner, PROGRAM);
-    // Cells that are done before an earlier one of the requested order.
+    // Cells that are done before an earlier cell of the requested order.
     let mut early = BTreeMap::new();
-    let (mut told, mut failed, mut invalid, mut loads) = (0, 0, 0, 0);
+    let (mut printed, mut failed, mut invalid, mut loads) = (0, 0, 0, 0);
     let mut summaries = Vec::new();
     let never = || false;
     load_cells::load(runner, real, numbers, args.jobs, never, |cell| {
         early.insert(cell.cell.number(), cell);
-        while let Some(cell) = numbers.get(told).and_then(|number| early.remove(number)) {
-            told += 1;
+        while let Some(cell) = numbers.get(printed).and_then(|number| early.remove(number)) {
+            printed += 1;
             loads += cell.loads.len();
             failed += incomplete_loads(&cell);
             invalid += cell.invalid();

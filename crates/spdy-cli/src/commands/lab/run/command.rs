@@ -71,13 +71,13 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
             "{location}: {there} of {cells} cells are already present"
         ));
     }
-    let left = load(
+    let remaining = load(
         &runner, real, &mut store, &missing, &stop, args.jobs, printer,
     )?;
-    if left > 0 {
+    if remaining > 0 {
         printer.note(format_args!(
             "{WARN}stopped early{WARN:#}: {} of {cells} cells of {runs} loads are in {location}; run the same command to continue",
-            cells - left
+            cells - remaining
         ));
         return Ok(Outcome::Failed);
     }
@@ -95,7 +95,8 @@ fn missing(runner: &Runner, store: &mut Store) -> anyhow::Result<Vec<usize>> {
         .collect())
 }
 
-/// Loads the cells of these numbers and stores them, until all are done or a signal stops it. Returns how many are left.
+/// Loads the cells of these numbers and stores them, until all are done or a signal stops it. Returns how many
+/// remain.
 fn load(
     runner: &Runner,
     real: RealTimeLoader,
@@ -108,16 +109,16 @@ fn load(
     let rows = Rows::new(runner, PROGRAM);
     let runs = u64::from(runner.plan().runs());
     let bar = printer.progress(numbers.len() as u64 * runs, "loading");
-    let mut left = numbers.len();
+    let mut remaining = numbers.len();
     let stops = || stop.load(Ordering::Relaxed);
-    let kept = load_cells::load(runner, real, numbers, jobs, stops, |cell| {
+    let result = load_cells::load(runner, real, numbers, jobs, stops, |cell| {
         store.add(&rows.of(&cell))?;
         bar.inc(runs);
-        left -= 1;
+        remaining -= 1;
         Ok(())
     });
     bar.finish_and_clear();
-    kept.map(|()| left)
+    result.map(|()| remaining)
 }
 
 /// A flag that Ctrl-C, or the system's wish that the program ends, sets; the second time it ends at once.

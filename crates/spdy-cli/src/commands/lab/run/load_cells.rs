@@ -64,7 +64,11 @@ impl RealTimeLoader {
     ) -> anyhow::Result<Option<CellLoads<'a>>> {
         let cells = self.0.as_mut().expect("the plan has cells in real time");
         let cell = runner.plan().cell(&number.to_string());
-        Ok(cells.load(runner, cell.expect("a cell of the plan"), stops)?)
+        Ok(cells.load(
+            runner,
+            cell.expect("the number is of a cell of the plan"),
+            stops,
+        )?)
     }
 
     #[cfg(not(target_os = "linux"))]
@@ -89,7 +93,7 @@ pub(crate) fn load<'a>(
 ) -> anyhow::Result<()> {
     let clock = |number: &usize| {
         let cell = runner.plan().cell(&number.to_string());
-        cell.expect("a cell of the plan").clock()
+        cell.expect("the number is of a cell of the plan").clock()
     };
     let (in_virtual_time, in_real_time): (Vec<usize>, Vec<usize>) = numbers
         .iter()

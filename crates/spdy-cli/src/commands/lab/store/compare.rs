@@ -103,7 +103,7 @@ pub(crate) fn run(args: &Args, printer: &Printer) -> anyhow::Result<Outcome> {
     check_budget(&compared, args, printer)
 }
 
-/// The table, and the sum of it.
+/// Prints the table and its summary.
 fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::Result<()> {
     let count = |difference| compared.count(difference);
     let (more, less) = (count(Difference::More), count(Difference::Less));
@@ -122,9 +122,9 @@ fn print(compared: &StoreComparison, args: &Args, printer: &Printer) -> anyhow::
             args.measure,
         ))?;
     }
-    if let left @ 1.. = differ.len().saturating_sub(SHOWN_CELLS) {
+    if let hidden @ 1.. = differ.len().saturating_sub(SHOWN_CELLS) {
         printer.line(format_args!(
-            "{DIM}and {left} more cells that differ{DIM:#}"
+            "{DIM}and {hidden} more cells that differ{DIM:#}"
         ))?;
     }
     let margin = args.margin * 100.0;
@@ -188,7 +188,7 @@ fn table(cells: &[&CellComparison], measure: Measure) -> Table {
     table
 }
 
-/// Whether all cells are within the budget.
+/// Checks that all cells are within the budget.
 fn check_budget(
     compared: &StoreComparison,
     args: &Args,
@@ -223,10 +223,10 @@ fn check_budget(
     if failed > 0 {
         anyhow::bail!("{failed} loads after are incomplete");
     }
-    let gone = compared.only_before.len() + compared.not_compared.len();
-    if gone > 0 || compared.cells.is_empty() {
+    let not_compared = compared.only_before.len() + compared.not_compared.len();
+    if not_compared > 0 || compared.cells.is_empty() {
         anyhow::bail!(
-            "cannot compare {gone} cells of before; {} cells were compared",
+            "cannot compare {not_compared} cells of before; {} cells were compared",
             compared.cells.len()
         );
     }

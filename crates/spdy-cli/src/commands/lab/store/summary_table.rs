@@ -127,7 +127,9 @@ mod tests {
 
     fn cell(key: &str, load_ms: f64, failed: usize) -> CellSummary {
         let levels = key.split(',').map(|part| {
-            let (name, level) = part.split_once('=').expect("a level");
+            let (name, level) = part
+                .split_once('=')
+                .expect("each part of the key is name=level");
             (name.to_owned(), level.to_owned())
         });
         CellSummary {
