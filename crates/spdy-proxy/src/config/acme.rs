@@ -100,7 +100,7 @@ mod tests {
 
     #[test]
     fn unusable_acme_config_is_rejected_with_key() {
-        for (text, told) in [
+        for (text, expected) in [
             (
                 format!("[tls.acme]\n{GOOD}directory = 'http://acme.test/'\n{SITE}"),
                 "tls.acme.directory",
@@ -151,7 +151,7 @@ mod tests {
             ),
         ] {
             let error = Config::parse(&text).expect_err("invalid configuration");
-            assert!(error.to_string().contains(told), "{text}\n{error}");
+            assert!(error.to_string().contains(expected), "{text}\n{error}");
         }
     }
 
