@@ -22,8 +22,9 @@ pub fn with_alias_records(config: &Config, sites: &Sites) -> Vec<ZoneConfig> {
             let Some(zone) = zone_of(&mut zones, named.name()) else {
                 continue;
             };
-            let is_there = |it: &NameConfig| whole(&zone.apex, &it.name) == named.name();
-            if !zone.names.iter().any(is_there) {
+            let is_configured =
+                |entry: &NameConfig| absolute_name(&zone.apex, &entry.name) == named.name();
+            if !zone.names.iter().any(is_configured) {
                 zone.names.push(NameConfig {
                     name: format!("{}.", named.name()),
                     ..records.clone()
@@ -44,8 +45,9 @@ pub fn external_aliases(config: &Config, sites: &Sites) -> Vec<(String, String)>
     });
     // Without `dns.listen`, another server answers for the zones.
     let is_served = !config.dns.listen.is_empty();
-    let is_ours = |name: &str| is_served && zones.iter().any(|zone| record(zone, name).is_some());
-    named.filter(|(name, _)| !is_ours(name)).collect()
+    let is_served_here =
+        |name: &str| is_served && zones.iter().any(|zone| record(zone, name).is_some());
+    named.filter(|(name, _)| !is_served_here(name)).collect()
 }
 
 /// The DNS records of `site`, with full names.
@@ -56,7 +58,7 @@ fn site_records(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
         let record = record(zone, name)?;
         let alias = record.alias.as_ref();
         Some(NameConfig {
-            alias: alias.map(|alias| format!("{}.", whole(&zone.apex, alias))),
+            alias: alias.map(|alias| format!("{}.", absolute_name(&zone.apex, alias))),
             ..record.clone()
         })
     })
@@ -64,28 +66,28 @@ fn site_records(zones: &[ZoneConfig], site: &Site) -> Option<NameConfig> {
 
 /// The entry of `zone` for `name`: its own, or that of a wildcard.
 fn record<'a>(zone: &'a ZoneConfig, name: &str) -> Option<&'a NameConfig> {
-    let of = |wanted: &str| {
+    let entry_named = |full_name: &str| {
         let mut entries = zone.names.iter();
-        entries.find(|entry| whole(&zone.apex, &entry.name) == wanted)
+        entries.find(|entry| absolute_name(&zone.apex, &entry.name) == full_name)
     };
     let above = name.split_once('.').map_or("", |(_, above)| above);
-    of(name).or_else(|| of(&format!("*.{above}")))
+    entry_named(name).or_else(|| entry_named(&format!("*.{above}")))
 }
 
 fn zone_of<'a>(zones: &'a mut [ZoneConfig], name: &str) -> Option<&'a mut ZoneConfig> {
-    let of_it = zones.iter_mut().filter(|zone| is_in_zone(name, &zone.apex));
-    of_it.max_by_key(|zone| zone.apex.len())
+    let candidates = zones.iter_mut().filter(|zone| is_in_zone(name, &zone.apex));
+    candidates.max_by_key(|zone| zone.apex.len())
 }
 
 /// `name` of the zone of `apex`, without the dot at the end.
-fn whole(apex: &str, name: &str) -> String {
+fn absolute_name(apex: &str, name: &str) -> String {
     let apex = apex.trim_end_matches('.');
-    let whole = match name.strip_suffix('.') {
-        Some(whole) => whole.to_owned(),
+    let name = match name.strip_suffix('.') {
+        Some(name) => name.to_owned(),
         None if name == "@" => apex.to_owned(),
         None => format!("{name}.{apex}"),
     };
-    whole.to_ascii_lowercase()
+    name.to_ascii_lowercase()
 }
 
 #[cfg(test)]
@@ -107,7 +109,7 @@ mod tests {
     }
 
     #[test]
-    fn zones_without_listener_answer_nothing() {
+    fn zones_without_listener_have_no_records() {
         let zones = "[[dns.zone]]\napex = 'site.test'\nname_servers = ['ns.o.test']\n\
              [[dns.zone.names]]\nname = 'www'\naddresses = ['192.0.2.9']\n\
              [[dns.zone]]\napex = 'assets.test'\nname_servers = ['ns.o.test']\n";
@@ -170,7 +172,7 @@ mod tests {
     fn externally_hosted_aliases_are_reported_with_their_site() {
         let (config, sites) = compiled("");
         let name = sites.alias_names().next().expect("one").to_owned();
-        let told = external_aliases(&config, &sites);
-        assert_eq!(told, [(name, "www.site.test".to_owned())]);
+        let external = external_aliases(&config, &sites);
+        assert_eq!(external, [(name, "www.site.test".to_owned())]);
     }
 }

@@ -81,14 +81,14 @@ pub enum SiteError {
         error: url::ParseError,
     },
     /// A name of a site that shares cookies with the zone in which other hosts have names.
-    #[error("site {site}: names_under \"{zone}\": {why}")]
+    #[error("site {site}: names_under \"{zone}\": {reason}")]
     Zone {
         /// Its first name.
         site: String,
         /// The zone.
         zone: String,
         /// What is wrong.
-        why: String,
+        reason: String,
     },
 }
 
@@ -157,12 +157,12 @@ impl Sites {
             }
         }
         let resolve = &config.upstream.resolve;
-        let is_placed = |host: &str| resolve.keys().any(|it| it.eq_ignore_ascii_case(host));
-        let is_of_ours = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
-        let of_ours = config.site.iter().filter(|site| {
-            site.address.is_none() && site.origin.host_str().is_some_and(is_of_ours)
+        let is_placed = |host: &str| resolve.keys().any(|name| name.eq_ignore_ascii_case(host));
+        let is_own_name = |host: &str| sites.by_name.contains_key(host) && !is_placed(host);
+        let looping = config.site.iter().filter(|site| {
+            site.address.is_none() && site.origin.host_str().is_some_and(is_own_name)
         });
-        sites.possible_loops = of_ours
+        sites.possible_loops = looping
             .filter_map(|site| site.names.first().cloned())
             .collect();
         Ok(sites)
@@ -275,13 +275,14 @@ impl Sites {
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let own = url.host_str().and_then(|host| self.find(host));
         if let Some(own) = own.filter(|own| own.rules.is_proxied_target(target)) {
-            return own.rules.open(target).map(|moved| moved.url().clone());
+            return own.rules.open(target).map(|proxied| proxied.url().clone());
         }
         let site = url.host_str().and_then(|host| self.by_alias.get(host));
         let named = site.and_then(|site| site.rules.named(url.host_str()?));
         // A URL with the alias may have the mark for an unrewritten resource.
         let rest = integrity::strip_unrewritten_mark(target).unwrap_or(target);
-        let own = named.and_then(|it| Url::parse(&format!("{}{rest}", it.original_origin())).ok());
+        let own =
+            named.and_then(|alias| Url::parse(&format!("{}{rest}", alias.original_origin())).ok());
         Ok(own.unwrap_or(url))
     }
 
@@ -319,7 +320,7 @@ impl Sites {
         for (site, group) in sites.iter().zip(groups) {
             let (names, others) = members.entry(group).or_default();
             names.extend(site.names.iter().cloned());
-            others.extend(site.rules.aliases().map(|it| it.name().to_owned()));
+            others.extend(site.rules.aliases().map(|alias| alias.name().to_owned()));
         }
         let names = members.into_values();
         names
@@ -393,10 +394,10 @@ fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), Site
         return Ok(());
     };
     for name in config.site.iter().flat_map(|site| &site.names) {
-        host_aliases::check_cookie_isolation(zone, name).map_err(|why| SiteError::Zone {
+        host_aliases::check_cookie_isolation(zone, name).map_err(|reason| SiteError::Zone {
             site: site.names.first().cloned().unwrap_or_default(),
             zone: zone.clone(),
-            why,
+            reason,
         })?;
     }
     Ok(())
@@ -431,8 +432,8 @@ impl Site {
     /// client's, since the origin uses it to make URLs for clients.
     #[must_use]
     pub fn host_header(&self, authority: &str) -> Option<HeaderValue> {
-        let kept = self.preserve_host.then(|| HeaderValue::try_from(authority));
-        kept?.ok()
+        let host = self.preserve_host.then(|| HeaderValue::try_from(authority));
+        host?.ok()
     }
 
     /// The host that has the name `authority`, which may have a port, for this site.
@@ -458,8 +459,8 @@ impl Site {
     /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
     pub fn rewrite_location(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
-            let told = headers.get(&name).and_then(|value| value.to_str().ok());
-            let Some(url) = told.and_then(|told| Url::parse(told).ok()) else {
+            let location = headers.get(&name).and_then(|value| value.to_str().ok());
+            let Some(url) = location.and_then(|location| Url::parse(location).ok()) else {
                 continue; // what is relative leads to the site as it is
             };
             let place = if url.origin() == self.origin.origin() {
@@ -536,17 +537,17 @@ mod tests {
                 HeaderValue::from_static("script-src 'self'"),
             ),
         ]);
-        let said = PagePolicy::from_head(&site.rules, &page, &head);
-        site.pages.record_head(|| Some(page), said);
+        let policy = PagePolicy::from_head(&site.rules, &page, &head);
+        site.pages.record_head(|| Some(page), policy);
         assert!(guards(&former, "cdn.test"));
-        for (host, fill, is_known) in [
+        for (host, fill, is_guarded) in [
             ("cdn.test", 1, true),
             ("cdn.test", 2, true),
             ("other.test", 1, false),
         ] {
             let next = sites(host, fill);
             next.copy_state_from(&former);
-            assert_eq!(guards(&next, host), is_known, "{host} {fill}");
+            assert_eq!(guards(&next, host), is_guarded, "{host} {fill}");
         }
     }
 
