@@ -100,27 +100,27 @@ impl Admin {
             Ok(body) => body,
             Err(error) => return text(StatusCode::BAD_REQUEST, format!("{error}\n")),
         };
-        let wanted: PurgeRequest = match serde_json::from_slice(&body) {
-            Ok(wanted) => wanted,
+        let purge_request: PurgeRequest = match serde_json::from_slice(&body) {
+            Ok(purge_request) => purge_request,
             Err(error) => {
                 return text(StatusCode::BAD_REQUEST, format!("invalid purge: {error}\n"));
             }
         };
         let Some(id) = self.jobs.begin() else {
-            let why = "too many purges are in progress; try again soon\n".to_owned();
-            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, why);
+            let message = "too many purges are in progress; try again soon\n".to_owned();
+            let mut response = text(StatusCode::SERVICE_UNAVAILABLE, message);
             let soon = http::HeaderValue::from_static("1");
             response.headers_mut().insert(header::RETRY_AFTER, soon);
             return response;
         };
-        let PurgeCount(purged) = match self.proxy.purge(&wanted) {
+        let PurgeCount(purged) = match self.proxy.purge(&purge_request) {
             Ok(purged) => purged,
-            Err(why) => {
+            Err(message) => {
                 self.jobs.forget(id);
-                return text(StatusCode::BAD_REQUEST, format!("{why}\n"));
+                return text(StatusCode::BAD_REQUEST, format!("{message}\n"));
             }
         };
-        let (admin, soft) = (self.clone(), wanted.soft);
+        let (admin, soft) = (self.clone(), purge_request.soft);
         // In its own task: the client may disconnect before it is over.
         let (over, ended) = oneshot::channel();
         let settling = async move {
@@ -136,7 +136,7 @@ impl Admin {
             let _ = over.send(done);
         };
         self.proxy.clock.runtime.spawn(Box::pin(settling));
-        if wanted.wait
+        if purge_request.wait
             && let Ok(done) = ended.await
         {
             return json(&done);
@@ -171,8 +171,8 @@ impl Admin {
         match self.jobs.of(id) {
             Some(job) => json(&job),
             None => {
-                let why = "unknown purge: no such ID, or too many purges since\n";
-                text(StatusCode::NOT_FOUND, why.to_owned())
+                let message = "unknown purge: no such ID, or too many purges since\n";
+                text(StatusCode::NOT_FOUND, message.to_owned())
             }
         }
     }
@@ -191,8 +191,8 @@ impl Admin {
             (Some((key, url)), None) if key == "url" => match self.find_report(&url) {
                 Some(report) => json(&report),
                 None => {
-                    let why = "no report of this page, or too many pages since\n";
-                    text(StatusCode::NOT_FOUND, why.to_owned())
+                    let message = "no report of this page, or too many pages since\n";
+                    text(StatusCode::NOT_FOUND, message.to_owned())
                 }
             },
             _ => text(
@@ -221,26 +221,26 @@ impl Admin {
         method: &Method,
     ) -> Option<Response<Body>> {
         if request.method() != method {
-            let why = format!("expected method {method}\n");
-            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, why);
+            let message = format!("expected method {method}\n");
+            let mut response = text(StatusCode::METHOD_NOT_ALLOWED, message);
             let allowed = http::HeaderValue::from_str(method.as_str()).expect("a method");
             response.headers_mut().insert(header::ALLOW, allowed);
             return Some(response);
         }
-        let given = request.headers().get(header::AUTHORIZATION);
-        let given = given.and_then(|given| {
-            let (scheme, token) = given.as_bytes().split_at_checked(b"Bearer ".len())?;
+        let credentials = request.headers().get(header::AUTHORIZATION);
+        let credentials = credentials.and_then(|credentials| {
+            let (scheme, token) = credentials.as_bytes().split_at_checked(b"Bearer ".len())?;
             scheme.eq_ignore_ascii_case(b"Bearer ").then_some(token)
         });
         let token = self.token.read();
-        if token.is(given.unwrap_or_default()) {
+        if token.is(credentials.unwrap_or_default()) {
             return None;
         }
-        let why = "expected Authorization: Bearer with the operator's token\n".to_owned();
-        let mut response = text(StatusCode::UNAUTHORIZED, why);
-        let wanted = http::HeaderValue::from_static("Bearer");
+        let message = "expected Authorization: Bearer with the operator's token\n".to_owned();
+        let mut response = text(StatusCode::UNAUTHORIZED, message);
+        let challenge = http::HeaderValue::from_static("Bearer");
         let headers = response.headers_mut();
-        headers.insert(header::WWW_AUTHENTICATE, wanted);
+        headers.insert(header::WWW_AUTHENTICATE, challenge);
         Some(response)
     }
 }
@@ -267,8 +267,8 @@ impl Handler for Admin {
     }
 }
 
-fn json(what: &impl Serialize) -> Response<Body> {
-    let text = serde_json::to_vec(what).expect("names and numbers are JSON");
+fn json(value: &impl Serialize) -> Response<Body> {
+    let text = serde_json::to_vec(value).expect("names and numbers are JSON");
     let mut response = Response::new(Body::from(text));
     let json = http::HeaderValue::from_static("application/json");
     response.headers_mut().insert(header::CONTENT_TYPE, json);

@@ -121,11 +121,12 @@ mod tests {
     fn job_reports_progress_and_unknown_id_is_none() {
         let jobs = PurgeJobs::default();
         let id = jobs.begin().expect("there is room");
-        let told = |jobs: &PurgeJobs| serde_json::to_string(&jobs.of("1")).expect("it is plain");
-        assert_eq!(told(&jobs), r#"{"id":1,"state":"running"}"#);
+        let state_json =
+            |jobs: &PurgeJobs| serde_json::to_string(&jobs.of("1")).expect("it is plain");
+        assert_eq!(state_json(&jobs), r#"{"id":1,"state":"running"}"#);
         jobs.end(id, DONE);
         let done = r#"{"id":1,"state":"done","purged":1,"soft":false}"#;
-        assert_eq!(told(&jobs), done);
+        assert_eq!(state_json(&jobs), done);
         for other in ["2", "", "one", "-1", "1/"] {
             assert_eq!(jobs.of(other), None, "{other:?}");
         }

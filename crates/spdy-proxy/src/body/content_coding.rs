@@ -61,23 +61,23 @@ impl AcceptedCodings {
                 let mut parts = item.split(';').map(str::trim);
                 let name = parts.next().unwrap_or_default();
                 let is = |other: &str| name.eq_ignore_ascii_case(other);
-                let is_wanted = parts.all(|part| weight(part) != Some(0.0));
+                let is_accepted = parts.all(|part| weight(part) != Some(0.0));
                 if is("gzip") || is("x-gzip") {
-                    gzip = gzip.or(Some(is_wanted));
+                    gzip = gzip.or(Some(is_accepted));
                 } else if is("zstd") {
-                    zstd = zstd.or(Some(is_wanted));
+                    zstd = zstd.or(Some(is_accepted));
                 } else if is("br") {
-                    brotli = brotli.or(Some(is_wanted));
+                    brotli = brotli.or(Some(is_accepted));
                 } else if name == "*" {
-                    every = Some(is_wanted);
+                    every = Some(is_accepted);
                 }
             }
         }
-        let takes = |said: Option<bool>| said.or(every).unwrap_or(false);
+        let accepts = |weight: Option<bool>| weight.or(every).unwrap_or(false);
         Self {
-            gzip: takes(gzip),
-            zstd: takes(zstd),
-            brotli: takes(brotli),
+            gzip: accepts(gzip),
+            zstd: accepts(zstd),
+            brotli: accepts(brotli),
         }
     }
 
@@ -118,8 +118,10 @@ impl AcceptedCodings {
     }
 
     fn first(self, all: [(bool, Coding); 3]) -> Coding {
-        let mut taken = all.into_iter().filter(|(is_taken, _)| *is_taken);
-        taken.next().map_or(Coding::Identity, |(_, coding)| coding)
+        let mut accepted = all.into_iter().filter(|(is_accepted, _)| *is_accepted);
+        accepted
+            .next()
+            .map_or(Coding::Identity, |(_, coding)| coding)
     }
 }
 
@@ -180,13 +182,13 @@ fn weight(parameter: &str) -> Option<f32> {
 #[derive(Debug)]
 struct LimitedBuffer {
     bytes: Vec<u8>,
-    left: usize,
+    remaining: usize,
 }
 
 impl Write for LimitedBuffer {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let left = self.left.checked_sub(bytes.len());
-        self.left = left.ok_or(io::ErrorKind::FileTooLarge)?;
+        let remaining = self.remaining.checked_sub(bytes.len());
+        self.remaining = remaining.ok_or(io::ErrorKind::FileTooLarge)?;
         self.bytes.extend_from_slice(bytes);
         Ok(bytes.len())
     }
@@ -225,7 +227,7 @@ impl Decoder {
     pub fn new(coding: Coding, limit: usize) -> Self {
         let out = LimitedBuffer {
             bytes: Vec::new(),
-            left: limit,
+            remaining: limit,
         };
         let inner = match coding {
             Coding::Identity => DecoderKind::Identity(out),
@@ -447,7 +449,7 @@ mod tests {
 
     use super::*;
 
-    fn accepting(text: &str) -> [Coding; 2] {
+    fn best_codings(text: &str) -> [Coding; 2] {
         let mut headers = HeaderMap::new();
         let value = HeaderValue::from_str(text).expect("a value");
         headers.insert(header::ACCEPT_ENCODING, value);
@@ -458,7 +460,7 @@ mod tests {
     #[test]
     fn best_accepted_coding_is_chosen_for_storage_and_streaming() {
         use Coding::{Brotli, Gzip, Identity, Zstd};
-        for (text, best) in [
+        for (text, expected) in [
             ("gzip, deflate, br, zstd", [Brotli, Zstd]),
             ("gzip, deflate, br", [Brotli, Brotli]),
             ("gzip, ZSTD", [Zstd, Zstd]),
@@ -472,7 +474,7 @@ mod tests {
             ("identity", [Identity, Identity]),
             ("", [Identity, Identity]),
         ] {
-            assert_eq!(accepting(text), best, "{text:?}");
+            assert_eq!(best_codings(text), expected, "{text:?}");
         }
         assert_eq!(
             AcceptedCodings::of(&HeaderMap::new()),
@@ -482,7 +484,7 @@ mod tests {
 
     #[test]
     fn origin_accept_encoding_lists_supported_client_codings_only() {
-        for (said, told) in [
+        for (accepted, expected) in [
             ("gzip, deflate, br, zstd", "br, zstd;q=0.9, gzip;q=0.8"),
             ("gzip, deflate, br", "br, gzip;q=0.8"),
             ("zstd, br", "br, zstd;q=0.9"),
@@ -497,9 +499,9 @@ mod tests {
                 let text = text.parse().expect("a value");
                 AcceptedCodings::of(&HeaderMap::from_iter([(header::ACCEPT_ENCODING, text)]))
             };
-            assert_eq!(of(said).header_value(), told, "{said:?}");
+            assert_eq!(of(accepted).header_value(), expected, "{accepted:?}");
             // A prefetch sends the value that was parsed.
-            assert_eq!(of(told), of(said), "{said:?}");
+            assert_eq!(of(expected), of(accepted), "{accepted:?}");
         }
     }
 
@@ -513,15 +515,15 @@ mod tests {
                 .flat_map(|piece| encoder.write(piece))
                 .collect();
             coded.extend(encoder.finish());
-            let whole = encode(&[text.clone().into()], coding);
-            for (coded, grain) in [(&coded[..], 1), (&coded[..], 4096), (&whole[..], 1000)] {
+            let encoded = encode(&[text.clone().into()], coding);
+            for (coded, grain) in [(&coded[..], 1), (&coded[..], 4096), (&encoded[..], 1000)] {
                 let mut decoder = Decoder::new(coding, text.len());
-                let mut back = Vec::new();
+                let mut decoded = Vec::new();
                 for piece in coded.chunks(grain) {
-                    back.extend(decoder.write(piece).expect("it is of the coding"));
+                    decoded.extend(decoder.write(piece).expect("it is of the coding"));
                 }
-                back.extend(decoder.finish().expect("it is whole"));
-                assert!(back == text, "{coding:?} by {grain}");
+                decoded.extend(decoder.finish().expect("it is whole"));
+                assert!(decoded == text, "{coding:?} by {grain}");
             }
         }
     }
@@ -558,10 +560,13 @@ mod tests {
         for coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
             let coded = encode(&[Bytes::from_static(b"all of it, and not less")], coding);
             let mut decoder = Decoder::new(coding, 1000);
-            let cut = decoder
+            let result = decoder
                 .write(&coded[..coded.len() - 3])
                 .and_then(|_| decoder.finish());
-            assert!(matches!(cut, Err(CodingError::Corrupt(..))), "{coding:?}");
+            assert!(
+                matches!(result, Err(CodingError::Corrupt(..))),
+                "{coding:?}"
+            );
         }
     }
 

@@ -41,13 +41,13 @@ pub fn is_compressible(headers: &HeaderMap, len: Option<u64>) -> bool {
     let essence = kind.split(';').next().unwrap_or_default().trim();
     let is = |name: &str| essence.eq_ignore_ascii_case(name);
     let begins = |start: &str| {
-        let it = essence.get(..start.len());
-        it.is_some_and(|it| it.eq_ignore_ascii_case(start))
+        let part = essence.get(..start.len());
+        part.is_some_and(|part| part.eq_ignore_ascii_case(start))
     };
     let ends = |end: &str| {
         let at = essence.len().checked_sub(end.len());
-        let it = at.and_then(|at| essence.get(at..));
-        it.is_some_and(|it| it.eq_ignore_ascii_case(end))
+        let part = at.and_then(|at| essence.get(at..));
+        part.is_some_and(|part| part.eq_ignore_ascii_case(end))
     };
     begins("text/") && !is("text/event-stream")
         || ends("+json")
@@ -145,9 +145,9 @@ mod tests {
     #[test]
     fn encoded_body_yields_after_each_piece() {
         let pieces = [vec![b'a'; 5000], vec![b'b'; 5000], vec![b'c'; 5000]];
-        let came = futures_util::stream::iter(pieces.clone());
-        let came = came.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
-        let body = Body::wrap(http_body_util::StreamBody::new(came));
+        let incoming = futures_util::stream::iter(pieces.clone());
+        let incoming = incoming.map(|piece| Ok::<_, BoxError>(Frame::data(Bytes::from(piece))));
+        let body = Body::wrap(http_body_util::StreamBody::new(incoming));
         let mut body = std::pin::pin!(encode_body(body, Coding::Zstd));
         let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
         for piece in pieces {
@@ -164,9 +164,9 @@ mod tests {
 
     /// It would be a write, and a frame, of its own.
     #[test]
-    fn end_of_stream_is_sent_with_the_last_piece() {
-        let whole = Body::full(Bytes::from(vec![b'a'; 5000]));
-        let mut body = std::pin::pin!(encode_body(whole, Coding::Zstd));
+    fn last_piece_ends_the_stream() {
+        let body = Body::full(Bytes::from(vec![b'a'; 5000]));
+        let mut body = std::pin::pin!(encode_body(body, Coding::Zstd));
         let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
         let frame = frame.now_or_never().expect("it is there already");
         let coded = frame.expect("it is not the end").expect("it is whole");

@@ -46,14 +46,14 @@ impl<W: Write> GzipDecoder<W> {
     /// Decodes `bytes`, however the input is split.
     pub(crate) fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while let Some(&first) = bytes.first() {
-            let taken = match self {
+            let consumed = match self {
                 Self::Member(decoder) => {
-                    let taken = decoder.write(bytes)?;
+                    let consumed = decoder.write(bytes)?;
                     // The decoder takes no byte after the end of its member.
-                    if taken == 0 {
+                    if consumed == 0 {
                         self.end_member()?;
                     }
-                    taken
+                    consumed
                 }
                 Self::BetweenMembers { begun, .. } if !*begun && first == MAGIC[0] => {
                     *begun = true;
@@ -74,7 +74,7 @@ impl<W: Write> GzipDecoder<W> {
                 Self::Trailing(_) => bytes.len(),
                 Self::Failed => return Err(io::ErrorKind::InvalidData.into()),
             };
-            bytes = &bytes[taken..];
+            bytes = &bytes[consumed..];
         }
         Ok(())
     }

@@ -21,7 +21,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use parking_lot::{Mutex, MutexGuard};
 use spdy::body::{Body, BoxError};
-use spdy_cache::body::Body as KeptBody;
+use spdy_cache::body::Body as CacheBody;
 
 use crate::body::body_memory::MemoryReservation;
 
@@ -59,7 +59,7 @@ struct SharedBodyState {
     /// Pieces that were dropped from the front.
     dropped: usize,
     /// Bytes in `pieces`.
-    held: usize,
+    held_bytes: usize,
     /// `None` if the body is not kept.
     limit: Option<usize>,
     /// Memory for the pieces that came while the body was kept.
@@ -67,7 +67,7 @@ struct SharedBodyState {
     /// All pieces are there and stay, for current and later readers.
     is_complete: bool,
     /// The body in the cache, in place of the pieces.
-    stored: Option<KeptBody>,
+    stored: Option<CacheBody>,
     /// All bytes, if they were announced.
     announced: Option<u64>,
     end: Option<Result<(), IncompleteBody>>,
@@ -82,7 +82,7 @@ struct SharedBodyState {
 impl SharedBodyState {
     /// What the pieces weigh.
     fn weight(&self) -> usize {
-        self.held + PIECE_OVERHEAD * self.pieces.len()
+        self.held_bytes + PIECE_OVERHEAD * self.pieces.len()
     }
 
     /// Stops keeping the body if it is too long or there is no memory for it.
@@ -92,7 +92,7 @@ impl SharedBodyState {
         };
         let more = self.weight().saturating_sub(STREAM_WINDOW_BYTES);
         let claim = self.reservation.as_mut();
-        if self.held > limit || claim.is_some_and(|claim| !claim.grow_to(more)) {
+        if self.held_bytes > limit || claim.is_some_and(|claim| !claim.grow_to(more)) {
             self.limit = None;
         }
     }
@@ -102,14 +102,14 @@ impl SharedBodyState {
         if self.limit.is_some() {
             return;
         }
-        let wanted = self.readers.values().map(|(at, _)| *at).min();
-        let until = wanted.unwrap_or(self.dropped + self.pieces.len());
+        let first_unread = self.readers.values().map(|(at, _)| *at).min();
+        let until = first_unread.unwrap_or(self.dropped + self.pieces.len());
         while self.dropped < until {
             let Some(piece) = self.pieces.pop_front() else {
                 break;
             };
             self.dropped += 1;
-            self.held -= piece.len();
+            self.held_bytes -= piece.len();
         }
         let weight = self.weight();
         if let Some(claim) = &mut self.reservation {
@@ -137,7 +137,7 @@ fn lock(shared: &Mutex<SharedBodyState>) -> MutexGuard<'_, SharedBodyState> {
 
 /// An empty recording that is kept up to `limit` bytes while `claim` is granted. `announced` is the length of the body, if known.
 #[must_use]
-pub fn kept(
+pub fn retained(
     limit: usize,
     claim: MemoryReservation,
     announced: Option<u64>,
@@ -159,7 +159,7 @@ fn recording(
     let shared = SharedBodyState {
         pieces: VecDeque::new(),
         dropped: 0,
-        held: 0,
+        held_bytes: 0,
         limit,
         reservation: claim,
         is_complete: false,
@@ -187,7 +187,7 @@ impl SharedBodyWriter {
     pub async fn write(&mut self, piece: Bytes) -> Result<(), NoReaders> {
         {
             let mut shared = lock(&self.shared);
-            shared.held += piece.len();
+            shared.held_bytes += piece.len();
             if !piece.is_empty() {
                 shared.pieces.push_back(piece);
             }
@@ -214,9 +214,9 @@ impl SharedBodyWriter {
     /// Stops keeping the body, however short it is. Returns whether it was kept until now.
     pub fn stop_retaining(&mut self) -> bool {
         let mut shared = lock(&self.shared);
-        let was_kept = shared.limit.take().is_some();
+        let was_retained = shared.limit.take().is_some();
         shared.drop_read_pieces();
-        was_kept
+        was_retained
     }
 
     /// Ready if the body is not kept and the last reader left. Otherwise the caller is woken when that happens.
@@ -237,15 +237,15 @@ impl SharedBodyWriter {
         let mut shared = lock(&self.shared);
         shared.end = Some(Ok(()));
         shared.wake();
-        let is_kept = shared.limit.is_some();
-        is_kept.then(|| shared.pieces.iter().cloned().collect())
+        let is_retained = shared.limit.is_some();
+        is_retained.then(|| shared.pieces.iter().cloned().collect())
     }
 
     /// The cache has the whole body as `body`: present and later readers read from there.
-    pub fn replace_with_stored(self, body: KeptBody) {
+    pub fn replace_with_stored(self, body: CacheBody) {
         let mut shared = lock(&self.shared);
         shared.pieces = VecDeque::new();
-        shared.held = 0;
+        shared.held_bytes = 0;
         shared.reservation = None;
         shared.stored = Some(body);
     }
@@ -256,9 +256,9 @@ impl SharedBodyWriter {
     }
 
     /// The rest will not come.
-    pub fn fail(self, why: String) {
+    pub fn fail(self, reason: String) {
         let mut shared = lock(&self.shared);
-        shared.end = Some(Err(IncompleteBody(why)));
+        shared.end = Some(Err(IncompleteBody(reason)));
         shared.limit = None;
         shared.wake();
     }
@@ -290,11 +290,11 @@ impl SharedBody {
 
     /// Bytes that have come so far; none if its beginning is gone.
     #[must_use]
-    pub fn here(&self) -> u64 {
+    pub fn received_len(&self) -> u64 {
         let shared = lock(&self.shared);
         match &shared.stored {
-            Some(kept) => kept.len(),
-            None if shared.dropped == 0 => shared.held as u64,
+            Some(body) => body.len(),
+            None if shared.dropped == 0 => shared.held_bytes as u64,
             None => 0,
         }
     }
@@ -345,8 +345,8 @@ impl http_body::Body for SharedBodyReader {
         let Some((at, waker)) = shared.readers.get_mut(&number) else {
             return Poll::Ready(None);
         };
-        if let Some(kept) = &shared.stored {
-            let piece = kept.slice(self.read..kept.len()).next();
+        if let Some(body) = &shared.stored {
+            let piece = body.slice(self.read..body.len()).next();
             drop(guard);
             let Some(piece) = piece else {
                 return Poll::Ready(None);
@@ -384,8 +384,8 @@ impl http_body::Body for SharedBodyReader {
 
     fn is_end_stream(&self) -> bool {
         let shared = lock(&self.shared);
-        if let Some(kept) = &shared.stored {
-            return self.read == kept.len();
+        if let Some(body) = &shared.stored {
+            return self.read == body.len();
         }
         let at = shared.readers.get(&self.number).map(|(at, _)| *at);
         let has_all = at.is_none_or(|at| at == shared.dropped + shared.pieces.len());

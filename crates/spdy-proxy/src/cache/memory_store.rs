@@ -31,8 +31,9 @@ impl MemoryStore {
     /// Stores a response; `None` if it is larger than the limit, or bodies in use leave no room.
     pub fn store(&self, key: &Key, stored: Stored, body: Body) -> Option<Object> {
         let mut store = self.0.write();
-        let kept = store.insert(key, stored, body);
-        kept.inspect_err(|why| tracing::debug!(%why, ?key, "cannot store the response in memory"))
+        let result = store.insert(key, stored, body);
+        result
+            .inspect_err(|why| tracing::debug!(%why, ?key, "cannot store the response in memory"))
             .ok()
     }
 
@@ -72,9 +73,9 @@ impl MemoryStore {
 #[must_use]
 pub fn body_from_pieces(pieces: &[Bytes]) -> Body {
     let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
-    let mut gathering = BodyBuilder::new(len);
+    let mut body = BodyBuilder::new(len);
     for piece in pieces {
-        gathering.push(piece).expect("the limit is its length");
+        body.push(piece).expect("the limit is its length");
     }
-    gathering.finish()
+    body.finish()
 }

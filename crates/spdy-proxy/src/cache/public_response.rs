@@ -49,13 +49,13 @@ pub(crate) fn is_client_independent(stored: &Stored) -> bool {
         .all(|name| *name == header::ACCEPT_ENCODING)
 }
 
-/// The public page among `variants` that the lookup `found` selected, if the client may have it before the origin has answered.
+/// The public page among `variants` that the lookup `result` selected, if the client may have it before the origin has answered.
 ///
 /// A stale page counts only if it was fresh once. If the origin judges each request (`no-cache`, `max-age=0`, with or without `public`),
 /// the origin decides which clients may have the page.
-pub(crate) fn public_page<'v>(found: &Lookup, variants: &'v [Object]) -> Option<&'v Stored> {
+pub(crate) fn public_page<'v>(result: &Lookup, variants: &'v [Object]) -> Option<&'v Stored> {
     let stored = |index: usize| variants.get(index).map(Object::stored);
-    match *found {
+    match *result {
         Lookup::Fresh { index, .. } | Lookup::Stale { index, .. } => {
             stored(index).filter(|stored| is_public(stored))
         }

@@ -19,16 +19,23 @@ use crate::response::stale_entry::StaleEntry;
 pub(crate) struct BackgroundFetch(OriginExchange);
 
 impl BackgroundFetch {
-    /// A fetch of `wanted` that begins now, as the `leader` of requests that come later.
+    /// A fetch of `request` that begins now, as the `leader` of requests that come later.
     pub(crate) fn new(
         context: &Arc<FetchContext>,
-        wanted: ProxyRequest,
-        known: Option<StaleEntry>,
+        request: ProxyRequest,
+        stale_entry: Option<StaleEntry>,
         leader: FetchLeader,
         forward: Forward,
     ) -> Self {
         let purpose = FetchPurpose::Cache;
-        let fetch = FetchState::new(context, wanted, known, Some(leader), forward, purpose);
+        let fetch = FetchState::new(
+            context,
+            request,
+            stale_entry,
+            Some(leader),
+            forward,
+            purpose,
+        );
         Self(OriginExchange::new(fetch))
     }
 

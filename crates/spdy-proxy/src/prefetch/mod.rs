@@ -8,5 +8,5 @@ pub(crate) mod observer;
 pub mod page_resources;
 pub(crate) mod prefetcher;
 pub(crate) mod push_candidates;
-pub(crate) mod seen;
+pub(crate) mod recent_lookups;
 pub(crate) mod subresource_request;

@@ -83,8 +83,8 @@ impl MissRateLimit {
         });
         budget.fill(now, self.per_second, full);
         match budget.tokens.checked_sub(1000) {
-            Some(left) => {
-                budget.tokens = left;
+            Some(remaining) => {
+                budget.tokens = remaining;
                 true
             }
             None => false,
@@ -107,8 +107,8 @@ impl TokenBucket {
 pub(crate) fn source(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {
-            let kept = u128::MAX << (128 - IPV6_PREFIX_BITS);
-            Ipv6Addr::from(u128::from(address) & kept).into()
+            let network_mask = u128::MAX << (128 - IPV6_PREFIX_BITS);
+            Ipv6Addr::from(u128::from(address) & network_mask).into()
         }
         v4 => v4,
     }
@@ -141,12 +141,12 @@ mod tests {
         assert_eq!(admitted(&rate, "192.0.2.1", day), 50, "no more is saved");
         // Requests more often than once per millisecond lose no budget to rounding.
         let mut now = day;
-        let mut got = 0;
+        let mut admitted_count = 0;
         for _ in 0..10_000 {
             now += Duration::from_micros(100);
-            got += usize::from(rate.admits(address("192.0.2.1"), now));
+            admitted_count += usize::from(rate.admits(address("192.0.2.1"), now));
         }
-        assert_eq!(got, 10);
+        assert_eq!(admitted_count, 10);
         assert_eq!(admitted(&MissRateLimit::new(0), "192.0.2.1", T0), 1000);
     }
 

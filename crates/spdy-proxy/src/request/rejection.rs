@@ -12,10 +12,10 @@ pub enum RequestRejection {
     #[error(transparent)]
     Rule(#[from] Refusal),
     /// The same, of what the page may load from its host: it is sent there.
-    #[error("{why}: redirected to {to}")]
+    #[error("{reason}: redirected to {to}")]
     Redirect {
         /// The rule.
-        why: Refusal,
+        reason: Refusal,
         /// The URL of the resource at its own host.
         to: String,
     },
@@ -68,7 +68,10 @@ impl RequestRejection {
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
-            Self::Rule(refusal) | Self::Redirect { why: refusal, .. } => refusal.name(),
+            Self::Rule(refusal)
+            | Self::Redirect {
+                reason: refusal, ..
+            } => refusal.name(),
             Self::Loop => "loop",
             Self::Target(_) => "target",
             Self::Method(_) => "method",

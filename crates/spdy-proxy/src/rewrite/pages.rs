@@ -18,8 +18,8 @@ pub struct Pages {
 }
 
 impl Pages {
-    /// What was observed of the site of `wanted`, for this request.
-    pub(crate) fn observations(&self, wanted: &ProxyRequest) -> SiteObservations {
-        SiteObservations::new(self.stylesheets.clone(), self.reports.clone(), wanted)
+    /// What was observed of the site of `request`, for this request.
+    pub(crate) fn observations(&self, request: &ProxyRequest) -> SiteObservations {
+        SiteObservations::new(self.stylesheets.clone(), self.reports.clone(), request)
     }
 }

@@ -47,7 +47,7 @@ pub enum RewritePlan {
     Sheet(Box<StylesheetContext>),
 }
 
-/// Plans the rewriting of the answer to `asked`, which came from `at` (the same, unless redirects were followed), with the facts `seen` of
+/// Plans the rewriting of the answer to `request`, which came from `at` (the same, unless redirects were followed), with the facts `facts` of
 /// the site. Changes its head `served` in place.
 ///
 /// The site's own sheets are rewritten for all of its pages, even those that pass unchanged, so the policies of these pages name the new
@@ -55,57 +55,60 @@ pub enum RewritePlan {
 /// would lack the resources that its sheets name.
 #[must_use]
 pub fn plan_rewrite(
-    asked: &ProxyRequest,
+    request: &ProxyRequest,
     at: &ProxyRequest,
     status: StatusCode,
     served: &mut HeaderMap,
-    seen: Option<&dyn SiteFacts>,
+    facts: Option<&dyn SiteFacts>,
 ) -> RewritePlan {
-    let work = plan_body(asked, at, status, served, seen);
-    let is_touched = !asked.rewriting_disabled && !asked.site.rules.is_dry_run();
-    if matches!(work, RewritePlan::Pass | RewritePlan::SkipPage(_))
-        && is_touched
-        && asked.moved.is_none()
+    let plan = plan_body(request, at, status, served, facts);
+    let is_rewritten = !request.rewriting_disabled && !request.site.rules.is_dry_run();
+    if matches!(plan, RewritePlan::Pass | RewritePlan::SkipPage(_))
+        && is_rewritten
+        && request.proxied.is_none()
         && guard::may_run_scripts(served)
         && let Some(url) = at.client_url()
     {
-        Policies::rewrite_head(&asked.site.rules, &url, served);
+        Policies::rewrite_head(&request.site.rules, &url, served);
     }
-    work
+    plan
 }
 
 /// What is to be done to a body; the head is changed if anything is.
 fn plan_body(
-    asked: &ProxyRequest,
+    request: &ProxyRequest,
     at: &ProxyRequest,
     status: StatusCode,
     served: &mut HeaderMap,
-    seen: Option<&dyn SiteFacts>,
+    facts: Option<&dyn SiteFacts>,
 ) -> RewritePlan {
-    let rules = &asked.site.rules;
+    let rules = &request.site.rules;
     let is_candidate = is_displayed(status)
-        && !asked.rewriting_disabled
-        && matches!(asked.ask.method, Method::GET | Method::HEAD | Method::POST);
+        && !request.rewriting_disabled
+        && matches!(
+            request.head.method,
+            Method::GET | Method::HEAD | Method::POST
+        );
     if !is_candidate {
         return RewritePlan::Pass;
     }
-    if let Some(why) = left(served) {
-        let is_page = essence(served) == "text/html" && asked.moved.is_none();
+    if let Some(reason) = skip_reason(served) {
+        let is_page = essence(served) == "text/html" && request.proxied.is_none();
         return match is_page {
-            true => RewritePlan::SkipPage(why),
+            true => RewritePlan::SkipPage(reason),
             false => RewritePlan::Pass,
         };
     }
     let Some(url) = at.client_url() else {
         return RewritePlan::Pass;
     };
-    match (essence(served).as_str(), &asked.moved, &at.moved) {
+    match (essence(served).as_str(), &request.proxied, &at.proxied) {
         ("text/html", None, None) => {
             let mut head = served.clone();
             remove_content_coding(&mut head);
-            let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, seen);
-            if let Some(why) = page.left {
-                return RewritePlan::SkipPage(why);
+            let page = PageHead::rewrite_with_facts(rules, &url, status, &mut head, false, facts);
+            if let Some(reason) = page.left {
+                return RewritePlan::SkipPage(reason);
             }
             if rules.is_dry_run() {
                 return RewritePlan::DryRun(Box::new(page));
@@ -113,10 +116,10 @@ fn plan_body(
             *served = head;
             RewritePlan::Page(Box::new(page))
         }
-        ("text/html", Some((moved, _)), Some(_)) if moved.kinds().has(MovedKind::Document) => {
+        ("text/html", Some((proxied, _)), Some(_)) if proxied.kinds().has(MovedKind::Document) => {
             let mut head = served.clone();
             remove_content_coding(&mut head);
-            let page = PageHead::rewrite_alias(rules, moved, status, &mut head);
+            let page = PageHead::rewrite_alias(rules, proxied, status, &mut head);
             if page.left.is_some() {
                 return RewritePlan::Pass;
             }
@@ -129,10 +132,10 @@ fn plan_body(
             rewritten_head::mark_etag(rules, served, true);
             RewritePlan::Sheet(Box::new(StylesheetContext::own(&url)))
         }
-        ("text/css", Some((moved, _)), Some((last, _))) => {
+        ("text/css", Some((proxied, _)), Some((last, _))) => {
             remove_content_coding(served);
             rewritten_head::mark_etag(rules, served, true);
-            RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, moved, last)))
+            RewritePlan::Sheet(Box::new(StylesheetContext::moved(rules, proxied, last)))
         }
         _ => RewritePlan::Pass,
     }
@@ -150,11 +153,11 @@ pub(crate) fn is_displayed(status: StatusCode) -> bool {
 /// site's.
 #[must_use]
 pub fn is_unrewritable_stylesheet(status: StatusCode, served: &HeaderMap) -> bool {
-    status == StatusCode::OK && essence(served) == "text/css" && left(served).is_some()
+    status == StatusCode::OK && essence(served) == "text/css" && skip_reason(served).is_some()
 }
 
 /// Why what has these fields is passed on as it is, whatever it is.
-fn left(headers: &HeaderMap) -> Option<PageSkipReason> {
+fn skip_reason(headers: &HeaderMap) -> Option<PageSkipReason> {
     if headers.contains_key(header::CONTENT_RANGE) {
         Some(PageSkipReason::Partial)
     } else if rewritten_head::has_no_transform(headers) {
@@ -199,28 +202,28 @@ enum RewriterKind {
 }
 
 impl ResponseRewriter {
-    /// For the answer to `asked`, with the origin's head `told` and the facts `seen` of the site.
+    /// For the answer to `request`, with the origin's head `origin_headers` and the facts `facts` of the site.
     #[must_use]
     pub fn new(
-        work: RewritePlan,
-        asked: &ProxyRequest,
-        told: &HeaderMap,
-        seen: Option<Arc<dyn SiteFacts>>,
+        plan: RewritePlan,
+        request: &ProxyRequest,
+        origin_headers: &HeaderMap,
+        facts: Option<Arc<dyn SiteFacts>>,
     ) -> Self {
-        let coding = Coding::of(told).unwrap_or(Coding::Identity);
-        let rules = &asked.site.rules;
+        let coding = Coding::of(origin_headers).unwrap_or(Coding::Identity);
+        let rules = &request.site.rules;
         let page = |head: PageHead, url| {
             let links = head.references.clone();
             let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
-            PageRewriter::new(decoder, HtmlRewriter::new(rules, url, head, seen), links)
+            PageRewriter::new(decoder, HtmlRewriter::new(rules, url, head, facts), links)
         };
-        Self(match (work, asked.client_url()) {
+        Self(match (plan, request.client_url()) {
             (RewritePlan::Page(head), Some(url)) => RewriterKind::Page(page(*head, &url)),
             (RewritePlan::DryRun(head), Some(url)) => {
                 RewriterKind::Page(page(*head, &url).dry_run())
             }
             (RewritePlan::Sheet(sheet), _) => {
-                let kind = told.get(header::CONTENT_TYPE);
+                let kind = origin_headers.get(header::CONTENT_TYPE);
                 let kind = kind.and_then(|kind| kind.to_str().ok()).unwrap_or_default();
                 let decoder = Decoder::new(coding, MAX_TEXT_BYTES);
                 let charset = page_head::charset(kind);
@@ -247,12 +250,12 @@ impl ResponseRewriter {
         match &self.0 {
             RewriterKind::Pass => usize::MAX,
             RewriterKind::Page(page) => page.chunk_len(),
-            RewriterKind::Sheet(sheet) => sheet.sip(),
+            RewriterKind::Sheet(sheet) => sheet.chunk_len(),
         }
     }
 
     /// Bytes to write at a time until there is output; `None` if there is no output before the end, or the number is unknown.
-    pub(crate) fn first_sip(&self) -> Option<usize> {
+    pub(crate) fn first_chunk_len(&self) -> Option<usize> {
         match &self.0 {
             RewriterKind::Pass => Some(usize::MAX),
             RewriterKind::Page(page) => page.first_chunk_len(),

@@ -67,32 +67,32 @@ pub(crate) struct StylesheetIndex(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    became: BTreeMap<String, StylesheetResult>,
+    results: BTreeMap<String, StylesheetResult>,
     order: VecDeque<String>,
 }
 
 impl StylesheetIndex {
     /// The sheet at `url` became this under `rules`.
-    pub(crate) fn record(&self, rules: &Rules, url: &Url, became: StylesheetResult) {
+    pub(crate) fn record(&self, rules: &Rules, url: &Url, result: StylesheetResult) {
         let name = name(rules, url);
         let mut table = self.0.lock();
-        if table.became.insert(name.clone(), became).is_some() {
+        if table.results.insert(name.clone(), result).is_some() {
             return;
         }
         table.order.push_back(name);
         if table.order.len() > MAX_STYLESHEETS
             && let Some(oldest) = table.order.pop_front()
         {
-            table.became.remove(&oldest);
+            table.results.remove(&oldest);
         }
     }
 
-    /// `stored`, from the disk or the shared tier, is the answer to `wanted`: if it is a sheet, its note has the result.
-    pub(crate) fn record_stored(&self, wanted: &ProxyRequest, stored: &Stored) {
-        if let Some(became) = StylesheetResult::parse_note(stored.note())
-            && let Some(url) = wanted.client_url()
+    /// `stored`, from the disk or the shared tier, is the answer to `request`: if it is a sheet, its note has the result.
+    pub(crate) fn record_stored(&self, request: &ProxyRequest, stored: &Stored) {
+        if let Some(result) = StylesheetResult::parse_note(stored.note())
+            && let Some(url) = request.client_url()
         {
-            self.record(&wanted.site.rules, &url, became);
+            self.record(&request.site.rules, &url, result);
         }
     }
 
@@ -104,8 +104,8 @@ impl StylesheetIndex {
         metadata: &str,
     ) -> IntegrityState {
         let table = self.0.lock();
-        match table.became.get(&name(rules, url)) {
-            Some(became) => integrity::integrity_state(metadata, &became.original, &became.served),
+        match table.results.get(&name(rules, url)) {
+            Some(result) => integrity::integrity_state(metadata, &result.original, &result.served),
             None => IntegrityState::Unknown,
         }
     }

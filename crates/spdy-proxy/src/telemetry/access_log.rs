@@ -88,7 +88,7 @@ pub enum BodyEnd {
     /// All of it went out.
     Complete,
     /// The client cancelled it, or took nothing for too long.
-    ClientLeft,
+    ClientAborted,
     /// It was still on its way when the program ended: the time that connections have to end was over.
     Shutdown,
     /// The origin broke off, or met a limit.
@@ -101,7 +101,7 @@ impl BodyEnd {
     pub fn name(self) -> &'static str {
         match self {
             Self::Complete => "complete",
-            Self::ClientLeft => "client-aborted",
+            Self::ClientAborted => "client-aborted",
             Self::Shutdown => "shutdown",
             Self::UpstreamError => "upstream-error",
         }
@@ -112,7 +112,7 @@ impl BodyEnd {
 pub(crate) struct PendingLogEntry {
     pub(crate) log: AccessLog,
     /// All that is known by its head.
-    pub(crate) answered: AccessLogEntry,
+    pub(crate) entry: AccessLogEntry,
     pub(crate) began: Instant,
     /// Set when the program drops the client's connection.
     pub(crate) cut_off: Latch,
@@ -125,10 +125,10 @@ pub(crate) struct PendingLogEntry {
 impl PendingLogEntry {
     fn write(&mut self, ended: BodyEnd) {
         let page = self.page.as_deref();
-        self.answered.page = page.and_then(|url| self.reports.counts(url));
-        self.answered.duration = self.runtime.now() - self.began;
-        self.answered.body_end = ended;
-        (self.log)(&self.answered);
+        self.entry.page = page.and_then(|url| self.reports.counts(url));
+        self.entry.duration = self.runtime.now() - self.began;
+        self.entry.body_end = ended;
+        (self.log)(&self.entry);
     }
 }
 
@@ -166,15 +166,15 @@ impl Drop for LoggedBody {
         let Some(line) = &self.line else {
             return;
         };
-        let answered = &line.answered;
+        let entry = &line.entry;
         // The body of an answer to HEAD is never read.
         let is_complete = http_body::Body::is_end_stream(&self.body)
-            || self.announced == Some(answered.bytes)
-            || answered.method == Some(Method::HEAD);
+            || self.announced == Some(entry.bytes)
+            || entry.method == Some(Method::HEAD);
         let ended = match line.cut_off.is_set() {
             _ if is_complete => BodyEnd::Complete,
             true => BodyEnd::Shutdown,
-            false => BodyEnd::ClientLeft,
+            false => BodyEnd::ClientAborted,
         };
         self.write(ended);
     }
@@ -194,7 +194,7 @@ impl http_body::Body for LoggedBody {
             Some(Ok(frame)) => {
                 let len = frame.data_ref().map_or(0, Bytes::len);
                 if let Some(line) = &mut this.line {
-                    line.answered.bytes += len as u64;
+                    line.entry.bytes += len as u64;
                 }
                 if this.body.is_end_stream() {
                     this.write(BodyEnd::Complete);

@@ -43,8 +43,8 @@ pub struct OriginLatency {
 
 impl OriginLatency {
     /// The head of an answer came after `took`.
-    pub(crate) fn record(&self, whose: OriginKind, took: Duration) {
-        let latency = self.of(whose);
+    pub(crate) fn record(&self, kind: OriginKind, took: Duration) {
+        let latency = self.of(kind);
         let within = |bound: &u64| took <= Duration::from_millis(*bound);
         let last = LATENCY_BOUNDS_MS.len();
         let bucket = LATENCY_BOUNDS_MS.iter().position(within).unwrap_or(last);
@@ -55,16 +55,16 @@ impl OriginLatency {
 
     /// By now.
     #[must_use]
-    pub fn load(&self, whose: OriginKind) -> LatencyHistogram {
-        let latency = self.of(whose);
+    pub fn load(&self, kind: OriginKind) -> LatencyHistogram {
+        let latency = self.of(kind);
         LatencyHistogram {
             buckets: std::array::from_fn(|nth| latency.buckets[nth].load(Ordering::Relaxed)),
             sum: Duration::from_micros(latency.sum_us.load(Ordering::Relaxed)),
         }
     }
 
-    fn of(&self, whose: OriginKind) -> &AtomicHistogram {
-        match whose {
+    fn of(&self, kind: OriginKind) -> &AtomicHistogram {
+        match kind {
             OriginKind::Site => &self.site,
             OriginKind::ThirdParty => &self.others,
         }

@@ -173,30 +173,30 @@ impl PageReports {
     }
 
     /// Records that the page at `url` was requested again and `along` went with it; ignored if the page has no report.
-    pub fn record_delivery(&self, url: &str, along: impl FnOnce() -> PushedAndHinted) {
-        let mut kept = self.lock();
-        let kept = &mut *kept;
-        let Some(report) = kept.pages.get_mut(url).filter(|page| page.is_public) else {
+    pub fn record_delivery(&self, url: &str, resources: impl FnOnce() -> PushedAndHinted) {
+        let mut state = self.lock();
+        let state = &mut *state;
+        let Some(report) = state.pages.get_mut(url).filter(|page| page.is_public) else {
             return;
         };
-        let along = along();
+        let resources = resources();
         let before = report
             .last_delivery
             .as_ref()
             .map_or(0, PushedAndHinted::weight);
-        kept.bytes = kept.bytes - before + along.weight();
-        report.weight = report.weight - before + along.weight();
-        report.last_delivery = Some(along);
-        kept.make_room(0, 0);
+        state.bytes = state.bytes - before + resources.weight();
+        report.weight = report.weight - before + resources.weight();
+        report.last_delivery = Some(resources);
+        state.make_room(0, 0);
     }
 
     /// The pages, the last first.
     #[must_use]
     pub fn list(&self) -> Vec<PageSummary> {
-        let kept = self.lock();
-        let pages = kept.order.iter().rev();
-        let reports = pages.filter_map(|url| kept.pages.get(url));
-        let line = |report: &Report| PageSummary {
+        let state = self.lock();
+        let pages = state.order.iter().rev();
+        let reports = pages.filter_map(|url| state.pages.get(url));
+        let summary = |report: &Report| PageSummary {
             url: report.url.clone(),
             at: report.at.clone(),
             is_public: report.is_public,
@@ -205,7 +205,7 @@ impl PageReports {
             proxied: report.counts.proxied,
             skipped: report.counts.unchanged_count(),
         };
-        reports.map(line).collect()
+        reports.map(summary).collect()
     }
 
     /// The report of the page at `url`.
@@ -217,10 +217,10 @@ impl PageReports {
     /// The same in numbers, if it passed and is among the last.
     #[must_use]
     pub fn counts(&self, url: &str) -> Option<PageCounts> {
-        let kept = self.lock();
+        let state = self.lock();
         // One client's alone is known without its query.
         let path = url.split('?').next().unwrap_or_default();
-        let report = kept.pages.get(url).or_else(|| kept.pages.get(path))?;
+        let report = state.pages.get(url).or_else(|| state.pages.get(path))?;
         Some(PageCounts {
             dry_run: report.dry_run,
             skip_reason: report.counts.skip_reason,
@@ -231,15 +231,15 @@ impl PageReports {
 
     /// How many references of the page at `url` to `origin` were moved and left when it last was rewritten.
     pub(crate) fn host_counts(&self, url: &str, origin: &str) -> Option<HostCount> {
-        let kept = self.lock();
-        kept.pages.get(url)?.counts.hosts.get(origin).cloned()
+        let state = self.lock();
+        state.pages.get(url)?.counts.hosts.get(origin).cloned()
     }
 
     /// How long the page at `url` took to be rewritten when it last was.
     #[must_use]
     pub fn rewriting_ms(&self, url: &str) -> Option<f64> {
-        let kept = self.lock();
-        let report = kept.pages.get(url)?;
+        let state = self.lock();
+        let report = state.pages.get(url)?;
         let is_rewritten = report.counts.skip_reason.is_none() && !report.dry_run;
         is_rewritten.then_some(report.rewrite_ms)
     }
@@ -271,7 +271,7 @@ impl PageReportsState {
     fn forget(&mut self, url: &str) {
         if let Some(report) = self.pages.remove(url) {
             self.bytes -= report.weight;
-            self.order.retain(|known| known != url);
+            self.order.retain(|listed| listed != url);
         }
     }
 }
@@ -372,13 +372,13 @@ mod tests {
         ];
         reports.record(&page("https://site.test/", &named), PageReport::default());
         let report = reports.of("https://site.test/").unwrap();
-        let told: Vec<_> = report
+        let references: Vec<_> = report
             .references
             .iter()
-            .map(|told| (&told.url[..], told.reason))
+            .map(|references| (&references.url[..], references.reason))
             .collect();
         assert_eq!(
-            told,
+            references,
             [
                 ("https://a.test/x", None),
                 ("https://b.test/y", Some("opt-out"))
@@ -424,9 +424,11 @@ mod tests {
             serde_json::to_string(&report).unwrap(),
             serde_json::to_string(&reports.list()).unwrap(),
         ] {
-            let told = ["his", "token", "secret"];
-            let told = told.into_iter().find(|&told| text.contains(told));
-            assert_eq!(told, None, "{text}");
+            let private_word = ["his", "token", "secret"];
+            let private_word = private_word
+                .into_iter()
+                .find(|&private_word| text.contains(private_word));
+            assert_eq!(private_word, None, "{text}");
         }
     }
 
@@ -437,23 +439,23 @@ mod tests {
         for number in 0..2 {
             reports.record(&page(&url(number), &[]), PageReport::default());
         }
-        let pushing = |bytes: usize| PushedAndHinted {
+        let delivery = |bytes: usize| PushedAndHinted {
             pushed: vec!["x".repeat(bytes)],
             hinted: Vec::new(),
         };
         for bytes in [1000, 10, MAX_BYTES / 2] {
-            reports.record_delivery(&url(0), || pushing(bytes));
-            let kept = reports.lock();
-            let weights = kept.pages.iter().map(|(key, report)| weight(key, report));
-            assert_eq!(weights.sum::<usize>(), kept.bytes, "{bytes}");
-            assert_eq!(kept.pages.len(), 2, "{bytes}");
+            reports.record_delivery(&url(0), || delivery(bytes));
+            let state = reports.lock();
+            let weights = state.pages.iter().map(|(key, report)| weight(key, report));
+            assert_eq!(weights.sum::<usize>(), state.bytes, "{bytes}");
+            assert_eq!(state.pages.len(), 2, "{bytes}");
         }
         assert_eq!(
             reports.of(&url(0)).unwrap().last_delivery,
-            Some(pushing(MAX_BYTES / 2))
+            Some(delivery(MAX_BYTES / 2))
         );
         assert_eq!(reports.list()[0].url, url(1), "it is as old as it was");
-        reports.record_delivery(&url(1), || pushing(MAX_BYTES / 2));
+        reports.record_delivery(&url(1), || delivery(MAX_BYTES / 2));
         assert!(reports.of(&url(0)).is_none() && reports.of(&url(1)).is_some());
     }
 
@@ -477,12 +479,12 @@ mod tests {
         for number in 0..8 {
             reports.record(&page(&url(number), &named), PageReport::default());
         }
-        let kept = reports.lock();
-        assert!(kept.bytes <= MAX_BYTES, "{} bytes", kept.bytes);
-        let sum: usize = kept.pages.values().map(|report| report.weight).sum();
-        assert_eq!((sum, kept.order.len()), (kept.bytes, kept.pages.len()));
-        assert!(kept.pages.contains_key(&url(7)) && !kept.pages.contains_key(&url(0)));
-        drop(kept);
+        let state = reports.lock();
+        assert!(state.bytes <= MAX_BYTES, "{} bytes", state.bytes);
+        let sum: usize = state.pages.values().map(|report| report.weight).sum();
+        assert_eq!((sum, state.order.len()), (state.bytes, state.pages.len()));
+        assert!(state.pages.contains_key(&url(7)) && !state.pages.contains_key(&url(0)));
+        drop(state);
         let longer = "x".repeat(MAX_BYTES + 1);
         let named = [reference(&longer, Err(SkipReason::OptOut))];
         reports.record(&page(&url(7), &named), PageReport::default());

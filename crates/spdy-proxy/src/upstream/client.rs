@@ -127,7 +127,7 @@ impl Upstream {
     /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale answer may take its place.
     pub async fn fetch(
         &self,
-        whose: OriginKind,
+        kind: OriginKind,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, UpstreamError> {
@@ -135,40 +135,40 @@ impl Upstream {
         if self.backoff.rejects(&origin, self.runtime.now()) {
             return Err(UpstreamError::Backoff(origin));
         }
-        let client = match whose {
+        let client = match kind {
             OriginKind::Site => &self.site,
             OriginKind::ThirdParty => &self.others,
         };
         let request = self.with_upload_permit(&origin, request).await?;
-        let asked = self.runtime.now();
-        let answered = self.answered(client, &origin, request, priority).await;
-        self.record_result(origin.clone(), asked, answered.as_ref().err());
-        let mut response = answered?;
+        let sent_at = self.runtime.now();
+        let result = self.send(client, &origin, request, priority).await;
+        self.record_result(origin.clone(), sent_at, result.as_ref().err());
+        let mut response = result?;
         check_framing(response.headers(), origin.clone())?;
         normalize_content_length(&mut response);
         let route = response.extensions().get::<Route>();
-        let is_alone = route.is_some_and(|route| !route.protocol.is_multiplexed());
-        let is_coming = !http_body::Body::is_end_stream(response.body());
-        Ok(match is_alone && is_coming {
+        let is_exclusive = route.is_some_and(|route| !route.protocol.is_multiplexed());
+        let is_incomplete = !http_body::Body::is_end_stream(response.body());
+        Ok(match is_exclusive && is_incomplete {
             true => response.map(|body| self.slow_readers.read(origin, body, &self.runtime)),
             false => response,
         })
     }
 
     /// The answer of `client` to `request`. While all connections are taken, answers that are read too slowly are broken off.
-    async fn answered(
+    async fn send(
         &self,
         client: &Client,
         origin: &Origin,
         request: Request<Body>,
         priority: Priority,
     ) -> Result<Response<Body>, Error> {
-        let mut coming = client.send(request, priority);
+        let mut exchange = client.send(request, priority);
         loop {
-            let moment = self.runtime.sleep_until(self.runtime.now() + SLOW_AFTER);
-            match select(coming, moment).await {
-                Either::Left((answered, _)) => return answered,
-                Either::Right(((), still)) => coming = still,
+            let timer = self.runtime.sleep_until(self.runtime.now() + SLOW_AFTER);
+            match select(exchange, timer).await {
+                Either::Left((response, _)) => return response,
+                Either::Right(((), pending)) => exchange = pending,
             }
             if client.is_full(origin) {
                 self.slow_readers.abort_slowest(origin, self.runtime.now());
@@ -187,11 +187,11 @@ impl Upstream {
         if self.backoff.is_backing_off(&origin, self.runtime.now()) {
             return Err(UpstreamError::Backoff(origin));
         }
-        let asked = self.runtime.now();
+        let sent_at = self.runtime.now();
         let switched = self.site.upgrade(request).await;
         match &switched {
             Err(error) if !error.is_unreachable() => (),
-            switched => self.record_result(origin.clone(), asked, switched.as_ref().err()),
+            switched => self.record_result(origin.clone(), sent_at, switched.as_ref().err()),
         }
         let switched = switched?;
         check_framing(switched.headers(), origin)?;
@@ -208,9 +208,9 @@ impl Upstream {
             return Ok(request);
         }
         let deadline = self.runtime.now() + self.queue_timeout;
-        let seat = Box::pin(self.uploads.acquire(origin));
-        match select(seat, self.runtime.sleep_until(deadline)).await {
-            Either::Left((seat, _)) => Ok(request.map(|body| with_permit(body, seat))),
+        let permit = Box::pin(self.uploads.acquire(origin));
+        match select(permit, self.runtime.sleep_until(deadline)).await {
+            Either::Left((permit, _)) => Ok(request.map(|body| with_permit(body, permit))),
             Either::Right(_) => Err(UpstreamError::UploadQueueTimeout(origin.clone())),
         }
     }
@@ -231,9 +231,9 @@ impl Upstream {
         self.others.close().await;
     }
 
-    /// Records the result of a request to `origin`, which was sent at `asked`.
-    pub(crate) fn record_result(&self, origin: Origin, asked: Instant, error: Option<&Error>) {
+    /// Records the result of a request to `origin`, which was sent at `sent_at`.
+    pub(crate) fn record_result(&self, origin: Origin, sent_at: Instant, error: Option<&Error>) {
         let now = self.runtime.now();
-        self.backoff.record_result(origin, asked, error, now);
+        self.backoff.record_result(origin, sent_at, error, now);
     }
 }

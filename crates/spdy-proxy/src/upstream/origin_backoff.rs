@@ -20,7 +20,7 @@ struct Health {
     failures: u32,
     backoff_until: Option<Instant>,
     /// When it answered last.
-    answered: Option<Instant>,
+    last_response: Option<Instant>,
 }
 
 /// The recent results of all origins.
@@ -65,15 +65,15 @@ impl OriginBackoff {
             .entries
             .lock()
             .get(origin)
-            .and_then(|it| it.backoff_until);
+            .and_then(|health| health.backoff_until);
         until.is_some_and(|until| until > now)
     }
 
-    /// Records the result of a request to `origin`, which was sent at `asked`.
+    /// Records the result of a request to `origin`, which was sent at `sent_at`.
     pub(crate) fn record_result(
         &self,
         origin: Origin,
-        asked: Instant,
+        sent_at: Instant,
         error: Option<&Error>,
         now: Instant,
     ) {
@@ -99,7 +99,7 @@ impl OriginBackoff {
         let health = all.entry(origin).or_default();
         if error.is_none() {
             *health = Health {
-                answered: Some(now),
+                last_response: Some(now),
                 ..Health::default()
             };
             return;
@@ -109,7 +109,11 @@ impl OriginBackoff {
             Error::TimedOut { .. } => !error.is_unreachable(),
             error => is_write_stalled(error),
         });
-        if is_slow && health.answered.is_some_and(|answered| answered > asked) {
+        if is_slow
+            && health
+                .last_response
+                .is_some_and(|last_response| last_response > sent_at)
+        {
             return;
         }
         health.failures = health.failures.saturating_add(1);

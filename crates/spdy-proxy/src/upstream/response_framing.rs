@@ -29,7 +29,11 @@ pub(crate) fn check_framing(headers: &HeaderMap, origin: Origin) -> Result<(), U
 /// connection (RFC 9112 §6.3).
 fn has_unsupported_transfer_coding(codings: &str) -> bool {
     let registered = ["gzip", "x-gzip", "deflate", "compress", "x-compress"];
-    let is_any = |coding: &str| registered.iter().any(|it| it.eq_ignore_ascii_case(coding));
+    let is_any = |coding: &str| {
+        registered
+            .iter()
+            .any(|name| name.eq_ignore_ascii_case(coding))
+    };
     codings.contains([',', ';']) || is_any(codings.trim())
 }
 

@@ -23,9 +23,9 @@ const GOING_AWAY: u16 = 1001;
 pub(crate) struct Frames {
     head: [u8; LONGEST_HEAD],
     /// Bytes of the head that are here.
-    known: usize,
+    head_bytes: usize,
     /// Bytes of payload to come.
-    left: u64,
+    remaining_payload: u64,
     is_closed: bool,
 }
 
@@ -33,20 +33,20 @@ impl Frames {
     /// `bytes` come next.
     pub(crate) fn advance(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
-            if self.left > 0 {
-                let most = usize::try_from(self.left).unwrap_or(usize::MAX);
+            if self.remaining_payload > 0 {
+                let most = usize::try_from(self.remaining_payload).unwrap_or(usize::MAX);
                 let passed = most.min(bytes.len());
-                self.left -= passed as u64;
+                self.remaining_payload -= passed as u64;
                 bytes = &bytes[passed..];
                 continue;
             }
-            self.head[self.known] = bytes[0];
-            self.known += 1;
+            self.head[self.head_bytes] = bytes[0];
+            self.head_bytes += 1;
             bytes = &bytes[1..];
-            if self.known == self.head_len() {
+            if self.head_bytes == self.head_len() {
                 self.is_closed |= self.head[0] & KIND == CLOSE;
-                self.left = self.payload_len();
-                self.known = 0;
+                self.remaining_payload = self.payload_len();
+                self.head_bytes = 0;
             }
         }
     }
@@ -58,7 +58,7 @@ impl Frames {
 
     /// How long the head is, as far as that is known.
     fn head_len(&self) -> usize {
-        if self.known < 2 {
+        if self.head_bytes < 2 {
             return 2;
         }
         let mask = if self.head[1] & MASKED == 0 { 0 } else { 4 };
@@ -86,7 +86,7 @@ impl Frames {
 
     /// A frame that ends the WebSocket, where one may follow: between two frames, and behind none that closes.
     pub(crate) fn close_frame(&self, masked: bool) -> Option<Vec<u8>> {
-        if self.known > 0 || self.left > 0 || self.is_closed {
+        if self.head_bytes > 0 || self.remaining_payload > 0 || self.is_closed {
             return None;
         }
         let code = GOING_AWAY.to_be_bytes();
@@ -146,11 +146,11 @@ mod tests {
                 ends.push(ends.last().expect("there is one") + frame.len());
             }
             let wire = frames.concat();
-            let (mut passed, mut seen) = (Frames::default(), 0);
+            let (mut parser, mut position) = (Frames::default(), 0);
             for piece in wire.chunks(cut) {
-                passed.advance(piece);
-                seen += piece.len();
-                prop_assert_eq!(passed.close_frame(false).is_some(), ends.contains(&seen));
+                parser.advance(piece);
+                position += piece.len();
+                prop_assert_eq!(parser.close_frame(false).is_some(), ends.contains(&position));
             }
         }
     }

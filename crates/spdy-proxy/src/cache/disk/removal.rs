@@ -38,8 +38,8 @@ impl DiskFolder {
 
     /// Makes all removals durable, so that no crash brings a file back. Gives `false` if one of them failed.
     pub(crate) fn sync_removals(&self) -> bool {
-        let left = std::mem::take(&mut self.removals.lock().failed);
-        left.iter().for_each(|name| self.unlink(name));
+        let failed = std::mem::take(&mut self.removals.lock().failed);
+        failed.iter().for_each(|name| self.unlink(name));
         let unsynced = std::mem::take(&mut self.removals.lock().unsynced);
         for folder in unsynced {
             match sync(&self.path.join(&folder)) {

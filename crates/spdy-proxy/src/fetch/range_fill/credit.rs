@@ -181,12 +181,12 @@ impl RangeFill {
     }
 
     /// The client read `len` bytes of its part.
-    fn taken(&mut self, len: u64) {
-        let refund = len.min(self.charged);
-        self.charged -= refund;
+    fn refund(&mut self, len: u64) {
+        let bytes = len.min(self.charged);
+        self.charged -= bytes;
         let full = self.fills.max_credit_bytes;
         self.update(|account| {
-            account.credit = account.credit.saturating_add_unsigned(refund).min(full);
+            account.credit = account.credit.saturating_add_unsigned(bytes).min(full);
         });
     }
 
@@ -224,7 +224,7 @@ impl http_body::Body for RefundingBody {
         if let Some(Ok(frame)) = &frame
             && let Some(data) = frame.data_ref()
         {
-            self.fill.taken(data.len() as u64);
+            self.fill.refund(data.len() as u64);
         }
         Poll::Ready(frame)
     }
@@ -282,10 +282,10 @@ mod tests {
         let fills = RangeFillCredits::new(FULL);
         let full = FULL as u64;
         for _ in 0..10 {
-            let mut taken = fills.begin(client(1), at(0)).expect("credit is left");
-            taken.charge(full);
-            taken.taken(full);
-            taken.taken(full);
+            let mut fill_in_progress = fills.begin(client(1), at(0)).expect("credit is left");
+            fill_in_progress.charge(full);
+            fill_in_progress.refund(full);
+            fill_in_progress.refund(full);
         }
         for len in [None, Some(full), Some(1 << 20)] {
             fills.begin(client(1), at(0)).expect("credit").abort(len);

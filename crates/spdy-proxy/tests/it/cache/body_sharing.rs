@@ -27,8 +27,8 @@ fn claim(all: &Arc<BodyMemory>) -> MemoryReservation {
 }
 
 /// A recording that is stored up to `limit` bytes, and has memory for them.
-fn kept(limit: usize) -> (SharedBodyWriter, SharedBody) {
-    shared_body::kept(limit, claim(&room(2 * limit)), None)
+fn retained(limit: usize) -> (SharedBodyWriter, SharedBody) {
+    shared_body::retained(limit, claim(&room(2 * limit)), None)
 }
 
 fn piece(nth: usize) -> Bytes {
@@ -49,7 +49,7 @@ async fn all_of(body: Body) -> Result<Vec<u8>, String> {
 
 #[tokio::test]
 async fn retained_body_continues_without_readers() {
-    let (mut writer, recording) = kept(1 << 20);
+    let (mut writer, recording) = retained(1 << 20);
     for nth in 0..20 {
         writer
             .write(piece(nth))
@@ -66,7 +66,7 @@ async fn retained_body_continues_without_readers() {
 #[tokio::test]
 async fn unstored_body_stays_until_last_reader() {
     let room = room(1 << 20);
-    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&room), None);
+    let (mut writer, recording) = shared_body::retained(1 << 20, claim(&room), None);
     for nth in 0..20 {
         writer
             .write(piece(nth))
@@ -116,7 +116,7 @@ async fn streamed_body_waits_for_slowest_reader_and_ends_with_last() {
 
 #[tokio::test]
 async fn body_past_retain_limit_is_streamed() {
-    let (mut writer, recording) = kept(2 * PIECE);
+    let (mut writer, recording) = retained(2 * PIECE);
     let mut reader = recording.read().unwrap();
     for nth in 0..3 {
         writer
@@ -132,7 +132,7 @@ async fn body_past_retain_limit_is_streamed() {
 #[tokio::test]
 async fn writer_failure_or_drop_aborts_readers() {
     for leaves in [false, true] {
-        let (mut writer, recording) = kept(1 << 20);
+        let (mut writer, recording) = retained(1 << 20);
         let reader = recording.read().unwrap();
         writer
             .write(piece(0))
@@ -154,7 +154,7 @@ async fn writer_failure_or_drop_aborts_readers() {
 #[tokio::test]
 async fn body_without_memory_is_streamed_at_reader_pace() {
     let all = room(4 * PIECE);
-    let (mut first, slow) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut first, slow) = shared_body::retained(1 << 20, claim(&all), None);
     let _slow = slow.read().unwrap();
     for nth in 0..7 {
         first
@@ -165,7 +165,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
     let claimed = all.bytes();
     assert!((3 * PIECE..=4 * PIECE).contains(&claimed), "{claimed}");
 
-    let (mut second, recording) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut second, recording) = shared_body::retained(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
     // The first 64 KiB of each recording need no claim.
     for nth in 0..3 {
@@ -202,7 +202,7 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
 #[tokio::test]
 async fn stored_body_replaces_retained_pieces() {
     let all = room(1 << 20);
-    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut writer, recording) = shared_body::retained(1 << 20, claim(&all), None);
     let mut early = recording.read().unwrap();
     for nth in 0..20 {
         writer
@@ -212,22 +212,22 @@ async fn stored_body_replaces_retained_pieces() {
     }
     assert_eq!(next(&mut early), Some(piece(0)));
     assert!(all.bytes() >= 20 * PIECE - OWN);
-    let kept = body_from_pieces(&writer.finish().expect("the response is stored"));
-    let whole: Vec<u8> = kept.chunks().flatten().copied().collect();
-    writer.replace_with_stored(kept.clone());
+    let retained = body_from_pieces(&writer.finish().expect("the response is stored"));
+    let whole: Vec<u8> = retained.chunks().flatten().copied().collect();
+    writer.replace_with_stored(retained.clone());
     assert_eq!(all.bytes(), 0);
-    assert!(kept.is_shared(), "shared by its readers");
+    assert!(retained.is_shared(), "shared by its readers");
     let late = recording.read().expect("all of it is there");
     assert_eq!(all_of(late).await.as_ref(), Ok(&whole));
     assert_eq!(all_of(early).await.as_deref(), Ok(&whole[PIECE..]));
     drop(recording);
-    assert!(!kept.is_shared());
+    assert!(!retained.is_shared());
 }
 
 #[tokio::test]
 async fn unstored_pieces_are_dropped_as_read() {
     let all = room(1 << 20);
-    let (mut writer, recording) = shared_body::kept(1 << 20, claim(&all), None);
+    let (mut writer, recording) = shared_body::retained(1 << 20, claim(&all), None);
     let mut reader = recording.read().unwrap();
     for nth in 0..20 {
         writer
@@ -254,7 +254,7 @@ proptest! {
         is_kept in any::<bool>(),
     ) {
         let (mut writer, recording) = match is_kept {
-            true => kept(1 << 20),
+            true => retained(1 << 20),
             false => streamed(None),
         };
         let mut readers: Vec<(Body, Vec<u8>)> = recording.read().map(|body| (body, Vec::new())).into_iter().collect();

@@ -386,7 +386,7 @@ async fn access_log_is_written_at_body_end_with_reason() {
     drop(shutting_down("/?shutdown").await);
     let told = told.lock().unwrap();
     assert_eq!(told[0], (len, BodyEnd::Complete, Some(1)));
-    assert_eq!((told[1].0, told[1].1), (0, BodyEnd::ClientLeft));
+    assert_eq!((told[1].0, told[1].1), (0, BodyEnd::ClientAborted));
     assert_eq!((told[2].0, told[2].1), (4, BodyEnd::UpstreamError));
     assert_eq!(told[3], (0, BodyEnd::Complete, None), "nothing was to come");
     assert_eq!(told[4], (0, BodyEnd::Complete, None));
