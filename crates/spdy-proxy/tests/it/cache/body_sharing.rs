@@ -96,21 +96,21 @@ async fn streamed_body_waits_for_slowest_reader_and_ends_with_last() {
         assert_eq!(next(&mut fast), Some(piece(nth)));
     }
     {
-        let mut held = Box::pin(writer.write(piece(3)));
+        let mut write = Box::pin(writer.write(piece(3)));
         assert!(
-            (&mut held).now_or_never().is_none(),
+            (&mut write).now_or_never().is_none(),
             "the slow one has all of it to read"
         );
         drop(slow);
-        assert_eq!((&mut held).now_or_never(), Some(Ok(())));
+        assert_eq!((&mut write).now_or_never(), Some(Ok(())));
     }
     assert_eq!(next(&mut fast), Some(piece(3)));
     assert!(recording.read().is_none(), "its beginning is gone");
-    let mut left = Box::pin(std::future::poll_fn(|cx| writer.poll_no_readers(cx)));
-    assert_eq!((&mut left).now_or_never(), None);
+    let mut no_readers = Box::pin(std::future::poll_fn(|cx| writer.poll_no_readers(cx)));
+    assert_eq!((&mut no_readers).now_or_never(), None);
     drop(fast);
-    assert_eq!((&mut left).now_or_never(), Some(NoReaders));
-    drop(left);
+    assert_eq!((&mut no_readers).now_or_never(), Some(NoReaders));
+    drop(no_readers);
     assert_eq!(writer.write(piece(4)).await, Err(NoReaders));
 }
 
@@ -179,16 +179,16 @@ async fn body_without_memory_is_streamed_at_reader_pace() {
         let _ = second.write(piece(nth)).now_or_never();
     }
     {
-        let mut held = Box::pin(second.write(piece(5)));
+        let mut write = Box::pin(second.write(piece(5)));
         assert!(
-            (&mut held).now_or_never().is_none(),
+            (&mut write).now_or_never().is_none(),
             "there is no more room"
         );
         assert!(all.bytes() <= 4 * PIECE);
         for nth in 0..3 {
             assert_eq!(next(&mut reader), Some(piece(nth)));
         }
-        assert_eq!((&mut held).now_or_never(), Some(Ok(())));
+        assert_eq!((&mut write).now_or_never(), Some(Ok(())));
     }
     for nth in 3..6 {
         assert_eq!(next(&mut reader), Some(piece(nth)));
@@ -213,13 +213,13 @@ async fn stored_body_replaces_retained_pieces() {
     assert_eq!(next(&mut early), Some(piece(0)));
     assert!(all.bytes() >= 20 * PIECE - OWN);
     let retained = body_from_pieces(&writer.finish().expect("the response is stored"));
-    let whole: Vec<u8> = retained.chunks().flatten().copied().collect();
+    let full: Vec<u8> = retained.chunks().flatten().copied().collect();
     writer.replace_with_stored(retained.clone());
     assert_eq!(all.bytes(), 0);
     assert!(retained.is_shared(), "shared by its readers");
     let late = recording.read().expect("all of it is there");
-    assert_eq!(all_of(late).await.as_ref(), Ok(&whole));
-    assert_eq!(all_of(early).await.as_deref(), Ok(&whole[PIECE..]));
+    assert_eq!(all_of(late).await.as_ref(), Ok(&full));
+    assert_eq!(all_of(early).await.as_deref(), Ok(&full[PIECE..]));
     drop(recording);
     assert!(!retained.is_shared());
 }
@@ -240,8 +240,8 @@ async fn unstored_pieces_are_dropped_as_read() {
     assert!(all.bytes() >= 20 * PIECE - OWN);
     for nth in 0..20 {
         assert_eq!(next(&mut reader), Some(piece(nth)));
-        let left = (19 - nth) * PIECE;
-        assert!(all.bytes() <= left, "{} bytes for {left}", all.bytes());
+        let limit = (19 - nth) * PIECE;
+        assert!(all.bytes() <= limit, "{} bytes for {limit}", all.bytes());
     }
     assert_eq!(next(&mut reader), None);
 }
@@ -251,16 +251,16 @@ proptest! {
     #[test]
     fn each_reader_gets_all_bytes_in_order(
         steps in prop::collection::vec((0..5_usize, 1..40_usize), 1..60),
-        is_kept in any::<bool>(),
+        is_retained in any::<bool>(),
     ) {
-        let (mut writer, recording) = match is_kept {
+        let (mut writer, recording) = match is_retained {
             true => retained(1 << 20),
             false => streamed(None),
         };
         let mut readers: Vec<(Body, Vec<u8>)> = recording.read().map(|body| (body, Vec::new())).into_iter().collect();
         let mut written: Vec<u8> = Vec::new();
-        for (what, size) in steps {
-            match what {
+        for (step, size) in steps {
+            match step {
                 0 => readers.extend(recording.read().map(|body| (body, Vec::new()))),
                 1 if readers.len() > 1 => drop(readers.remove(size % readers.len())),
                 2 | 3 => {
@@ -282,7 +282,7 @@ proptest! {
             }
         }
         let pieces = writer.finish();
-        prop_assert_eq!(pieces.map(|pieces| pieces.concat()), is_kept.then(|| written.clone()));
+        prop_assert_eq!(pieces.map(|pieces| pieces.concat()), is_retained.then(|| written.clone()));
         for (mut body, mut read) in readers {
             while let Some(piece) = next(&mut body) {
                 read.extend(&piece);
@@ -301,6 +301,6 @@ fn reader_yields_before_reporting_failure() {
     let mut cx = std::task::Context::from_waker(std::task::Waker::noop());
     let mut poll = || std::pin::Pin::new(&mut body).poll_frame(&mut cx);
     assert!(poll().is_pending(), "the sender runs between polls");
-    let told = poll();
-    assert!(matches!(told, std::task::Poll::Ready(Some(Err(_)))));
+    let polled = poll();
+    assert!(matches!(polled, std::task::Poll::Ready(Some(Err(_)))));
 }
