@@ -15,7 +15,7 @@ use spdy_page::replica::{Exchange, Kind, Replica};
 use spdy_proxy::request::proxy_request::ProxyRequest;
 use spdy_proxy::request::rejection::RequestRejection;
 use spdy_proxy::rewrite::response_rewriter::{self, ResponseRewriter};
-use spdy_proxy::sites::site_table::Site;
+use spdy_proxy::sites::site::Site;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::response::redirect::{Redirect, RedirectState};
 use spdy_rewrite::response::sanitize_response::{self, SanitizedResponse};

@@ -29,7 +29,7 @@ use url::{Position, Url};
 use crate::admin::purge_jobs::{PurgeJob, PurgeJobs, PurgeResult, PurgeState};
 use crate::cache::purge::{PurgeCount, PurgeRequest};
 use crate::proxy::Proxy;
-use crate::telemetry::page_reports::{PageSummary, Report};
+use crate::telemetry::page_report::{PageSummary, Report};
 use crate::token::Token;
 
 /// The largest body of a purge, bytes.

@@ -8,7 +8,8 @@ use http::{HeaderMap, header};
 use http_body::Frame;
 use spdy::body::{Body, BoxError};
 
-use crate::body::content_coding::{Coding, Encoder};
+use crate::body::content_coding::Coding;
+use crate::body::encoder::Encoder;
 
 /// What is shorter gains nothing by being compressed.
 const MIN_ENCODED_BYTES: u64 = 256;
@@ -139,7 +140,7 @@ mod tests {
     use http_body::Body as _;
 
     use super::*;
-    use crate::body::content_coding::Decoder;
+    use crate::body::decoder::Decoder;
 
     /// All that came was collected before any of it went out.
     #[test]

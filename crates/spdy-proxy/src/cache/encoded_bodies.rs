@@ -24,7 +24,8 @@ use spdy_cache::body::{Body, BodyId};
 use spdy_cache::key::Key;
 
 use crate::body::body_memory::BodyMemory;
-use crate::body::content_coding::{Coding, Encoder, encode};
+use crate::body::content_coding::Coding;
+use crate::body::encoder::{Encoder, encode};
 use crate::body::shared_body::{self, NoReaders, SharedBody, SharedBodyWriter};
 use crate::cache::memory_store::body_from_pieces;
 
@@ -277,7 +278,7 @@ mod tests {
     use spdy_testkit::clock::Clock;
 
     use super::*;
-    use crate::body::content_coding::Decoder;
+    use crate::body::decoder::Decoder;
     use crate::request::test_key::key;
     use crate::telemetry::counters::Counters;
 

@@ -15,7 +15,8 @@ use spdy_rewrite::reference::integrity;
 use crate::cache::shared_response::CoalesceKey;
 use crate::cache::tiers::Cache;
 use crate::request::proxy_request::ProxyRequest;
-use crate::sites::site_table::{Site, Sites};
+use crate::sites::site::Site;
+use crate::sites::site_table::Sites;
 
 /// What is to be purged. One of `url`, `prefix`, `tag`, or `site` alone.
 #[derive(Clone, Debug, Default, Deserialize)]

@@ -2,6 +2,7 @@
 
 pub(crate) mod accept_history;
 pub(crate) mod backoff;
+pub mod document_references;
 pub(crate) mod history;
 pub(crate) mod limits;
 pub(crate) mod observer;

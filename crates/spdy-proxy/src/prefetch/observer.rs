@@ -7,7 +7,7 @@ use spdy_rewrite::reference::Reference;
 
 use crate::fetch::context::FetchContext;
 use crate::fetch::page_observer::{PageObserver, PagePrefetches};
-use crate::prefetch::page_resources::DocumentContext;
+use crate::prefetch::document_references::DocumentContext;
 use crate::prefetch::prefetcher::{MAX_PREFETCH_LOOKUPS, Prefetcher};
 use crate::request::proxy_request::ProxyRequest;
 

@@ -13,33 +13,24 @@
 //! clients, which are not trusted, choose among public resources, and add nothing. No references are remembered of a page that is not
 //! public (`public`): they could be private to one client.
 //!
-//! The origin may write request fields into a page that varies on them (`Accept-Language`). So the names in a page are stored for each
-//! variant, and used only for requests that select this variant. A sheet that varies is not noted at all.
+//! `prefetch/document_references.rs` stores the references of each variant of a page.
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::BTreeSet;
 use std::net::IpAddr;
 
 use parking_lot::{Mutex, MutexGuard};
 use spdy_clock::Instant;
 use spdy_page::replica::Kind;
-use spdy_rewrite::kind;
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::rules::verdict::SkipReason;
 use spdy_server::learned_resources::{LearnedResources, LearningLimits, ResourceLoad};
 use spdy_server::push_plan::PushCandidate;
 
-/// The maximum number of pages, and of sheets, whose references are remembered.
-const MAX_DOCUMENTS: usize = 1024;
-/// Bytes of all URLs together, of pages and of sheets.
-const MAX_BYTES: usize = 4 * 1024 * 1024;
-/// Variants of one page, as many as the cache stores by default; bytes of the request fields that select one.
-const MAX_VARIANTS: usize = 16;
-const MAX_VARIANT_BYTES: usize = 2 * 1024;
-/// Sheets that lead to one another, and those of one page in all.
-const MAX_STYLESHEET_DEPTH: usize = 3;
-const MAX_STYLESHEETS_PER_PAGE: usize = 64;
+use crate::prefetch::document_references::{
+    DocumentContext, ReferenceTables, ReferencedResource, referenced_resources, sheet_key,
+    target_at,
+};
 
-/// What pages bring along.
+/// The resources of pages, and what was learned from the requests of clients.
 #[derive(Debug)]
 pub struct PageResources {
     documents: Mutex<ReferenceTables>,
@@ -55,35 +46,6 @@ pub struct Candidate {
     pub is_referenced: bool,
 }
 
-#[derive(Debug, Default)]
-struct ReferenceTables {
-    pages: ReferenceTable,
-    sheets: ReferenceTable,
-}
-
-/// Something that a page or a sheet names: where it is requested, and how.
-#[derive(Clone, Debug)]
-struct ReferencedResource {
-    /// Path and query at the page's own origin; in full at its host's own name here.
-    target: String,
-    /// `None` if resources of its kind are neither pushed nor hinted.
-    kind: Option<Kind>,
-    by_cors: bool,
-    /// No hint says how the page loads it.
-    cannot_preload: bool,
-    /// Of a sheet: its key ([`sheet_key`]), which gives the names in it.
-    sheet: Option<String>,
-}
-
-/// For which pages the URLs in a text are rewritten.
-#[derive(Clone, Copy, Debug)]
-pub struct DocumentContext<'a> {
-    /// The origin of the page.
-    pub home: &'a url::Origin,
-    /// The tag of the site's rules.
-    pub rules: &'a str,
-}
-
 /// The request of a client for a subresource.
 #[derive(Clone, Copy, Debug)]
 pub struct SubresourceRequest<'a> {
@@ -91,133 +53,6 @@ pub struct SubresourceRequest<'a> {
     pub loaded: &'a ResourceLoad<'a>,
     /// The request has fields that identify the client to its origin.
     pub has_credentials: bool,
-}
-
-/// The names in texts, by key and variant.
-#[derive(Debug, Default)]
-struct ReferenceTable {
-    documents: BTreeMap<String, Vec<DocumentReferences>>,
-    /// Key and variant of each text, the oldest first.
-    order: VecDeque<(String, Vec<u8>)>,
-    bytes: usize,
-}
-
-/// The names in one variant of a page, or in a sheet.
-#[derive(Debug)]
-struct DocumentReferences {
-    variant: Vec<u8>,
-    resources: Vec<ReferencedResource>,
-}
-
-impl ReferenceTable {
-    fn insert(&mut self, key: &str, variant: &[u8], resources: Vec<ReferencedResource>) {
-        self.remove(key, variant);
-        let document = DocumentReferences {
-            variant: variant.to_vec(),
-            resources,
-        };
-        let bytes = weight(key, &document);
-        if bytes > MAX_BYTES || variant.len() > MAX_VARIANT_BYTES {
-            return;
-        }
-        if self.variants(key).len() >= MAX_VARIANTS {
-            let oldest = self.variants(key)[0].variant.clone();
-            self.remove(key, &oldest);
-        }
-        while self.bytes + bytes > MAX_BYTES || self.order.len() >= MAX_DOCUMENTS {
-            let Some((key, variant)) = self.order.front().cloned() else {
-                break;
-            };
-            self.remove(&key, &variant);
-        }
-        self.bytes += bytes;
-        self.order.push_back((key.to_owned(), variant.to_vec()));
-        self.documents
-            .entry(key.to_owned())
-            .or_default()
-            .push(document);
-    }
-
-    fn remove(&mut self, key: &str, variant: &[u8]) {
-        let Some(documents) = self.documents.get_mut(key) else {
-            return;
-        };
-        let Some(index) = documents
-            .iter()
-            .position(|document| document.variant == variant)
-        else {
-            return;
-        };
-        let document = documents.remove(index);
-        if documents.is_empty() {
-            self.documents.remove(key);
-        }
-        self.bytes -= weight(key, &document);
-        self.order
-            .retain(|(other, selected)| other != key || selected != variant);
-    }
-
-    /// The oldest first.
-    fn variants(&self, key: &str) -> &[DocumentReferences] {
-        self.documents.get(key).map_or(&[], Vec::as_slice)
-    }
-
-    fn variant(&self, key: &str, variant: &[u8]) -> Option<&DocumentReferences> {
-        let mut documents = self.variants(key).iter();
-        documents.find(|document| document.variant == variant)
-    }
-}
-
-fn weight(key: &str, document: &DocumentReferences) -> usize {
-    let bytes = |resource: &ReferencedResource| {
-        let sheet = resource.sheet.as_ref().map_or(0, String::len);
-        resource.target.len() + sheet + size_of::<ReferencedResource>()
-    };
-    let targets: usize = document.resources.iter().map(bytes).sum();
-    key.len() + document.variant.len() + targets
-}
-
-/// Sites rewrite the same sheet of another host differently: each has its own URLs for what the sheet names.
-fn sheet_key(rules: &str, url: &str) -> String {
-    format!("{rules} {url}")
-}
-
-/// The target of `url`, if it is at the origin `home`.
-pub(crate) fn target_at<'u>(home: &str, url: &'u str) -> Option<&'u str> {
-    let target = url.strip_prefix(home)?;
-    // `https://shop.example` is also the beginning of `https://shop.example.org/`.
-    target.starts_with('/').then_some(target)
-}
-
-impl ReferenceTables {
-    /// The resource at `target`, if one of these variants of a page or one of its sheets names it.
-    fn find<'t>(
-        &'t self,
-        variants: impl IntoIterator<Item = &'t DocumentReferences>,
-        target: &str,
-    ) -> Option<&'t ReferencedResource> {
-        let mut documents: Vec<_> = variants.into_iter().collect();
-        let mut visited = BTreeSet::new();
-        for _ in 0..=MAX_STYLESHEET_DEPTH {
-            let mut imported = Vec::new();
-            for resource in documents
-                .into_iter()
-                .flat_map(|document| &document.resources)
-            {
-                if resource.target == target {
-                    return Some(resource);
-                }
-                if let Some(sheet) = &resource.sheet
-                    && visited.len() < MAX_STYLESHEETS_PER_PAGE
-                    && visited.insert(sheet)
-                {
-                    imported.extend(self.sheets.variants(sheet));
-                }
-            }
-            documents = imported;
-        }
-        None
-    }
 }
 
 impl Default for PageResources {
@@ -380,22 +215,6 @@ impl PageResources {
     }
 }
 
-/// The path of a reference that is served here: its path at `home`, or the path it was moved to. A resource of the site under another name
-/// is requested by that name.
-pub(crate) fn path_at_origin(reference: &Reference, home: &url::Origin) -> Option<String> {
-    let url_text = match &reference.outcome {
-        Ok(proxied) if proxied.starts_with('/') || reference.is_alias() => {
-            return Some(proxied.clone());
-        }
-        Ok(proxied) => proxied,
-        Err(SkipReason::SameSite) => &reference.url,
-        Err(_) => return None,
-    };
-    let url = url::Url::parse(url_text).ok()?;
-    (url.origin() == *home).then_some(())?;
-    Some(url[url::Position::BeforePath..url::Position::AfterQuery].to_owned())
-}
-
 impl ReferencedResource {
     fn candidate(&self, home: &str) -> Candidate {
         Candidate {
@@ -414,48 +233,6 @@ impl ReferencedResource {
             is_referenced: true,
         }
     }
-}
-
-/// The resources that `references` name at the home of `context`, each once.
-fn referenced_resources(
-    references: &[Reference],
-    context: DocumentContext<'_>,
-) -> Vec<ReferencedResource> {
-    let mut resources: Vec<ReferencedResource> = Vec::new();
-    let mut indexes = BTreeMap::new();
-    for reference in references {
-        let Some(target) = path_at_origin(reference, context.home) else {
-            continue;
-        };
-        let kind = match reference.kind {
-            kind::Kind::Style => Some(Kind::Stylesheet),
-            kind::Kind::Script => Some(Kind::Script),
-            kind::Kind::Font => Some(Kind::Font),
-            kind::Kind::Image => Some(Kind::Image),
-            kind::Kind::Media | kind::Kind::Document | kind::Kind::Worker => None,
-        };
-        let sheet = || {
-            let url = reference.url.split('#').next().unwrap_or_default();
-            sheet_key(context.rules, url)
-        };
-        match indexes.get(&target) {
-            Some(&at) => {
-                let earlier: &mut ReferencedResource = &mut resources[at];
-                earlier.cannot_preload |= reference.cannot_preload;
-            }
-            None => {
-                indexes.insert(target.clone(), resources.len());
-                resources.push(ReferencedResource {
-                    target,
-                    kind,
-                    by_cors: reference.by_cors,
-                    cannot_preload: reference.cannot_preload,
-                    sheet: (kind == Some(Kind::Stylesheet)).then(sheet),
-                });
-            }
-        }
-    }
-    resources
 }
 
 /// Whether a resource that a page names is a candidate before any client requested it. An image is not: a client may choose one of several,
@@ -478,9 +255,14 @@ fn rank(kind: Option<Kind>) -> u8 {
 #[cfg(test)]
 mod tests {
     use http::{HeaderMap, Method};
+    use spdy_rewrite::kind;
     use spdy_rewrite::referrer::ReferrerScope;
+    use spdy_rewrite::rules::verdict::SkipReason;
 
     use super::*;
+    use crate::prefetch::document_references::{
+        MAX_BYTES, MAX_DOCUMENTS, MAX_VARIANT_BYTES, MAX_VARIANTS, weight,
+    };
 
     const HOME: &str = "https://www.site.test";
     const PAGE: &str = "https://www.site.test/";

@@ -20,15 +20,16 @@ use crate::fetch::background::BackgroundFetch;
 use crate::fetch::context::FetchContext;
 use crate::fetch::page_observer::PagePrefetches;
 use crate::prefetch::accept_history::AcceptHistory;
+use crate::prefetch::document_references::path_at_origin;
 use crate::prefetch::history::PrefetchHistory;
 use crate::prefetch::limits::PrefetchLimits;
-use crate::prefetch::page_resources::{self, PageResources};
+use crate::prefetch::page_resources::PageResources;
 use crate::prefetch::recent_lookups::PrefetchContext;
 use crate::prefetch::subresource_request::{LoadHints, kind_by_path, subresource_request};
 use crate::request::prefetch_step::{PrefetchBudget, PrefetchStep};
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::rewrite_facts::RewriteFacts;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
 
 /// Things that one page or sheet names and that are looked for here to be fetched ahead: most of a page that came by before are here.
@@ -145,7 +146,7 @@ impl Prefetcher {
                 Err(SkipReason::Integrity) => proxied_path(site, reference, &origin),
                 // A named host has nothing to do with the site's own resources.
                 Err(SkipReason::SameSite) if request.is_alias() => None,
-                _ => page_resources::path_at_origin(reference, &origin),
+                _ => path_at_origin(reference, &origin),
             };
             let Some(path) = path else { continue };
             let Some(remaining) = prefetches.remaining_lookups.checked_sub(1) else {

@@ -12,7 +12,7 @@ use crate::cache::tiers::Cache;
 use crate::prefetch::prefetcher::Prefetcher;
 use crate::prefetch::subresource_request::LoadHints;
 use crate::response::from_stored::respond_hit;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 impl Prefetcher {
     /// The cache state of `uri`, of the site's own origin, for a client that sent `page` and will load it as `load`.

@@ -13,7 +13,7 @@ use spdy_rewrite::rules::host_aliases::HostAlias;
 use crate::prefetch::accept_history::AcceptHistory;
 use crate::request::client_origin::request_authority;
 use crate::request::proxy_request::ProxyRequest;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 /// How a page loads a resource.
 #[derive(Clone, Copy, Debug, Default, Hash)]

@@ -21,7 +21,7 @@ use crate::request::client_origin::request_target;
 use crate::request::proxy_request::{ProxyRequest, copy_conditions};
 use crate::request::rejection::RequestRejection;
 use crate::request::websocket_handshake;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 impl ProxyRequest {
     /// Reads `client_request`, which named `authority`, the name of `alias`.

@@ -6,7 +6,7 @@ use http::{header, request};
 use spdy_net::handler::RequestInfo;
 
 use crate::request::forward_headers;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 
 /// The host that a client named, with its port.
 pub(crate) fn request_authority(head: &request::Parts) -> Option<&str> {

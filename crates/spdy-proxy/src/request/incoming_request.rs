@@ -13,7 +13,7 @@ use crate::request::forgeable_headers;
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
 use crate::request::rejection::RequestRejection;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::trace_context::SpanContext;
 
 /// A request from a client, with its cache key. The fields for the site's own origin are not added yet, because most requests are answered

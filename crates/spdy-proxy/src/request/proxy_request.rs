@@ -29,7 +29,7 @@ use crate::request::prefetch_step::PrefetchStep;
 use crate::request::rejection::RequestRejection;
 use crate::request::websocket_handshake;
 use crate::sites::page_policies::PagePolicy;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::trace_context::SpanContext;
 
 /// A request to the proxy, and what the proxy derived from it.

@@ -6,7 +6,7 @@ use spdy_rewrite::html::HtmlRewriter;
 use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::page_report::PageReport;
 
-use crate::body::content_coding::{CodingError, Decoder};
+use crate::body::decoder::{CodingError, Decoder};
 
 /// A page on its way.
 #[derive(Debug)]

@@ -22,7 +22,8 @@ use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::reference::site_facts::SiteFacts;
 use spdy_rewrite::response::rewritten_head;
 
-use crate::body::content_coding::{Coding, CodingError, Decoder};
+use crate::body::content_coding::Coding;
+use crate::body::decoder::{CodingError, Decoder};
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::page_rewriter::PageRewriter;

@@ -12,7 +12,7 @@ use url::Url;
 use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::rewrite_facts::RewriteFacts;
 use crate::rewrite::stylesheet_index::StylesheetIndex;
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::page_reports::PageReports;
 
 /// What was seen of one site, for a page of it.

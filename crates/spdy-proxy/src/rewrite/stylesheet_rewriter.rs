@@ -19,7 +19,7 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::integrity::Digests;
 use spdy_rewrite::rules::Rules;
 
-use crate::body::content_coding::{CodingError, Decoder};
+use crate::body::decoder::{CodingError, Decoder};
 use crate::rewrite::stylesheet_index::StylesheetResult;
 
 /// The most text of a sheet that is held, bytes.

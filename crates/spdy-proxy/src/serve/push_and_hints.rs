@@ -25,15 +25,16 @@ use spdy_server::session_history::{SessionHistory, UrlDigest};
 use spdy_server::site_pusher::is_normal;
 
 use crate::cache::public_response::{self, PublicPage};
-use crate::prefetch::page_resources::{Candidate, SubresourceRequest, target_at};
+use crate::prefetch::document_references::target_at;
+use crate::prefetch::page_resources::{Candidate, SubresourceRequest};
 use crate::prefetch::subresource_request::LoadHints;
 use crate::proxy::Proxy;
 use crate::request::client_origin::{client_origin_text, request_authority};
 use crate::request::forgeable_headers::has_credentials;
 use crate::request::proxy_request::{ProxyRequest, is_rewriting_disabled};
-use crate::sites::site_table::Site;
+use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
-use crate::telemetry::page_reports::PushedAndHinted;
+use crate::telemetry::page_report::PushedAndHinted;
 
 /// What a browser uses the response for (W3C Fetch Metadata).
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");

@@ -8,7 +8,8 @@ use spdy_dns::zone_config::{NameConfig, ZoneConfig};
 
 use crate::config::Config;
 use crate::config::dns_name::is_in_zone;
-use crate::sites::site_table::{Site, Sites};
+use crate::sites::site::Site;
+use crate::sites::site_table::Sites;
 
 /// The zones of `config`, with the names that other hosts have for `sites`.
 #[must_use]

@@ -17,7 +17,8 @@ use spdy_net::protocol::Protocol;
 use spdy_net::refusal::Refusal;
 
 use crate::telemetry::counters::Outcome;
-use crate::telemetry::page_reports::{PageCounts, PageReports};
+use crate::telemetry::page_report::PageCounts;
+use crate::telemetry::page_reports::PageReports;
 use crate::telemetry::trace_context::TraceId;
 
 /// Called for every answer.

@@ -13,18 +13,19 @@ use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, SystemTime};
 
 use parking_lot::{Mutex, MutexGuard};
-use serde::Serialize;
 use spdy_rewrite::reference::Reference;
-use spdy_rewrite::reference::page_report::{HostCount, PageReport, PageSkipReason};
-use spdy_rewrite::rules::verdict::SkipReason;
+use spdy_rewrite::reference::page_report::{HostCount, PageReport};
 use url::Url;
+
+use crate::telemetry::page_report::{
+    PageCounts, PageSummary, PushedAndHinted, Report, reported_reference, weight,
+};
 
 /// Pages that have a report.
 pub const MAX_PAGES: usize = 256;
+
 /// Bytes of all that is remembered, about.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
-/// Bytes that a URL counts beside its own, for its entry.
-const URL_OVERHEAD_BYTES: usize = 96;
 
 /// Reports of the last pages.
 #[derive(Debug, Default)]
@@ -37,56 +38,6 @@ struct PageReportsState {
     /// Keys of `pages` by report time, the oldest first.
     order: VecDeque<String>,
     bytes: usize,
-}
-
-/// The report of a page.
-#[derive(Clone, Debug, Serialize)]
-pub struct Report {
-    /// As clients ask for it; the root of the site if it is one client's alone.
-    pub url: String,
-    /// When it passed, as an HTTP date.
-    pub at: String,
-    /// The page is public, so that the report may have URLs.
-    pub is_public: bool,
-    /// The rules were only tried (`dry_run`): it went as it came, and this is what would have become of it.
-    pub dry_run: bool,
-    /// Time for decoding and rewriting the page, in ms.
-    pub rewrite_ms: f64,
-    /// Counts of references by result, reason and host; or why the page was not rewritten.
-    #[serde(flatten)]
-    pub counts: PageReport,
-    /// References to other hosts in the order of the page, up to a limit.
-    pub references: Vec<ReportedReference>,
-    /// What was prefetched into memory, as clients see it: fetched, or loaded from the disk or the shared tier.
-    pub prefetched: Vec<String>,
-    /// What was pushed or hinted with it the last time that a client requested it.
-    pub last_delivery: Option<PushedAndHinted>,
-    #[serde(skip)]
-    weight: usize,
-}
-
-/// A reference to another host.
-#[derive(Clone, Debug, Serialize)]
-pub struct ReportedReference {
-    /// What it means, in full.
-    pub url: String,
-    /// What it is used as.
-    pub kind: &'static str,
-    /// The proxied URL; `None` if the reference was not rewritten.
-    pub proxied_to: Option<String>,
-    /// The name of the reason why it was not rewritten.
-    pub reason: Option<&'static str>,
-    /// The reason in words.
-    pub message: Option<String>,
-}
-
-/// The resources that were pushed or hinted with a page.
-#[derive(Clone, Debug, Default, PartialEq, Serialize)]
-pub struct PushedAndHinted {
-    /// Pushed.
-    pub pushed: Vec<String>,
-    /// Hinted by 103 or Link.
-    pub hinted: Vec<String>,
 }
 
 /// A page that passed.
@@ -106,38 +57,6 @@ pub struct RewrittenPage<'a> {
     pub prefetched: &'a [String],
     /// Its rules were only tried in a dry run.
     pub is_dry_run: bool,
-}
-
-/// The results for the references of a page, in numbers.
-#[derive(Clone, Copy, Debug, Eq, PartialEq, Serialize)]
-pub struct PageCounts {
-    /// As [`Report::dry_run`].
-    pub dry_run: bool,
-    /// Why the page was not rewritten, if so.
-    pub skip_reason: Option<PageSkipReason>,
-    /// References that were rewritten to proxied URLs.
-    pub proxied: usize,
-    /// References that were not rewritten.
-    pub skipped: usize,
-}
-
-/// One line of the list of reports.
-#[derive(Clone, Debug, Serialize)]
-pub struct PageSummary {
-    /// As [`Report::url`].
-    pub url: String,
-    /// As [`Report::at`].
-    pub at: String,
-    /// As [`Report::is_public`].
-    pub is_public: bool,
-    /// As [`Report::dry_run`].
-    pub dry_run: bool,
-    /// Why the page was not rewritten, if so.
-    pub skip_reason: Option<PageSkipReason>,
-    /// References that were rewritten to proxied URLs.
-    pub proxied: usize,
-    /// References that were not rewritten.
-    pub skipped: usize,
 }
 
 impl PageReports {
@@ -276,65 +195,17 @@ impl PageReportsState {
     }
 }
 
-impl PushedAndHinted {
-    fn weight(&self) -> usize {
-        urls_weight(&self.pushed) + urls_weight(&self.hinted)
-    }
-}
-
 /// The root of the site of a page at `url`.
 fn root(url: &str) -> String {
     let root = Url::parse(url).and_then(|url| url.join("/"));
     root.map(String::from).unwrap_or_default()
 }
 
-fn text_weight(text: &str) -> usize {
-    text.len() + URL_OVERHEAD_BYTES
-}
-
-fn urls_weight(urls: &[String]) -> usize {
-    urls.iter().map(|url| text_weight(url)).sum()
-}
-
-fn weight(key: &str, report: &Report) -> usize {
-    let references = report.references.iter().map(|reference| {
-        let len = |text: &Option<String>| text.as_deref().map_or(0, str::len);
-        text_weight(&reference.url) + len(&reference.proxied_to) + len(&reference.message)
-    });
-    let hosts = report.counts.hosts.keys().map(|host| text_weight(host));
-    // Twice in keys, and once in the report.
-    2 * text_weight(key)
-        + text_weight(&report.url)
-        + references.sum::<usize>()
-        + urls_weight(&report.prefetched)
-        + urls_weight(&report.counts.removed_preconnects)
-        + hosts.sum::<usize>()
-        + report
-            .last_delivery
-            .as_ref()
-            .map_or(0, PushedAndHinted::weight)
-}
-
-/// Nothing for what is the site's own.
-fn reported_reference(reference: &Reference) -> Option<ReportedReference> {
-    let (proxied_to, reason) = match &reference.outcome {
-        Ok(path) => (Some(path.clone()), None),
-        Err(SkipReason::SameSite) => return None,
-        Err(reason) => (None, Some(reason)),
-    };
-    Some(ReportedReference {
-        url: reference.url.clone(),
-        kind: reference.kind.name(),
-        proxied_to,
-        reason: reason.map(SkipReason::name),
-        message: reason.map(ToString::to_string),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use spdy_rewrite::kind::Kind;
     use spdy_rewrite::referrer::ReferrerScope;
+    use spdy_rewrite::rules::verdict::SkipReason;
 
     use super::*;
 

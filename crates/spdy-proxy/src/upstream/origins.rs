@@ -12,7 +12,8 @@ use spdy_net::listen::trusted_proxies::TrustedProxies;
 use crate::request::client_origin::request_authority;
 use crate::request::forgeable_headers::FromTrustedProxy;
 use crate::request::forwarded::{self, is_secure};
-use crate::sites::site_table::{Site, Sites};
+use crate::sites::site::Site;
+use crate::sites::site_table::Sites;
 use crate::upstream::client::Upstream;
 
 /// The sites, and how their origins are contacted.

@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 use spdy_net::protocol::Protocol;
 use spdy_proxy::telemetry::access_log::{AccessLog, AccessLogEntry, BodyEnd};
-use spdy_proxy::telemetry::page_reports::PageCounts;
+use spdy_proxy::telemetry::page_report::PageCounts;
 
 use crate::output::{BAD, BOLD, DIM, Printer, escape};
 

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use spdy_proxy::body::content_coding::{Coding, Decoder, Encoder};
+use spdy_proxy::body::content_coding::Coding;
+use spdy_proxy::body::decoder::Decoder;
+use spdy_proxy::body::encoder::Encoder;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
 
 use crate::support::wire::{Between, head, write};

@@ -139,7 +139,7 @@ async fn page_head_is_sent_with_first_bytes() {
 #[tokio::test]
 async fn page_head_is_sent_for_compressed_page_without_charset() {
     let text = format!("<!doctype html>{}", lines());
-    let coded = spdy_proxy::body::content_coding::encode(&[text.clone().into()], Coding::Gzip);
+    let coded = spdy_proxy::body::encoder::encode(&[text.clone().into()], Coding::Gzip);
     let origin = Origin::start(move |_| {
         let fields = [("content-type", "text/html"), ("content-encoding", "gzip")];
         std::future::ready(respond(&fields, coded.clone()))
@@ -153,7 +153,7 @@ async fn page_head_is_sent_for_compressed_page_without_charset() {
     let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
     let first = first.expect("it is there").expect("at least one byte");
     let first = first.expect("it is whole").into_data().expect("data");
-    let mut decoder = spdy_proxy::body::content_coding::Decoder::new(Coding::Gzip, text.len());
+    let mut decoder = spdy_proxy::body::decoder::Decoder::new(Coding::Gzip, text.len());
     let first = decoder.write(&first).expect("it is gzip");
     assert!(
         !first.is_empty() && first.len() < 16 * 1024,
@@ -293,7 +293,7 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
     for origin_coding in [Coding::Gzip, Coding::Zstd, Coding::Brotli] {
         let other = other();
         let text = html(&other).repeat(20);
-        let coded = spdy_proxy::body::content_coding::encode(&[text.into()], origin_coding);
+        let coded = spdy_proxy::body::encoder::encode(&[text.into()], origin_coding);
         let origin = Origin::start(move |_| {
             let coding = ("content-encoding", origin_coding.name());
             let fields = [HTML, FRESH, coding, ("etag", "\"1\"")];
@@ -324,7 +324,7 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
                 "zstd" => Coding::Zstd,
                 _ => Coding::Identity,
             };
-            let mut decoder = spdy_proxy::body::content_coding::Decoder::new(spoken, 1 << 20);
+            let mut decoder = spdy_proxy::body::decoder::Decoder::new(spoken, 1 << 20);
             let mut text = decoder.write(&body).expect("it is of the coding");
             text.extend(decoder.finish().expect("it is whole"));
             bodies.push(String::from_utf8(text).expect("text"));
@@ -361,7 +361,7 @@ async fn error_page_is_rewritten() {
         assert_eq!(page.status.as_str(), status);
         assert_eq!(page.field("content-encoding"), "gzip");
         let body = page.body.expect("whole");
-        let mut decoder = spdy_proxy::body::content_coding::Decoder::new(Coding::Gzip, 1 << 20);
+        let mut decoder = spdy_proxy::body::decoder::Decoder::new(Coding::Gzip, 1 << 20);
         let text = decoder.write(&body).expect("it is gzip");
         let text = String::from_utf8(text).expect("text");
         assert!(text.contains("/.spdy/1/-/p/cdn.test~"), "{status}: {text}");
@@ -455,7 +455,7 @@ async fn policy_changed_by_head_triggers_refetch() {
 #[tokio::test]
 async fn bytes_after_gzip_are_ignored_and_empty_body_is_valid() {
     let sheet = "body { background: url(http://cdn.test/b.png) }";
-    let coded = spdy_proxy::body::content_coding::encode(&[sheet.into()], Coding::Gzip);
+    let coded = spdy_proxy::body::encoder::encode(&[sheet.into()], Coding::Gzip);
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let gzip = ("content-encoding", "gzip");
         let padded = [&coded[..], b"\n\0\0"].concat();
@@ -580,7 +580,7 @@ async fn stored_page_serves_all_codings_after_304() {
 async fn private_response_is_compressed_only_if_origin_did() {
     let other = other();
     let text = html(&other).repeat(20);
-    let coded = spdy_proxy::body::content_coding::encode(&[text.clone().into()], Coding::Gzip);
+    let coded = spdy_proxy::body::encoder::encode(&[text.clone().into()], Coding::Gzip);
     let own = Origin::start(move |request: Request<bytes::Bytes>| {
         let (text, coded) = (text.clone(), coded.clone());
         let private = ("cache-control", "private");
