@@ -14,7 +14,7 @@ impl Token {
         Self(text.into())
     }
 
-    /// Whether `given` matches.
+    /// Whether `candidate` matches.
     #[must_use]
     pub fn is(&self, candidate: &[u8]) -> bool {
         let secret = self.0.as_bytes();

@@ -3,16 +3,16 @@
 //!
 //! ```text
 //! GET  /metrics                                   OpenMetrics
-//! GET  /pages   Authorization: Bearer <token>     what became of the last pages; with ?url=https://… of one, all of it
-//! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}             202, and how the job is called
+//! GET  /pages   Authorization: Bearer <token>     the results for the latest pages; with ?url=https://… the report of one
+//! POST /purge   Authorization: Bearer <token>     {"url": "https://www.site.test/a.css"}             202, and the ID of the job
 //!                                                 {"tag": "article-7", "site": "www.site.test", "soft": true}
 //!                                                 {"prefix": "https://www.site.test/static/"}
-//!                                                 {"site": "www.site.test", "wait": true}             200, when it is over
+//!                                                 {"site": "www.site.test", "wait": true}             200, when it is complete
 //! GET  /purge/7                                   how far it is
 //! ```
 //!
-//! A soft purge makes what is meant stale: it may still be served where that is allowed, and one word of the origin makes it
-//! fresh. A URL may be one of another host: what was moved from there is meant, for each site that moved it.
+//! A soft purge makes the matching responses stale: they may still be served where that is allowed, and a 304 of the origin makes them fresh. A
+//! URL may be one of another host: then the purge matches its proxied responses, for each site that has them.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ const MAX_BODY: usize = 16 * 1024;
 /// Writes the metrics as text, for a request.
 pub type MetricsHandler = Arc<dyn Fn(&Request<Body>) -> Response<Body> + Send + Sync>;
 
-/// Answers the operator.
+/// Handles the operator's requests.
 #[derive(Clone)]
 pub struct Admin {
     proxy: Arc<Proxy>,
@@ -61,7 +61,7 @@ struct PageList {
 }
 
 impl Admin {
-    /// For `proxy`; purges and reports require `token`.
+    /// A handler for `proxy`; purges and reports require `token`.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, token: Token, metrics: MetricsHandler) -> Self {
         Self {
@@ -83,7 +83,7 @@ impl Admin {
         *self.hosts.write() = hosts;
     }
 
-    /// The answer to a request for a host that is not allowed.
+    /// The response to a request for a host that is not allowed.
     fn reject_unknown_host(&self, request: &Request<Body>) -> Option<Response<Body>> {
         let hosts = self.hosts.read();
         hosts.refusal(
@@ -144,7 +144,8 @@ impl Admin {
         let state = PurgeState::Running;
         let mut response = json(&PurgeJob { id, state });
         *response.status_mut() = StatusCode::ACCEPTED;
-        let place = http::HeaderValue::try_from(format!("/purge/{id}")).expect("digits");
+        let place = http::HeaderValue::try_from(format!("/purge/{id}"))
+            .expect("a path of ASCII digits is a valid field value");
         response.headers_mut().insert(header::LOCATION, place);
         response
     }
@@ -163,7 +164,7 @@ impl Admin {
         (removed_from_disk, published)
     }
 
-    /// How far a purge is.
+    /// The progress of a purge.
     fn purge_job(&self, request: &Request<Body>, id: &str) -> Response<Body> {
         if let Some(refused) = self.reject_unauthorized(request, &Method::GET) {
             return refused;
@@ -214,7 +215,7 @@ impl Admin {
         })
     }
 
-    /// The answer to a request with another method than `method`, or without the token.
+    /// The response to a request with another method than `method`, or without the token.
     fn reject_unauthorized(
         &self,
         request: &Request<Body>,
@@ -223,7 +224,8 @@ impl Admin {
         if request.method() != method {
             let message = format!("expected method {method}\n");
             let mut response = text(StatusCode::METHOD_NOT_ALLOWED, message);
-            let allowed = http::HeaderValue::from_str(method.as_str()).expect("a method");
+            let allowed = http::HeaderValue::from_str(method.as_str())
+                .expect("a method is a valid field value");
             response.headers_mut().insert(header::ALLOW, allowed);
             return Some(response);
         }

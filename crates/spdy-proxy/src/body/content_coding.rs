@@ -4,10 +4,10 @@
 
 use http::{HeaderMap, header};
 
-/// A coding that is spoken here.
+/// A content coding that the proxy supports.
 #[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub enum Coding {
-    /// None.
+    /// No coding.
     Identity,
     /// `gzip`, and `x-gzip`.
     Gzip,
@@ -18,7 +18,7 @@ pub enum Coding {
 }
 
 impl Coding {
-    /// Its name in `Content-Encoding`; `identity` is never written there.
+    /// The name in `Content-Encoding`; `identity` is never sent.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -29,7 +29,7 @@ impl Coding {
         }
     }
 
-    /// The coding of a body with these headers; `None` if it has one, or several, that are not spoken here.
+    /// The coding of a body with these headers; `None` if it is not supported, or there are several.
     #[must_use]
     pub fn of(headers: &HeaderMap) -> Option<Self> {
         let mut fields = headers.get_all(header::CONTENT_ENCODING).into_iter();
@@ -89,7 +89,7 @@ impl AcceptedCodings {
     }
 
     /// `Accept-Encoding` for an origin: all accepted codings, the shortest first. A body that is not rewritten goes on unchanged, so no
-    /// other coding may be named. Each set has one value, so that answers which vary on it have few variants.
+    /// other coding may be named. Each set has one value, so that responses which vary on it have few variants.
     #[must_use]
     pub fn header_value(self) -> &'static str {
         match (self.brotli, self.zstd, self.gzip) {
@@ -114,7 +114,7 @@ impl AcceptedCodings {
         ])
     }
 
-    /// The one that costs least: for what is coded while it comes, for one client alone.
+    /// The coding that costs the least time: for bodies that are encoded for one client while they arrive.
     #[must_use]
     pub fn fastest(self) -> Coding {
         self.first([
@@ -132,7 +132,7 @@ impl AcceptedCodings {
     }
 }
 
-/// `q=` of a parameter, 0 where it cannot be read.
+/// The value of the parameter `q`, or 0 if it is invalid; `None` for other parameters.
 fn weight(parameter: &str) -> Option<f32> {
     let (name, value) = parameter.split_once('=')?;
     let is_weight = name.trim().eq_ignore_ascii_case("q");

@@ -7,11 +7,11 @@ use std::io::{self, Write};
 use crate::body::content_coding::Coding;
 use crate::body::gzip_decoder::GzipDecoder;
 
-/// Compressed bytes that a decoder is given at a time: gzip makes 4 MiB of them at most.
+/// Compressed bytes that are decoded at a time: gzip expands them to at most 4 MiB.
 const MAX_ENCODED_INPUT_BYTES: usize = 4 * 1024;
-/// Bytes of text that are looked into at a time: about what 4 KiB of compressed ones bring.
+/// Bytes of uncoded text that are processed at a time: about what 4 KiB of compressed bytes expand to.
 const MAX_TEXT_INPUT_BYTES: usize = 16 * 1024;
-/// The longest window that is decoded, as a power of two: 8 MiB, what every client must have (RFC 9659).
+/// The longest window that is decoded, as a power of two: 8 MiB, which every client must support (RFC 9659).
 const ZSTD_WINDOW: u32 = 23;
 /// The size of Brotli's own buffers.
 const BUFFER: usize = 4 * 1024;
@@ -21,18 +21,18 @@ const FIRST_CHUNK_DIVISOR: usize = 16;
 /// Why a body could not be decoded.
 #[derive(Clone, Debug, Eq, PartialEq, thiserror::Error)]
 pub enum CodingError {
-    /// The bytes are not of the coding that was announced.
+    /// The bytes are not valid in the announced coding.
     #[error("the body is not valid {0}: {1}")]
     Corrupt(&'static str, String),
-    /// More came out than may.
+    /// The output exceeds the limit.
     #[error("the body decodes to more than {limit} bytes")]
     TooLong {
-        /// Bytes that were allowed.
+        /// The limit, bytes.
         limit: usize,
     },
 }
 
-/// A buffer that refuses what is too much.
+/// A buffer that fails past its limit.
 #[derive(Debug)]
 struct LimitedBuffer {
     bytes: Vec<u8>,
@@ -52,11 +52,11 @@ impl Write for LimitedBuffer {
     }
 }
 
-/// Undoes a coding.
+/// Removes a coding.
 pub struct Decoder {
     inner: DecoderKind,
     limit: usize,
-    /// Nothing came yet.
+    /// There was no input yet.
     is_empty: bool,
 }
 
@@ -76,7 +76,7 @@ impl std::fmt::Debug for Decoder {
 }
 
 impl Decoder {
-    /// Undoes `coding`, up to `limit` bytes of text.
+    /// A decoder of `coding`, up to `limit` bytes of output.
     #[must_use]
     pub fn new(coding: Coding, limit: usize) -> Self {
         let out = LimitedBuffer {
@@ -98,7 +98,7 @@ impl Decoder {
         }
     }
 
-    /// Bytes that it is best given at a time, so that little comes out at a time: few, where they may swell.
+    /// How many bytes to write at a time so that the output of one write stays small: few if they are compressed.
     #[must_use]
     pub fn chunk_len(&self) -> usize {
         match self.inner {
@@ -109,8 +109,8 @@ impl Decoder {
         }
     }
 
-    /// The same until text comes: 1 KiB of text, or of gzip what makes 264 KiB at most. `None` for codings of which a few bytes may make any
-    /// amount.
+    /// How many bytes to write at a time until there is output: 1 KiB of text, or gzip that expands to at most 264 KiB. `None` for codings of
+    /// which a few bytes may expand to any length.
     #[must_use]
     pub fn first_chunk_len(&self) -> Option<usize> {
         match self.inner {
@@ -121,11 +121,11 @@ impl Decoder {
         }
     }
 
-    /// The text that `piece` brings.
+    /// The output for `piece`.
     ///
     /// # Errors
     ///
-    /// [`CodingError`]; nothing more can be had after it.
+    /// [`CodingError`]; there is no more output after it.
     pub fn write(&mut self, piece: &[u8]) -> Result<Vec<u8>, CodingError> {
         self.is_empty &= piece.is_empty();
         for sip in piece.chunks(MAX_ENCODED_INPUT_BYTES) {
@@ -147,7 +147,7 @@ impl Decoder {
         Ok(self.take_output())
     }
 
-    /// The rest of the text; the body is at its end. What had no byte at all is an empty text under any coding.
+    /// The remaining output at the end of the body. An empty body is an empty text under any coding.
     ///
     /// # Errors
     ///
@@ -166,7 +166,7 @@ impl Decoder {
         Ok(self.take_output())
     }
 
-    /// The text that is there.
+    /// The output so far.
     fn take_output(&mut self) -> Vec<u8> {
         let out = match &mut self.inner {
             DecoderKind::Identity(out) => Some(out),
@@ -193,10 +193,10 @@ impl Decoder {
 }
 
 fn zstd_decoder(out: LimitedBuffer) -> zstd::stream::write::Decoder<'static, LimitedBuffer> {
-    let mut decoder = zstd::stream::raw::Decoder::new().expect("memory for a decoder");
+    let mut decoder = zstd::stream::raw::Decoder::new().expect("zstd can allocate a decoder");
     let window = zstd::stream::raw::DParameter::WindowLogMax(ZSTD_WINDOW);
     let set = decoder.set_parameter(window);
-    set.expect("it is a window that there is");
+    set.expect("zstd supports this window");
     zstd::stream::write::Decoder::with_decoder(out, decoder)
 }
 
@@ -222,9 +222,13 @@ mod tests {
                 let mut decoder = Decoder::new(coding, text.len());
                 let mut decoded = Vec::new();
                 for piece in coded.chunks(grain) {
-                    decoded.extend(decoder.write(piece).expect("it is of the coding"));
+                    decoded.extend(
+                        decoder
+                            .write(piece)
+                            .expect("the body is valid in its coding"),
+                    );
                 }
-                decoded.extend(decoder.finish().expect("it is whole"));
+                decoded.extend(decoder.finish().expect("the body is complete"));
                 assert!(decoded == text, "{coding:?} by {grain}");
             }
         }
@@ -236,7 +240,9 @@ mod tests {
             let mut encoder = Encoder::new(coding);
             let mut decoder = Decoder::new(coding, 100);
             let piece = encoder.write(b"<title>now</title>");
-            let text = decoder.write(&piece).expect("it is of the coding");
+            let text = decoder
+                .write(&piece)
+                .expect("the body is valid in its coding");
             assert_eq!(text, b"<title>now</title>", "{coding:?}");
         }
     }

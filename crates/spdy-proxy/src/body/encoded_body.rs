@@ -11,7 +11,7 @@ use spdy::body::{Body, BoxError};
 use crate::body::content_coding::Coding;
 use crate::body::encoder::Encoder;
 
-/// What is shorter gains nothing by being compressed.
+/// Compression does not make shorter bodies smaller.
 const MIN_ENCODED_BYTES: u64 = 256;
 
 /// Media types that compression makes smaller, beside text, JSON and XML.
@@ -78,7 +78,7 @@ struct EncodedBody {
 }
 
 impl EncodedBody {
-    /// The output for `piece`; with the last piece also the end, which would be sent on its own otherwise.
+    /// The output for `piece`, and with the last piece also the end: otherwise the end would be sent as a piece of its own.
     fn coded(&mut self, piece: &[u8]) -> Vec<u8> {
         let encoder = self.encoder.as_mut();
         let mut coded = encoder.map_or_else(Vec::new, |encoder| encoder.write(piece));
@@ -154,9 +154,11 @@ mod tests {
         for piece in pieces {
             let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
             let frame = frame.now_or_never().expect("the response has arrived");
-            let coded = frame.expect("it is not the end").expect("it is whole");
-            let coded = coded.into_data().expect("data");
-            let text = decoder.write(&coded).expect("it is Zstandard");
+            let coded = frame
+                .expect("the body has more frames")
+                .expect("the body is complete");
+            let coded = coded.into_data().expect("the frame is data");
+            let text = decoder.write(&coded).expect("the body is valid Zstandard");
             assert!(text == piece, "nothing waits for more");
             let turn = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
             assert!(turn.is_none(), "the sender runs between polls");
@@ -169,12 +171,14 @@ mod tests {
         let body = Body::full(Bytes::from(vec![b'a'; 5000]));
         let mut body = std::pin::pin!(encode_body(body, Coding::Zstd));
         let frame = std::future::poll_fn(|cx| body.as_mut().poll_frame(cx));
-        let frame = frame.now_or_never().expect("it is there already");
-        let coded = frame.expect("it is not the end").expect("it is whole");
+        let frame = frame.now_or_never().expect("the frame is ready");
+        let coded = frame
+            .expect("the body has more frames")
+            .expect("the body is complete");
         assert!(body.is_end_stream());
         let mut decoder = Decoder::new(Coding::Zstd, 1 << 20);
-        let text = decoder.write(&coded.into_data().expect("data"));
-        assert!(text.expect("it is Zstandard") == vec![b'a'; 5000]);
-        assert!(decoder.finish().expect("it is whole").is_empty());
+        let text = decoder.write(&coded.into_data().expect("the frame is data"));
+        assert!(text.expect("the body is valid Zstandard") == vec![b'a'; 5000]);
+        assert!(decoder.finish().expect("the body is complete").is_empty());
     }
 }

@@ -13,13 +13,13 @@ const BROTLI_QUALITY: u32 = 5;
 const BROTLI_WINDOW: u32 = 22;
 /// Brotli's window while a client waits: each page allocates a new one, and few pages are longer than 1 MiB.
 const BROTLI_STREAMING_WINDOW: u32 = 20;
-/// Zstandard's level: twice as fast as Brotli above, and 1 to 5 % longer. At 3 it is six times as fast, and longer by so much (6 to
-/// 20 %) that a client at 10 Mbit/s waits as long for that as is saved here.
+/// Zstandard's level: twice as fast as Brotli at `BROTLI_QUALITY`, and 1 to 5 % longer. At 3 it is six times as fast, and 6 to
+/// 20 % longer: a client at 10 Mbit/s waits longer for these bytes than the proxy saves.
 const ZSTD_LEVEL: i32 = 6;
 /// The size of Brotli's own buffers.
 const BUFFER: usize = 4 * 1024;
 
-/// Does a coding. What it is given can be read as soon as it is given: nothing waits for more.
+/// Applies a coding. Each write returns output from which all input so far can be decoded.
 pub struct Encoder(EncoderKind);
 
 enum EncoderKind {
@@ -57,7 +57,7 @@ impl Encoder {
             }
             Coding::Zstd => {
                 let encoder = zstd::stream::write::Encoder::new(Vec::new(), ZSTD_LEVEL);
-                EncoderKind::Zstd(Box::new(encoder.expect("memory for an encoder")))
+                EncoderKind::Zstd(Box::new(encoder.expect("zstd can allocate an encoder")))
             }
             Coding::Brotli => EncoderKind::Brotli(Box::new(brotli::CompressorWriter::new(
                 Vec::new(),
@@ -68,7 +68,7 @@ impl Encoder {
         })
     }
 
-    /// What is to be sent once `text` was written.
+    /// Writes `text`, and returns the output for it.
     pub fn write(&mut self, text: &[u8]) -> Vec<u8> {
         let written = match &mut self.0 {
             EncoderKind::Identity(out) => out.write_all(text),
@@ -76,7 +76,7 @@ impl Encoder {
             EncoderKind::Zstd(encoder) => encoder.write_all(text).and_then(|()| encoder.flush()),
             EncoderKind::Brotli(encoder) => encoder.write_all(text).and_then(|()| encoder.flush()),
         };
-        written.expect("memory takes every byte");
+        written.expect("writing to a Vec never fails");
         match &mut self.0 {
             EncoderKind::Identity(out) => std::mem::take(out),
             EncoderKind::Gzip(encoder) => std::mem::take(encoder.get_mut()),
@@ -85,32 +85,32 @@ impl Encoder {
         }
     }
 
-    /// What is to be sent at the end.
+    /// The remaining output at the end.
     #[must_use]
     pub fn finish(self) -> Vec<u8> {
         match self.0 {
             EncoderKind::Identity(out) => out,
-            EncoderKind::Gzip(encoder) => encoder.finish().expect("memory takes every byte"),
-            EncoderKind::Zstd(encoder) => encoder.finish().expect("memory takes every byte"),
+            EncoderKind::Gzip(encoder) => encoder.finish().expect("writing to a Vec never fails"),
+            EncoderKind::Zstd(encoder) => encoder.finish().expect("writing to a Vec never fails"),
             EncoderKind::Brotli(encoder) => encoder.into_inner(),
         }
     }
 }
 
-/// All of `text` under `coding`.
+/// Encodes all of `text` with `coding`.
 #[must_use]
 pub fn encode(text: &[Bytes], coding: Coding) -> Bytes {
     let mut encoder = Encoder::for_storage(coding);
     let mut coded = Vec::new();
     for piece in text {
-        // One flush at the end alone: each costs some bytes.
+        // There is one flush, at the end, because each costs some bytes.
         let written = match &mut encoder.0 {
             EncoderKind::Identity(out) => out.write_all(piece),
             EncoderKind::Gzip(encoder) => encoder.write_all(piece),
             EncoderKind::Zstd(encoder) => encoder.write_all(piece),
             EncoderKind::Brotli(encoder) => encoder.write_all(piece),
         };
-        written.expect("memory takes every byte");
+        written.expect("writing to a Vec never fails");
     }
     coded.extend(encoder.finish());
     coded.into()

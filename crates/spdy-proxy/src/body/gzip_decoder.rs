@@ -132,7 +132,7 @@ mod tests {
             decoder.flush()?;
         }
         decoder.finish()?;
-        Ok(std::mem::take(decoder.get_mut().expect("success")))
+        Ok(std::mem::take(decoder.get_mut().expect("finish succeeded")))
     }
 
     #[test]
@@ -148,7 +148,7 @@ mod tests {
         ] {
             let bytes = [&one[..], &two, behind].concat();
             for piece in [1, 2, 3, 7, bytes.len()] {
-                let text = gunzip(&bytes, piece).expect("it is gzip");
+                let text = gunzip(&bytes, piece).expect("the body is valid gzip");
                 assert_eq!(text, b"one and two", "{behind:?} by {piece}");
             }
         }

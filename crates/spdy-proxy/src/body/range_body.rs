@@ -1,4 +1,4 @@
-//! A part of a body that is still coming.
+//! A range of a body that is still arriving.
 
 use std::ops::Range;
 use std::pin::Pin;
@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 
-/// The bytes of `range` of `body`, which has them all. What comes behind them is not waited for.
+/// The bytes of `range` of `body`, which must contain them all. The reader does not wait for the bytes after the range.
 pub(crate) fn cut_range(body: Body, range: Range<u64>) -> Body {
     Body::wrap(RangeBody {
         body: Some(body),
@@ -18,16 +18,16 @@ pub(crate) fn cut_range(body: Body, range: Range<u64>) -> Body {
 }
 
 struct RangeBody {
-    /// `None` when the part has come to its end.
+    /// `None` after the end of the range.
     body: Option<Body>,
-    /// Bytes before it, as far as they have not come.
+    /// Bytes before the range that have not arrived yet.
     skipped: u64,
-    /// Bytes of it that are to come.
+    /// Bytes of the range that have not arrived yet.
     remaining: u64,
 }
 
 impl RangeBody {
-    /// What of `piece` is of the part.
+    /// The bytes of `piece` that are in the range.
     fn cut(&mut self, mut piece: Bytes) -> Bytes {
         let before = self.skipped.min(piece.len() as u64);
         self.skipped -= before;
@@ -57,7 +57,7 @@ impl http_body::Body for RangeBody {
                 Some(Ok(frame)) => frame,
                 end => return Poll::Ready(end),
             };
-            // Trailers are of the whole.
+            // Trailers belong to the full body.
             let Ok(piece) = frame.into_data() else {
                 continue;
             };
@@ -98,7 +98,7 @@ mod tests {
             let part = cut_range(all, range.clone());
             let len = http_body::Body::size_hint(&part).exact();
             assert_eq!(len, Some(range.end - range.start));
-            let bytes = part.collect_up_to(10).await.expect("all of it");
+            let bytes = part.collect_up_to(10).await.expect("the body is complete");
             assert_eq!(bytes, expected, "{range:?}");
         }
     }

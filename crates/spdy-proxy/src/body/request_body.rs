@@ -127,9 +127,16 @@ mod tests {
             let frames = frames.into_iter().map(Ok::<_, BoxError>);
             let frames = futures_util::stream::iter(frames);
             let body = Body::wrap(http_body_util::StreamBody::new(frames));
-            let passed = buffer_start(body).now_or_never().expect("it is here");
-            let passed = passed.expect("no error").collect().now_or_never();
-            let passed = passed.expect("it is here").expect("no error");
+            let passed = buffer_start(body)
+                .now_or_never()
+                .expect("the body has arrived");
+            let passed = passed
+                .expect("the body has no error")
+                .collect()
+                .now_or_never();
+            let passed = passed
+                .expect("the body has arrived")
+                .expect("the body has no error");
             assert!(passed.trailers().is_none(), "{pieces}");
             assert_eq!(passed.to_bytes().len(), pieces * 1024);
         }

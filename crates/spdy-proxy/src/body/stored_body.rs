@@ -1,4 +1,4 @@
-//! A stored body, lent to one reader piece by piece. The cache counts it while the reader reads (spdy-cache/tiers/memory_store.rs), even after eviction.
+//! Reads a stored body piece by piece. The cache counts it while the reader reads (spdy-cache/tiers/memory_store.rs), even after eviction.
 //! So what slow readers hold is within the cache's limit.
 
 use std::collections::VecDeque;
@@ -11,7 +11,7 @@ use http_body::{Frame, SizeHint};
 use spdy::body::{Body, BoxError};
 use spdy_cache::body::Body as CacheBody;
 
-/// A part of an answer.
+/// A part of a response.
 #[derive(Debug)]
 pub enum BodyPart {
     /// The text between ranges.
@@ -20,7 +20,7 @@ pub enum BodyPart {
     Range(Range<u64>),
 }
 
-/// All of `body`.
+/// Reads all of `body`.
 #[must_use]
 pub fn read_all(body: &CacheBody) -> Body {
     range(body, 0..body.len())
@@ -128,7 +128,10 @@ mod tests {
     fn read(body: Body) -> Vec<u8> {
         let announced = http_body::Body::size_hint(&body).exact();
         let all = body.collect_up_to(usize::MAX).now_or_never();
-        let all = all.expect("it is there").expect("it is whole").to_vec();
+        let all = all
+            .expect("the body has arrived")
+            .expect("the body is complete")
+            .to_vec();
         assert_eq!(announced, Some(all.len() as u64));
         all
     }

@@ -43,11 +43,11 @@ const MAX_SKIPPED: usize = 64;
 /// A body under a coding.
 #[derive(Debug)]
 pub enum EncodedLookup {
-    /// All of it.
+    /// The complete body.
     Ready(Body),
-    /// As it is made.
+    /// The body while it is being encoded.
     InProgress(StreamedBody),
-    /// There is no room for it, or enough is made already.
+    /// There is no room for it, or too many bodies are being encoded.
     Unavailable,
 }
 
@@ -373,8 +373,8 @@ mod tests {
 
     fn text_of(coded: &[u8]) -> Vec<u8> {
         let mut decoder = Decoder::new(Coding::Gzip, 1 << 20);
-        let mut text = decoder.write(coded).expect("it is gzip");
-        text.extend(decoder.finish().expect("it is whole"));
+        let mut text = decoder.write(coded).expect("the body is valid gzip");
+        text.extend(decoder.finish().expect("the body is complete"));
         text
     }
 
@@ -411,7 +411,7 @@ mod tests {
             other => panic!("unexpected encoded body: {other:?}"),
         };
         let first = lookup();
-        let mut encoding = tasks.0.lock().pop().expect("it is made beside");
+        let mut encoding = tasks.0.lock().pop().expect("a task encodes the body");
         assert!(
             (&mut encoding).now_or_never().is_none(),
             "the encoder yields to other tasks"
@@ -425,7 +425,9 @@ mod tests {
         assert_eq!(steps, 40, "one for each sip");
         for reader in [first, second] {
             let coded = reader.collect_up_to(1 << 20).now_or_never();
-            let coded = coded.expect("it is there").expect("all of it");
+            let coded = coded
+                .expect("the body has arrived")
+                .expect("the body is complete");
             assert!(text_of(&coded) == text);
         }
         let stored = encode_at_once(&encodings, "/", &body);
@@ -453,7 +455,10 @@ mod tests {
             let EncodedLookup::InProgress(coming) = coded else {
                 panic!("it is long");
             };
-            let coded = coming.collect_up_to(1 << 20).await.expect("all of it");
+            let coded = coming
+                .collect_up_to(1 << 20)
+                .await
+                .expect("the body is complete");
             assert!(text_of(&coded) == text);
         }
         assert!(matches!(

@@ -16,7 +16,7 @@ use spdy_cache::stored::Stored;
 pub struct MemoryStore(RwLock<Store>);
 
 impl MemoryStore {
-    /// An empty one.
+    /// An empty store.
     #[must_use]
     pub fn new(config: StoreConfig) -> Self {
         Self(RwLock::new(Store::new(config)))
@@ -43,7 +43,7 @@ impl MemoryStore {
         store.set_site_bytes(quotas);
     }
 
-    /// Takes one object out, if it is still in.
+    /// Removes one object, if it is still stored.
     pub fn remove(&self, object: &Object) {
         let mut store = self.0.write();
         store.remove(object);
@@ -75,7 +75,8 @@ pub fn body_from_pieces(pieces: &[Bytes]) -> Body {
     let len: u64 = pieces.iter().map(|piece| piece.len() as u64).sum();
     let mut body = BodyBuilder::new(len);
     for piece in pieces {
-        body.push(piece).expect("the limit is its length");
+        body.push(piece)
+            .expect("the limit is the length of all pieces");
     }
     body.finish()
 }

@@ -24,19 +24,19 @@ use crate::sites::site_table::Sites;
 pub struct PurgeRequest {
     /// One URL: all its variants.
     pub url: Option<String>,
-    /// All URLs that begin so.
+    /// All URLs that begin with this.
     pub prefix: Option<String>,
-    /// All answers with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
+    /// All responses with this `Surrogate-Key` or `Cache-Tag`; `site` selects the site.
     pub tag: Option<String>,
     /// A name of the site.
     pub site: Option<String>,
-    /// They become stale, and stay.
+    /// Stored responses become stale instead of being removed.
     pub soft: bool,
-    /// The answer is sent when the purge is complete.
+    /// The response is sent when the purge is complete.
     pub wait: bool,
 }
 
-/// How many objects a purge meant.
+/// The number of objects in memory that a purge matched.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub struct PurgeCount(pub usize);
 
@@ -244,7 +244,7 @@ impl Cache {
                 };
             }
             if is_exact && !is_own {
-                // Responses for other URLs that redirect here.
+                // Responses for other URLs that redirect to this one.
                 let redirected =
                     PurgeTag::of_site(site.rules.site_origin(), &url[..url::Position::AfterQuery]);
                 count += self.purge_all(PurgeTarget::Tag(redirected), mode);

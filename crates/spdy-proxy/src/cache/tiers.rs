@@ -1,8 +1,8 @@
 //! Stores responses in tiers: memory, the disk behind it, and a tier behind that which several machines share.
 //!
 //! ```text
-//!  a miss ──▶ disk ──▶ shared ──▶ the origin        what is found is lifted into the tiers before it
-//!  keep, forget, purge ──▶ all of them
+//!  a miss ──▶ disk ──▶ shared ──▶ the origin        a response that is found is copied into the tiers before it
+//!  store, remove, purge ──▶ all of them
 //! ```
 //!
 //! A hit in memory uses no other tier.
@@ -137,7 +137,7 @@ impl Cache {
         }
     }
 
-    /// Sites may hold so many bytes in memory and on the disk from now on.
+    /// Sets the limits of sites for bytes in memory and on the disk.
     pub(crate) fn set_site_bytes(&self, sites: &Sites) {
         self.memory.set_site_bytes(sites.memory_quotas());
         if let Some(disk) = self.disk() {
@@ -225,7 +225,7 @@ impl Cache {
         self.promote_shared(request, None, record).await
     }
 
-    /// Copies the response from the shared tier into memory and disk, if it is newer than `stale_entry`.
+    /// Copies the response from the shared tier into memory and disk, if it is newer than `local`.
     async fn promote_shared(
         &self,
         request: &ProxyRequest,
@@ -252,7 +252,7 @@ impl Cache {
             .is_some()
     }
 
-    /// The same, if `stale_entry` was fresh once and is stale now.
+    /// Copies the response from the shared tier if it is newer than `local`, and `local` was fresh once and is stale now.
     pub(crate) async fn promote_newer(
         &self,
         request: &ProxyRequest,
@@ -292,7 +292,7 @@ impl Cache {
         self.store_local(key, stored, body, since.purges)
     }
 
-    /// Stores it on the disk and in memory.
+    /// Stores a response on the disk and in memory.
     fn store_local(
         &self,
         key: &Key,
@@ -312,7 +312,7 @@ impl Cache {
         object
     }
 
-    /// Stores it in memory, unless a purge after count `purges` matched its key.
+    /// Stores a response in memory, unless a purge after count `purges` matched its key.
     fn store_in_memory(
         &self,
         key: &Key,

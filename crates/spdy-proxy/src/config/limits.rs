@@ -87,7 +87,8 @@ mod tests {
     #[test]
     fn limits_below_the_least_value_are_refused() {
         let fault = |text: &str| {
-            let limits: ClientLimitsConfig = toml::from_str(text).expect("keys of [limits]");
+            let limits: ClientLimitsConfig =
+                toml::from_str(text).expect("the text is a valid [limits]");
             limits.fault().map(|(key, _, found_key)| (key, found_key))
         };
         assert_eq!(fault(""), None);

@@ -195,7 +195,7 @@ mod tests {
         let printed = format!("{shared:?}");
         assert!(printed.contains("redis://a.test:1"), "{printed}");
         assert!(!printed.contains("sesame"), "{printed}");
-        let node = &shared.expect("it is there").urls[0];
+        let node = &shared.expect("the body has arrived").urls[0];
         assert_eq!(node.reveal(), "redis://user:sesame@a.test:1");
     }
 }

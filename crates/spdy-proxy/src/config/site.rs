@@ -48,7 +48,7 @@ fn yes() -> bool {
 }
 
 impl SiteConfig {
-    /// A fault in its names, with those of other sites in `taken`, to which it adds its own: the key, what is valid, and the value.
+    /// A fault in its names, with those of other sites in `used_names`, to which it adds its own: the key, what is valid, and the value.
     pub(crate) fn check_names<'a>(
         &'a self,
         used_names: &mut BTreeSet<&'a str>,
@@ -146,7 +146,7 @@ mod tests {
             "*.a.test", "*", "a.*.test", "A.test", "a.test..", "a..test", "", parts, &long, &many,
         ] {
             let message =
-                fault(&format!("'{name}'"), "https://origin.test").expect("it matches none");
+                fault(&format!("'{name}'"), "https://origin.test").expect("the name is rejected");
             assert!(message.contains("no wildcard"), "{name}: {message}");
             assert!(message.ends_with(&format!("found {name:?}")), "{message}");
         }
@@ -161,7 +161,7 @@ mod tests {
             "https://secret@origin.test",
             "ftp://user:secret@origin.test/",
         ] {
-            let message = fault("'a.test'", origin).expect("it cannot work");
+            let message = fault("'a.test'", origin).expect("the origin is rejected");
             assert!(message.contains("without a path or a user"), "{message}");
             assert!(message.contains("://origin.test"), "{message}");
             assert!(!message.contains("secret"), "{message}");

@@ -41,7 +41,7 @@ impl BackgroundFetch {
 
     /// Runs until the response has begun; the rest continues by itself.
     pub(crate) async fn run(self) -> PrefetchResult {
-        let mut origin = Duration::ZERO; // no client is told
+        let mut origin = Duration::ZERO; // no client gets it
         match self.0.run(Body::empty(), &mut origin).await {
             ExchangeOutcome::Delivery(delivery) => delivery.deliver_to_cache(),
             ExchangeOutcome::Rejected(_, status) if !is_origin_error(status) => {

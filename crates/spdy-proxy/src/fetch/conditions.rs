@@ -5,7 +5,7 @@ use spdy_cache::conditions;
 
 use crate::fetch::fetch_state::{FetchPurpose, FetchState};
 
-/// Whether the range that arrived may be of another representation than the one the client has a part of: it then needs the whole.
+/// Whether the range in the response may be of another representation than the part that the client has. The client then needs all of it.
 pub(crate) fn is_range_of_other_representation(
     fetch: &FetchState,
     sent_headers: &HeaderMap,
@@ -26,7 +26,7 @@ pub(crate) fn is_range_of_other_representation(
     }
 }
 
-/// Applies the client's own conditions to an answer of another host, which did not get them; a stored answer is checked with them.
+/// Applies the client's own conditions to a response of another host, which did not get them; a stored response is checked with them.
 pub(crate) fn apply_client_conditions(
     fetch: &FetchState,
     status: StatusCode,

@@ -34,7 +34,7 @@ impl FetchContext {
         self.cache.promote(request, &record).await
     }
 
-    /// The same from the shared tier, if `stale_entry` was fresh once and is stale now, and the response is newer.
+    /// The same from the shared tier, if `local` was fresh once and is stale now, and the response is newer.
     pub(crate) async fn promote_newer(
         &self,
         request: &ProxyRequest,

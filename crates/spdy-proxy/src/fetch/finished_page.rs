@@ -19,7 +19,7 @@ use crate::telemetry::page_reports;
 pub(crate) struct FinishedPage<'a> {
     pub(crate) report: PageReport,
     pub(crate) status: StatusCode,
-    /// The resources that it names, up to a limit.
+    /// The references in it, up to a limit.
     pub(crate) references: &'a [Reference],
     /// It is stored, so that other requests may use it.
     pub(crate) is_shared: bool,
@@ -27,9 +27,9 @@ pub(crate) struct FinishedPage<'a> {
     pub(crate) public: Option<&'a Stored>,
     /// Targets of what was prefetched for it: fetched, or loaded from the disk or the shared tier.
     pub(crate) prefetched: &'a [String],
-    /// What rewriting took.
+    /// The time of rewriting.
     pub(crate) rewriting: Duration,
-    /// It went as it came: this is what would have become of it.
+    /// It was not changed: these are the results that it would have had.
     pub(crate) is_dry_run: bool,
 }
 
@@ -39,7 +39,7 @@ pub(crate) fn record(context: &FetchContext, request: &ProxyRequest, done: Finis
         return;
     };
     let (mut report, references, is_shared) = (done.report, done.references, done.is_shared);
-    // An error page does not show what the next answer to the same request contains.
+    // An error page does not show the policy of the next response to the same request.
     let is_page = done.status == StatusCode::OK;
     let own = request.client_url().filter(|_| !request.is_alias());
     if let (None, Some(page_url)) = (report.skip_reason, own) {
@@ -101,7 +101,7 @@ pub(crate) fn record(context: &FetchContext, request: &ProxyRequest, done: Finis
     context.pages.reports.record(&page, report);
 }
 
-/// A page is passed on as it is.
+/// Records a page that is passed on without a change.
 pub(crate) fn record_skipped(
     context: &FetchContext,
     request: &ProxyRequest,

@@ -171,7 +171,7 @@ impl OriginExchange {
         if let Some(entry) = &self.fetch.stale_entry {
             entry.conditional.apply(&mut headers);
         } else if self.fetch.leader.is_some() {
-            // Other requests will want the whole of it.
+            // Other requests need the full response.
             strip_conditions(&mut headers);
         }
         if body.size_hint().exact() == Some(0) {

@@ -36,7 +36,7 @@ use crate::telemetry::spans::{BROKEN, OpenSpan};
 /// How long the first bytes of a page wait for its encoding when no more bytes come. After that they are sent, rewritten as far as possible
 /// without the encoding. The time is long enough for two writes of an origin to arrive as one.
 const MAX_PAGE_START_DELAY: Duration = Duration::from_millis(20);
-/// Most references of one page that are remembered.
+/// The most references of one page that are recorded.
 const MAX_PAGE_REFERENCES: usize = 256;
 
 /// A body on its way from an origin into a recording.
@@ -51,7 +51,7 @@ pub(crate) struct Pump {
     /// Lives until the response is in the cache, so that no other request fetches it in between.
     pub(crate) leader: Option<FetchLeader>,
     pub(crate) rewriter: ResponseRewriter,
-    /// The facts that it is rewritten with.
+    /// What was observed of the site: the facts that the page is rewritten with.
     pub(crate) observations: Arc<SiteObservations>,
     /// No redirect led to it.
     pub(crate) is_redirect_free: bool,
@@ -62,7 +62,7 @@ pub(crate) struct Pump {
 
 /// What was found in a page or a style sheet so far.
 pub(crate) struct PageProgress {
-    /// References to moved resources or to the site's own.
+    /// References to proxied resources or to the site's own.
     references: Vec<Reference>,
     prefetches: PagePrefetches,
     /// The time of rewriting so far.
@@ -195,7 +195,7 @@ impl Pump {
         if !rest.is_empty() && self.writer.write(rest).await.is_err() {
             return;
         }
-        // Before a client can have all of it, and name it next.
+        // Before a client can have all of it, and request a page that pins it.
         let stylesheet = self.rewriter.take_stylesheet();
         let is_stylesheet = stylesheet.is_some();
         let is_unchanged = stylesheet
@@ -328,7 +328,7 @@ enum PumpEvent {
 /// Decides when other tasks run: a reader can send what there is, and no task waits for the end of a long page.
 #[derive(Debug, Default)]
 struct YieldPolicy {
-    /// Some text came.
+    /// There was some text.
     has_begun: bool,
     /// Bytes since the last yield, in any number of pieces.
     bytes: usize,

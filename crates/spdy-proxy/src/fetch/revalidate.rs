@@ -30,7 +30,7 @@ const REWRITE_INPUT_FIELDS: [HeaderName; 4] = [
     header::REFERRER_POLICY,
 ];
 
-/// Merges a 304 into the stored response, if the request was about that.
+/// Merges a 304 into the stored response, if the request had its validators.
 pub(crate) fn merge_not_modified(
     fetch: &FetchState,
     head: &response::Parts,
@@ -43,7 +43,7 @@ pub(crate) fn merge_not_modified(
     Some(merge(policy, object.stored(), request_head, &head, times))
 }
 
-/// `head` as it would be for the whole. A rewritten response has no coding, so the origin's choice of one does not matter.
+/// `head` as it would be for a body without a coding. A rewritten response has no coding, so the origin's choice of one does not matter.
 fn without_coding<'a>(
     fetch: &FetchState,
     stored: &Stored,
@@ -187,7 +187,7 @@ fn refresh(
             (stored, status.detail(reason.token()))
         }
     };
-    // The resources that it waits for may have failed, or not have been looked up since the program started.
+    // A pinned sheet may have failed to load, or not have been looked up since the program started.
     let context = &fetch.context;
     let (observer, request) = (&context.observer, &fetch.request);
     observer.page_reused(context, request, stored.note());

@@ -113,7 +113,7 @@ pub(crate) fn with_page_note(
     stored.with_note([&policy.note()[..], RewriteFacts::note_lines(before)].concat())
 }
 
-/// The response for a moved resource that is not served.
+/// The response for a proxied resource that is not served.
 fn reject(
     fetch: &FetchState,
     proxied: &ProxiedUrl,

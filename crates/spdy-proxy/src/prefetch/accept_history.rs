@@ -9,24 +9,24 @@ use http::{HeaderMap, HeaderValue, header};
 use parking_lot::Mutex;
 use spdy_rewrite::kind::Kind;
 
-/// Browsers, each with a kind, that are remembered; the one that was learned first is forgotten.
+/// The number of entries. The oldest entry is evicted.
 const MAX_ENTRIES: usize = 1024;
-/// Longer values, of browser or `Accept`, are not learned; in bytes.
+/// The longest `User-Agent` and `Accept` that are recorded, in bytes.
 const MAX_BYTES: usize = 512;
 
-/// The value of each.
+/// The last `Accept` of each browser and kind.
 #[derive(Debug, Default)]
 pub(crate) struct AcceptHistory(Mutex<Table>);
 
 #[derive(Debug, Default)]
 struct Table {
-    /// By what the browser calls itself.
+    /// By `User-Agent` and kind.
     by_browser: BTreeMap<(Vec<u8>, Kind), HeaderValue>,
     order: VecDeque<(Vec<u8>, Kind)>,
 }
 
 impl AcceptHistory {
-    /// A request for a resource of that kind came with these fields.
+    /// Records the `Accept` in `fields` of a request for a resource of this kind.
     pub(crate) fn record(&self, fields: &HeaderMap, kind: Kind) {
         let Some((browser, accept)) = browser(fields).zip(fields.get(header::ACCEPT)) else {
             return;

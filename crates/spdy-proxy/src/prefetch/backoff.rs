@@ -1,7 +1,7 @@
 //! Remembers prefetches that were useless. They are not repeated for a while, so the cost of fetching a resource twice is paid once.
 //!
 //! A response that may not be stored, or that is stale on arrival, is likely the same an hour later. A failed one may work again soon. A
-//! lack of room says nothing about the resource.
+//! lack of room does not depend on the resource.
 
 use std::time::Duration;
 
@@ -15,12 +15,12 @@ use crate::fetch::delivery::PrefetchResult;
 
 /// How long a useless prefetch is remembered.
 const NOT_REUSABLE_BACKOFF: Duration = Duration::from_secs(60 * 60);
-/// And that it failed.
+/// How long a failed prefetch is remembered.
 const FAILURE_BACKOFF: Duration = Duration::from_secs(10);
 /// The number of resources in either table.
 const MAX_BACKOFF_KEYS: usize = 4096;
 
-/// All of them.
+/// The useless and the failed prefetches.
 #[derive(Debug)]
 pub(crate) struct PrefetchBackoff(Mutex<BackoffTables>);
 
@@ -31,7 +31,7 @@ struct BackoffTables {
 }
 
 impl PrefetchBackoff {
-    /// None yet.
+    /// An empty history.
     pub(crate) fn new() -> Self {
         Self(Mutex::new(BackoffTables {
             not_reusable: ExpiringMap::new(NOT_REUSABLE_BACKOFF, MAX_BACKOFF_KEYS),
@@ -55,7 +55,7 @@ impl PrefetchBackoff {
         }
     }
 
-    /// What was purged, by the beginning of its keys, may be of use now.
+    /// Removes the entries with a key that begins with `prefix`: after a purge, a prefetch may be useful.
     pub(crate) fn purge(&self, prefix: &[u8]) {
         let first = Key::range_start(Bytes::copy_from_slice(prefix));
         let is_meant = |key: &Key| key.as_bytes().starts_with(prefix);

@@ -305,7 +305,7 @@ mod tests {
             resources.record_view(Instant::ZERO, from, PAGE, &[]);
             for target in targets {
                 let loaded = ResourceLoad::of(target, &Method::GET, &HeaderMap::new());
-                let loaded = loaded.expect("it may be learned");
+                let loaded = loaded.expect("the resource can be learned");
                 let request = SubresourceRequest {
                     loaded: &loaded,
                     has_credentials: false,

@@ -1,7 +1,7 @@
-//! What is fetched, pushed and hinted ahead: the resources that a page or a sheet names, with the headers of the later request.
+//! Prefetches the resources that a page or a sheet references, with the headers of the later request.
 //!
-//! A client that requested a page will request what the page names, with the same headers. So the prefetcher sends the same requests
-//! without the cookies, and stores the answers in the cache. The number of prefetches of a page and their depth are limited
+//! A client that requested a page will request the resources of the page with the same headers. So the prefetcher sends the same requests
+//! without the cookies, and stores the responses in the cache. The number of prefetches of a page and their depth are limited
 //! (prefetch/limits.rs).
 
 use std::sync::Arc;
@@ -32,10 +32,9 @@ use crate::rewrite::rewrite_facts::RewriteFacts;
 use crate::sites::site::Site;
 use crate::telemetry::counters::CounterFamily;
 
-/// Things that one page or sheet names and that are looked for here to be fetched ahead: most of a page that came by before are here.
+/// The most references of one page or sheet that are looked up for a prefetch. Most resources of a page that was served before are stored.
 pub(crate) const MAX_PREFETCH_LOOKUPS: usize = 1024;
-/// How far one thing that was fetched ahead leads to the next: a page's sheet, what that imports, and its pictures. A sheet
-/// that imports another one without end is not followed.
+/// The longest chain of prefetches: a page's sheet, the sheet that it imports, and its images. An endless chain of imports is not followed.
 const MAX_PREFETCH_DEPTH: u8 = 3;
 
 /// The state of prefetching.
@@ -51,11 +50,11 @@ pub(crate) struct Prefetcher {
 
 /// The result of an attempt to prefetch a resource.
 enum PrefetchAttempt {
-    /// It is on its way now.
+    /// The fetch was started.
     Started,
     /// It is in memory; `varies` if other headers may select another variant.
     AlreadyStored { varies: bool },
-    /// Neither: it is on its way already, is of no use, or is one too many.
+    /// Neither: a fetch is in progress already, it would be useless, or a limit is reached.
     Skipped,
 }
 
@@ -78,7 +77,7 @@ impl Prefetcher {
         }
     }
 
-    /// A client requested `request`, which is not stored.
+    /// Records the `Accept` of `request`, a client's request for a resource that is not stored.
     pub(crate) fn record_accept(&self, request: &ProxyRequest) {
         let client_headers = request.client_headers();
         let accept = client_headers
@@ -108,7 +107,7 @@ impl Prefetcher {
         subresource_request(&self.accept_history, site, page, uri, load)
     }
 
-    /// Loads into memory what a page or a sheet, the answer to `request`, names: its client will request that. References that
+    /// Loads into memory the resources that a page or a sheet, the response to `request`, references: its client will request them. References that
     /// are never prefetched do not count as lookups. Adds the targets that are now being loaded, from origin, disk or shared tier, to
     /// `prefetches`.
     pub(super) fn prefetch_references(
@@ -138,13 +137,13 @@ impl Prefetcher {
         for reference in references {
             let (site, kind) = (&request.site, reference.kind);
             let path = match reference.outcome {
-                // A browser loads a frame when it becomes visible, and a film when the user plays it.
+                // A browser loads a frame when it becomes visible, and media when the user plays it.
                 _ if matches!(kind, Kind::Media | Kind::Document) => None,
                 // The browser chooses one of several candidates, or the reference beside them.
                 _ if reference.is_candidate => None,
-                // A pinned sheet stays at its host or is requested unchanged, but is fetched: so it is known for the next page.
+                // A pinned sheet stays at its host or is requested unchanged, but is fetched: so its result is known for the next page.
                 Err(SkipReason::Integrity) => proxied_path(site, reference, &origin),
-                // A named host has nothing to do with the site's own resources.
+                // A page of an alias is not related to the site's own resources.
                 Err(SkipReason::SameSite) if request.is_alias() => None,
                 _ => path_at_origin(reference, &origin),
             };
@@ -259,7 +258,7 @@ impl Prefetcher {
     }
 }
 
-/// Where what `reference` names is served: where it would be moved to, or where it is, if that is at `home`.
+/// The path at which the resource of `reference` is served: its proxied path, or its own path if it is at `home`.
 fn proxied_path(site: &Site, reference: &Reference, home: &url::Origin) -> Option<String> {
     let url = url::Url::parse(&reference.url).ok()?;
     match site

@@ -65,7 +65,7 @@ impl Prefetcher {
         (is_public_ok && is_preloadable).then_some(kind)
     }
 
-    /// The answer that is pushed as `planned`.
+    /// The response that is pushed as `planned`.
     pub(crate) fn push_response(
         &self,
         cache: &Cache,

@@ -1,5 +1,7 @@
-//! What was here when it was looked for to be fetched ahead. Pages of one site name the same things, and to look for one of them takes
-//! longer than to rewrite what names it: so it is not looked for again at once.
+//! Remembers which resources a prefetch has found in memory.
+//!
+//! The pages of one site reference the same resources, and a lookup takes longer than rewriting the reference. So such a resource is not looked
+//! up again for a second.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -12,12 +14,13 @@ use crate::expiring_map::ExpiringMap;
 use crate::request::forward_headers;
 use crate::request::proxy_request::ProxyRequest;
 
-/// For how long one is not looked for again.
+/// How long a resource is not looked up again.
 const LOOKUP_TTL: Duration = Duration::from_secs(1);
-/// Things of which that is remembered: some pages' worth, for some kinds of browsers where answers differ by that.
+/// The number of entries: the resources of some pages, for some kinds of browsers if responses depend on that.
 const MAX_LOOKUPS: usize = 16 * 1024;
 
-/// The things that are here, each by a number. Two of one number are taken for one: then the other may not be fetched ahead for a while.
+/// The resources that were found in memory, each by a hash. If two resources have the same hash, one of them may not be prefetched for a
+/// while.
 #[derive(Debug)]
 pub(crate) struct RecentLookups(Mutex<ExpiringMap<u64>>);
 
@@ -38,7 +41,7 @@ pub(crate) struct LookupKeys {
 }
 
 impl PrefetchContext {
-    /// The client that requested `request` with the headers `headers`.
+    /// The client that sent `request` with `headers`.
     pub(crate) fn of(request: &ProxyRequest, headers: &HeaderMap) -> Self {
         let mut place_hash = DefaultHasher::new();
         (&request.site.name, request.site.rules.tag()).hash(&mut place_hash);
@@ -76,14 +79,14 @@ impl RecentLookups {
         Self(Mutex::new(new_entries()))
     }
 
-    /// Whether the resource with these keys was seen recently.
+    /// Whether the resource with these keys was found recently.
     pub(crate) fn has(&self, keys: LookupKeys, now: Instant) -> bool {
         self.with_entries(|with_entries| {
             with_entries.has(&keys.shared, now) || with_entries.has(&keys.per_client, now)
         })
     }
 
-    /// The resource with these keys is here. If it `varies`, it is recorded for clients with the same headers only.
+    /// Records that the resource with these keys is in memory. If it `varies`, it is recorded for clients with the same headers only.
     pub(crate) fn record(&self, keys: LookupKeys, varies: bool, now: Instant) {
         let key = match varies {
             true => keys.per_client,
@@ -92,7 +95,7 @@ impl RecentLookups {
         self.with_entries(|with_entries| with_entries.insert_key(&key, now));
     }
 
-    /// Some of it is not here any more.
+    /// Removes all entries: some resources are no longer in memory.
     pub(crate) fn clear(&self) {
         self.with_entries(|with_entries| *with_entries = new_entries());
     }

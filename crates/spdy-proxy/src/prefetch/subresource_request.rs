@@ -18,14 +18,14 @@ use crate::sites::site::Site;
 /// How a page loads a resource.
 #[derive(Clone, Copy, Debug, Default, Hash)]
 pub(crate) struct LoadHints {
-    /// The kind by its name, if the page does not state it.
+    /// The kind that the page states; `None` if it is derived from the path.
     pub(super) kind: Option<Kind>,
     pub(super) by_cors: bool,
     pub(super) referrer_scope: ReferrerScope,
 }
 
 impl LoadHints {
-    /// As the page states that it will load it.
+    /// From what the page states about the resource.
     pub(crate) fn from_page(kind: Option<PageKind>, by_cors: bool) -> Self {
         let kind = match kind {
             Some(PageKind::Stylesheet) => Some(Kind::Style),
@@ -113,7 +113,7 @@ pub(super) fn subresource_request(
     ProxyRequest::read(site.clone(), page_origin.authority.to_owned(), head).ok()
 }
 
-/// How a browser with a page requests what the page names.
+/// How a browser requests a resource of a page.
 struct PrefetchOrigin<'a> {
     /// The host that it contacts.
     authority: &'a str,
@@ -124,7 +124,7 @@ struct PrefetchOrigin<'a> {
 }
 
 impl<'a> PrefetchOrigin<'a> {
-    /// For `uri`, which the page requested as `page` names.
+    /// For `uri`, which the page that was requested as `page` references.
     fn of(site: &'a Site, page: &'a request::Parts, uri: &'a Uri) -> Self {
         let page_host = request_authority(page).unwrap_or(&site.name);
         let page_alias = site.named(page_host).map(HostAlias::origin);
@@ -138,7 +138,7 @@ impl<'a> PrefetchOrigin<'a> {
     }
 }
 
-/// The kind by the path of a moved resource, if nothing else states it.
+/// The kind by the path of a proxied resource, if nothing else states it.
 pub(super) fn kind_by_path(path: &str) -> Kind {
     let name = path.rsplit('/').next().unwrap_or_default();
     let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);

@@ -1,7 +1,7 @@
-//! A request under the name that another host has here: the host, the cache key, and the request for the host.
+//! A request for an alias of another host: the host, the cache key, and the request for the host.
 //!
-//! The operator listed the host, and the name stands for that host only (`spdy-rewrite/rules/host_aliases.rs`). Its stored answers are separate
-//! from those of resources moved under the site's name: an answer may depend on the requesting origin.
+//! The operator listed the host, and the alias stands for that host only (`spdy-rewrite/rules/host_aliases.rs`). Its stored responses are
+//! separate from those of proxied URLs: a response may depend on the requesting origin.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -24,7 +24,7 @@ use crate::request::websocket_handshake;
 use crate::sites::site::Site;
 
 impl ProxyRequest {
-    /// Reads `client_request`, which named `authority`, the name of `alias`.
+    /// Reads `client_request` for `authority`, the name of `alias`.
     ///
     /// # Errors
     ///
@@ -73,7 +73,7 @@ impl ProxyRequest {
         })
     }
 
-    /// Whether it is of a host that has a name of its own here.
+    /// Whether it is a request for an alias.
     #[must_use]
     pub fn is_alias(&self) -> bool {
         self.proxied
@@ -104,7 +104,7 @@ fn open_alias(
     })
 }
 
-/// The cache key of the answer to `head`. It has the request's Origin and the headers that scripts can set: the answer may depend on them,
+/// The cache key of the response to `head`. It has the request's Origin and the headers that scripts can set: the response may depend on them,
 /// even if the host does not state it in Vary.
 fn cache_key(
     site: &Site,

@@ -30,7 +30,7 @@ pub(crate) fn client_origin(
     url.ok().map(|url| url.origin())
 }
 
-/// The same as text, as most ask: without reading it.
+/// The client's origin as text. Usually this does not parse a URL.
 pub(crate) fn client_origin_text<'s>(
     site: &'s Site,
     arrival: Option<RequestInfo>,

@@ -79,7 +79,7 @@ pub(crate) fn set_forwarded_headers(
     };
 }
 
-/// The scheme that the client spoke.
+/// The scheme that the client used.
 pub(crate) fn scheme_of(arrival: Option<RequestInfo>) -> &'static str {
     match arrival {
         Some(RequestInfo { secure: true, .. }) => "https",
@@ -97,7 +97,7 @@ pub(crate) fn is_forwarded_origin(
     rest.and_then(|rest| rest.strip_prefix("://")) == Some(authority)
 }
 
-/// Whether the message passed by this accelerator already, by the member that it adds itself.
+/// Whether the message passed this proxy before, by the member of `CDN-Loop` that the proxy adds.
 pub(crate) fn has_looped(headers: &HeaderMap, site: &str) -> bool {
     let values = headers.get_all(CDN_LOOP).iter();
     values
@@ -113,7 +113,7 @@ pub(crate) fn has_looped(headers: &HeaderMap, site: &str) -> bool {
         })
 }
 
-/// How many may pass on a request with these fields, if it is one of which that is bounded (RFC 9110 §7.6.2).
+/// How many more proxies may forward a request with these fields; `None` if that is not limited (RFC 9110 §7.6.2).
 pub(crate) fn max_forwards(method: &Method, headers: &HeaderMap) -> Option<u64> {
     let remaining = headers.get(header::MAX_FORWARDS)?;
     let is_bounded = *method == Method::OPTIONS;
@@ -142,7 +142,7 @@ pub(crate) fn append_via(headers: &mut HeaderMap, version: Version, site: &str) 
     }
 }
 
-/// Adds `name` to `Vary`, unless it is there.
+/// Adds `name` to `Vary`, unless it is listed already.
 pub(crate) fn add_vary(headers: &mut HeaderMap, name: &'static str) {
     let is_listed = headers
         .get_all(header::VARY)

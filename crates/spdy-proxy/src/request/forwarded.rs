@@ -56,7 +56,7 @@ mod tests {
     #[test]
     fn client_is_the_last_untrusted_address() {
         let texts = ["10.0.0.0/8", "2001:db8::/32", "192.0.2.1"].map(str::to_owned);
-        let in_front = TrustedProxies::read(&texts).expect("valid");
+        let in_front = TrustedProxies::read(&texts).expect("the value is valid");
         let balancer: IpAddr = "10.0.0.5".parse().expect("an address");
         for (values, expected) in [
             (&[][..], "10.0.0.5"),

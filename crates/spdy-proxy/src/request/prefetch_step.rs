@@ -1,4 +1,4 @@
-//! What a prefetched request knows of the client request that led to it: its depth, and how many prefetches are left.
+//! The relation of a prefetch to the client request that caused it: its depth, and how many prefetches are left.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};

@@ -1,4 +1,4 @@
-//! A request, as cache and origin see it: its site, its cache key, and the request for the origin.
+//! A client's request with what the proxy derives from it: its site, its cache key, and the request for the origin.
 
 use std::borrow::Cow;
 use std::net::IpAddr;
@@ -37,11 +37,11 @@ use crate::telemetry::trace_context::SpanContext;
 pub struct ProxyRequest {
     /// The site that it belongs to.
     pub site: Arc<Site>,
-    /// The resource of another host that it is for; `None` for the site's own.
+    /// The resource of another host that it is for, and how it is loaded; `None` for the site's own.
     pub proxied: Option<(ProxiedUrl, Load)>,
     /// Its key in the cache.
     pub key: Key,
-    /// The request for the origin, with the client's cache fields, which another host does not get. Its URI is absolute.
+    /// The head of the request for the origin, with the client's cache fields, which another host does not get. Its URI is absolute.
     pub head: request::Parts,
     /// The address of the client that is accountable for the work. `None` for a prefetch.
     pub from: Option<IpAddr>,
@@ -51,13 +51,13 @@ pub struct ProxyRequest {
     pub arrival: Option<RequestInfo>,
     /// The codings that the client accepts.
     pub accepted_codings: AcceptedCodings,
-    /// It is a GET or HEAD with content: the answer may depend on more than its target.
+    /// It is a GET or HEAD with content: the response may depend on more than its target.
     pub has_content: bool,
     /// It is the handshake of a WebSocket.
     pub is_websocket: bool,
     /// Its position if it is a prefetch; `None` for a client's request.
     pub(crate) prefetch_step: Option<PrefetchStep>,
-    /// The client wants it as its origin made it: a cookie requests that, or the URL, in a page that pins a sheet.
+    /// The client gets the origin's response without rewriting: a cookie requests that, or the URL of a sheet that a page pins.
     pub rewriting_disabled: bool,
     /// The host that the client named.
     pub authority: String,
@@ -68,7 +68,7 @@ pub struct ProxyRequest {
 }
 
 impl ProxyRequest {
-    /// Reads `head`, which named `authority`, with all additions for the origin.
+    /// Reads the request with `head` for `authority`, with all additions for the origin.
     ///
     /// # Errors
     ///
@@ -81,7 +81,7 @@ impl ProxyRequest {
         IncomingRequest::classify(site, authority, None, head)?.into_upstream_request()
     }
 
-    /// Something of the site's own, as the cache sees it.
+    /// A request for the site's own origin, without the fields that are added for the origin.
     pub(super) fn for_site(
         site: Arc<Site>,
         authority: String,
@@ -113,12 +113,12 @@ impl ProxyRequest {
         }
         let marked = integrity::strip_unrewritten_mark(target);
         let is_off = marked.is_some() || is_rewriting_disabled(&head.headers);
-        // Not rewritten, but still of this configuration: another, with another secret, may share a tier under the same name.
+        // Without rewriting, the key still has the tag of the rules: another configuration may share a tier under the same site name.
         let rules = match is_off {
             true => Cow::Owned(["off ", site.rules.tag()].concat()),
             false => Cow::Borrowed(site.rules.tag()),
         };
-        // The origin sees the name and scheme of the request, and its answer may depend on them: a redirect does, at the least.
+        // The origin gets the name and scheme of the request, and its response may depend on them: redirects do.
         let rules = match forward_headers::is_forwarded_origin(
             site.rules.site_origin(),
             &authority,
@@ -182,7 +182,7 @@ impl ProxyRequest {
         let is_script = anonymize::is_script(&client_request.headers);
         let opened = site.rules.open(target);
         let opened = opened.map_err(|refusal| match refusal.place(is_script) {
-            // Browsers keep pages and sheets of before it was so; and what is moved names more by relative URLs.
+            // Browsers may have pages and sheets from before the rule, and proxied resources reference others by relative URLs.
             Some(to) if anonymize::is_subresource_load(&client_request.headers) => {
                 let to = to.to_owned();
                 RequestRejection::Redirect {
@@ -215,7 +215,7 @@ impl ProxyRequest {
                 let is_redirectable = match refusal {
                     Refusal::CrossSite => anonymize::is_sent_on(&opened, client_request.headers()),
                     Refusal::CspGuarded { .. } => true,
-                    // It is relative to a moved resource, which loads it by its own URL.
+                    // It is relative to a proxied resource, which loads it by its own URL.
                     Refusal::KindNotListed { kind, .. } => {
                         kind != Kind::Script && opened.is_listed()
                     }
@@ -257,11 +257,11 @@ impl ProxyRequest {
         })
     }
 
-    /// The same for where a moved resource was found to be.
+    /// The same request for the URL to which a redirect leads.
     ///
     /// # Errors
     ///
-    /// It makes no URI.
+    /// The URL is not a valid URI.
     pub fn at_redirect_target(
         &self,
         proxied: ProxiedUrl,
@@ -280,7 +280,7 @@ impl ProxyRequest {
     ) -> Result<(Key, Uri), RequestRejection> {
         let unusable = || RequestRejection::Target(proxied.target().to_owned());
         let uri = proxied.url().as_str().parse().map_err(|_| unusable())?;
-        // A page can read what it loads with CORS. Such a request has an Origin, so its answer has a key of its own.
+        // A page can read what it loads with CORS. Such a request has an Origin, so its response has a key of its own.
         let rules = match load.sends_origin() {
             true => format!("{} cors", site.rules.tag()),
             false => site.rules.tag().to_owned(),
@@ -344,7 +344,7 @@ impl ProxyRequest {
         client_origin(&self.site, self.arrival, &self.authority)
     }
 
-    /// Leads redirects to the origin's own name, and to the site over `http`, to where the client has the site from.
+    /// Changes redirects to the origin's own name, and to the site over `http`, so that they lead to the client's origin of the site.
     pub(crate) fn rewrite_location(&self, headers: &mut HeaderMap) {
         let home = client_origin_text(&self.site, self.arrival, &self.authority);
         let home = home.unwrap_or(Cow::Borrowed(self.site.rules.site_origin()));
@@ -352,10 +352,10 @@ impl ProxyRequest {
             .rewrite_location(&home, self.client_url().as_ref(), headers);
     }
 
-    /// The page policy in `headers` of the answer, for later requests; `None` if it is no page of the site's own.
+    /// The page policy in `headers` of the response, for later requests; `None` if it is no page of the site's own.
     pub(crate) fn page_policy(&self, headers: &HeaderMap) -> Option<PagePolicy> {
         if self.proxied.is_some() || !guard::may_run_scripts(headers) {
-            return None; // most answers
+            return None; // most responses
         }
         Some(PagePolicy::from_head(
             &self.site.rules,
@@ -364,7 +364,7 @@ impl ProxyRequest {
         ))
     }
 
-    /// The answer goes out, with this policy.
+    /// Records the policy of the response, if it is a page.
     pub(crate) fn record_policy(&self, policy: Option<PagePolicy>) {
         if let Some(policy) = policy {
             self.site.pages.record_head(|| self.client_url(), policy);
@@ -396,7 +396,7 @@ impl ProxyRequest {
         }
     }
 
-    /// The fields of the client that it will send again for the resources that the answer names.
+    /// The fields of the client that it will send again for the resources that the response names.
     #[must_use]
     pub fn subresource_headers(&self) -> HeaderMap {
         let client_headers = self.client_headers();
@@ -415,7 +415,7 @@ impl ProxyRequest {
     }
 }
 
-/// Copies the fields of `client_headers` that the cache evaluates to `headers`, which were written for another host.
+/// Copies the fields of `client_headers` that the cache evaluates to `headers`, the headers for another host.
 pub(crate) fn copy_conditions(client_headers: &HeaderMap, headers: &mut HeaderMap) {
     for name in CACHE_REQUEST_FIELDS {
         for value in client_headers.get_all(&name) {
@@ -431,7 +431,7 @@ fn lower_case(host: &str) -> Cow<'_, str> {
     }
 }
 
-/// A user who debugs a site sets this cookie to get a page as its origin made it, without rewriting.
+/// This cookie disables rewriting, to debug a site.
 const REWRITING_OFF_COOKIE: &[u8] = b"spdy=off";
 
 /// Whether the client has disabled rewriting.

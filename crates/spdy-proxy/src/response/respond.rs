@@ -21,7 +21,7 @@ use crate::upstream::error::UpstreamError;
 /// The name of this cache in `Cache-Status` and `Proxy-Status`.
 pub(crate) const CACHE_NAME: &str = "spdy";
 
-/// The response that follows from the check of a moved resource.
+/// The response that follows from the check of a proxied resource.
 pub(crate) fn from_sanitized(
     proxied: &ProxiedUrl,
     sanitized: sanitize_response::SanitizedResponse,
@@ -64,7 +64,7 @@ pub(crate) fn redirect_to_host(location: &str) -> Response<Body> {
     response
 }
 
-/// The response to a rejected request. For the site's own resources it gives the reason. For a moved resource it states only the refusal,
+/// The response to a rejected request. For the site's own resources it gives the reason. For a proxied resource it states only the refusal,
 /// and the reason is in the log.
 pub(crate) fn refused(rejection: &RequestRejection) -> Response<Body> {
     match rejection {

@@ -97,7 +97,8 @@ impl TimingBreakdown {
             metrics.push(format!("rewrite;dur={rewriting:.1};desc=\"when stored\""));
         }
         metrics.push(format!("total;dur={}", ms(self.total)));
-        let value = HeaderValue::try_from(metrics.join(", ")).expect("names and numbers");
+        let value =
+            HeaderValue::try_from(metrics.join(", ")).expect("names and numbers are visible ASCII");
         headers.append(SERVER_TIMING, value);
     }
 }

@@ -1,4 +1,4 @@
-//! What is known of rewritten pages and style sheets, over all sites.
+//! Results of rewriting pages and style sheets, for all sites.
 
 use std::sync::Arc;
 

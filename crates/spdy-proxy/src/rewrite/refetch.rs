@@ -18,12 +18,12 @@ use crate::request::proxy_request::ProxyRequest;
 use crate::rewrite::pages::Pages;
 use crate::rewrite::rewrite_facts::RewriteFacts;
 
-/// The interval before a page is fetched again for the same facts without effect: its origin failed, or the answer is not stored.
+/// The interval before a page is fetched again for the same facts without effect: its origin failed, or the response is not stored.
 const REFETCH_INTERVAL: Duration = Duration::from_secs(60);
 /// The number of pages with such an entry.
 const MAX_PAGES: usize = 4096;
 
-/// Pages that are fetched again, and the number of what was known then.
+/// Pages that were fetched again, each with a hash of the facts known then.
 #[derive(Debug)]
 pub(crate) struct RefetchHistory(Mutex<ExpiringMap<Key, u64>>);
 
@@ -39,7 +39,7 @@ impl RefetchHistory {
         pages.get(key, now) == Some(&facts)
     }
 
-    /// Whether that is new.
+    /// Records `facts` for the page. Returns whether they are new.
     fn record(&self, key: &Key, facts: u64, now: Instant) -> bool {
         let mut pages = self.0.lock();
         let is_new = pages.get(key, now) != Some(&facts);
@@ -84,7 +84,7 @@ impl Pages {
     ) -> Option<u64> {
         let lines = RewriteFacts::note_lines(stored.note());
         if lines.is_empty() || !is_stale && !RewriteFacts::has_pins(lines) {
-            return None; // most answers
+            return None; // most responses
         }
         let parts = &request.head;
         let is_full_get = parts.method == Method::GET && !parts.headers.contains_key(header::RANGE);

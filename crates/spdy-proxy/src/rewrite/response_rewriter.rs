@@ -1,11 +1,12 @@
-//! What becomes of an answer on its way: pages and sheets have their references moved, everything else passes.
+//! Rewrites responses: the references of pages and sheets are changed to proxied URLs, and other bodies pass unchanged.
 //!
 //! ```text
-//! origin's bytes ── coding undone ──▶ text ── html.rs, css.rs of spdy-rewrite ──▶ what is kept and served
-//!                                              └─ what they name ──▶ fetched ahead (prefetch/prefetcher.rs), hinted (prefetch/page_resources.rs)
+//! origin's bytes ── decoded ───────▶ text ── html/, css/ of spdy-rewrite ───────▶ stored and served
+//!                                              └─ references ──▶ prefetched (prefetch/prefetcher.rs), hinted (prefetch/page_resources.rs)
 //! ```
 //!
-//! A page streams (`rewrite/page_rewriter.rs`); a sheet is rewritten when its last byte has come, or as much of it as may be held (`rewrite/stylesheet_rewriter.rs`).
+//! A page is rewritten while it arrives (`rewrite/page_rewriter.rs`). A sheet is rewritten after its last byte, or in parts if it is longer than
+//! the buffer (`rewrite/stylesheet_rewriter.rs`).
 
 use std::sync::Arc;
 
@@ -33,22 +34,22 @@ use crate::rewrite::stylesheet_rewriter::StylesheetRewriter;
 /// The most text that a page or a sheet may decode to, bytes.
 const MAX_TEXT_BYTES: usize = 64 * 1024 * 1024;
 
-/// What is to be done to a body.
+/// How a body is rewritten.
 #[derive(Debug)]
 pub enum RewritePlan {
-    /// Nothing.
+    /// It is not.
     Pass,
-    /// Nothing, though it is a page of the site's own, and why.
+    /// It is a page of the site's own that is not rewritten, for this reason.
     SkipPage(PageSkipReason),
-    /// Nothing, though it is a page of the site's own: its rules are only tried, and this would be its head.
+    /// It is a page of the site's own that is only parsed, in a dry run. It would have this head.
     DryRun(Box<PageHead>),
-    /// It is a page of the site's own, or of a host that has a name here, with this head.
+    /// It is a page of the site's own or of an alias, with this head.
     Page(Box<PageHead>),
-    /// It is a sheet, the site's own or one that was moved.
+    /// It is a sheet, the site's own or a proxied one.
     Sheet(Box<StylesheetContext>),
 }
 
-/// Plans the rewriting of the answer to `request`, which came from `at` (the same, unless redirects were followed), with the facts `facts` of
+/// Plans the rewriting of the response to `request`, which came from `at` (the same, unless redirects were followed), with the `facts` of
 /// the site. Changes its head `served` in place.
 ///
 /// The site's own sheets are rewritten for all of its pages, even those that pass unchanged, so the policies of these pages name the new
@@ -75,7 +76,7 @@ pub fn plan_rewrite(
     plan
 }
 
-/// What is to be done to a body; the head is changed if anything is.
+/// How a body is rewritten; the head is changed if it is.
 fn plan_body(
     request: &ProxyRequest,
     at: &ProxyRequest,
@@ -142,7 +143,7 @@ fn plan_body(
     }
 }
 
-/// Whether browsers show the body of this status: an answer, or an error page.
+/// Whether browsers show the body of a response with this status: a page, or an error page.
 #[must_use]
 pub(crate) fn is_displayed(status: StatusCode) -> bool {
     let is_empty = matches!(status, StatusCode::NO_CONTENT | StatusCode::RESET_CONTENT);
@@ -150,14 +151,13 @@ pub(crate) fn is_displayed(status: StatusCode) -> bool {
     status.is_success() && !is_empty || is_error
 }
 
-/// Whether a moved answer is a sheet that may not be rewritten, or not read: what it names from the root of its host would lead to the
-/// site's.
+/// Whether a proxied response is a sheet that may not be rewritten or cannot be decoded: its URLs that begin with `/` would lead to the site.
 #[must_use]
 pub fn is_unrewritable_stylesheet(status: StatusCode, served: &HeaderMap) -> bool {
     status == StatusCode::OK && essence(served) == "text/css" && skip_reason(served).is_some()
 }
 
-/// Why what has these fields is passed on as it is, whatever it is.
+/// Why a response with these fields is not rewritten, whatever its type is.
 fn skip_reason(headers: &HeaderMap) -> Option<PageSkipReason> {
     if headers.contains_key(header::CONTENT_RANGE) {
         Some(PageSkipReason::Partial)
@@ -170,7 +170,7 @@ fn skip_reason(headers: &HeaderMap) -> Option<PageSkipReason> {
     }
 }
 
-/// The body goes out without its coding, and perhaps under another.
+/// Removes the coding: the body is sent without it, or with another one.
 fn remove_content_coding(headers: &mut HeaderMap) {
     headers.remove(header::CONTENT_ENCODING);
     forward_headers::remove_vary(headers, "accept-encoding");
@@ -191,7 +191,7 @@ impl RewritePlan {
     }
 }
 
-/// Does the work, piece by piece.
+/// Rewrites a body, piece by piece.
 #[derive(Debug)]
 pub struct ResponseRewriter(RewriterKind);
 
@@ -203,7 +203,7 @@ enum RewriterKind {
 }
 
 impl ResponseRewriter {
-    /// For the answer to `request`, with the origin's head `origin_headers` and the facts `facts` of the site.
+    /// For the response to `request`, with the `origin_headers` of the response and the `facts` of the site.
     #[must_use]
     pub fn new(
         plan: RewritePlan,
@@ -234,7 +234,7 @@ impl ResponseRewriter {
         })
     }
 
-    /// What it is that is rewritten, if anything is.
+    /// What is rewritten: a page or a sheet; `None` if nothing is.
     #[must_use]
     pub(crate) fn kind(&self) -> Option<&'static str> {
         match &self.0 {
@@ -245,7 +245,7 @@ impl ResponseRewriter {
         }
     }
 
-    /// Bytes to [`write`](Self::write) at a time, so that what comes out stays small.
+    /// Bytes to [`write`](Self::write) at a time, so that the output of one write stays small.
     #[must_use]
     pub fn chunk_len(&self) -> usize {
         match &self.0 {
@@ -264,11 +264,11 @@ impl ResponseRewriter {
         }
     }
 
-    /// What `piece` becomes.
+    /// The output for `piece`.
     ///
     /// # Errors
     ///
-    /// [`CodingError`]: it is not what it was announced to be.
+    /// [`CodingError`]: it is not valid in its coding.
     pub fn write(&mut self, piece: Bytes) -> Result<Bytes, CodingError> {
         match &mut self.0 {
             RewriterKind::Pass => Ok(piece),
@@ -277,13 +277,13 @@ impl ResponseRewriter {
         }
     }
 
-    /// Whether bytes are held that [`flush`](Self::flush) would give: those of a page with an encoding that is not known yet. A sheet waits
-    /// for its end, since no browser applies the beginning of one.
+    /// Whether bytes are buffered that [`flush`](Self::flush) would return: those of a page with an encoding that is not known yet. A sheet is
+    /// buffered to its end, because no browser applies the beginning of one.
     pub(crate) fn is_waiting(&self) -> bool {
         matches!(&self.0, RewriterKind::Page(page) if page.is_waiting())
     }
 
-    /// What need not wait for more, since no more comes for now.
+    /// The output that need not wait for more input.
     pub(crate) fn flush(&mut self) -> Bytes {
         match &mut self.0 {
             RewriterKind::Page(page) => page.flush(),
@@ -314,7 +314,7 @@ impl ResponseRewriter {
         matches!(&self.0, RewriterKind::Page(page) if page.is_dry_run())
     }
 
-    /// The result for a sheet that has come to its end.
+    /// The result for a sheet after its end.
     pub(crate) fn take_stylesheet(&mut self) -> Option<StylesheetResult> {
         match &mut self.0 {
             RewriterKind::Sheet(sheet) => sheet.take_result(),

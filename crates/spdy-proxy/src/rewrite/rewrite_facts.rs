@@ -7,10 +7,10 @@
 //! ```text
 //!  a page pins a sheet whose rewritten bytes are unknown ──▶ the reference is not changed, and the page is stored with a note of it
 //!  the sheet was fetched ──▶ the next request for the page fetches the whole page from its origin, once, and rewrites it
-//!  the page is stale ──────▶ the same, instead of a conditional request that a 304 would answer
+//!  the page is stale ──────▶ the same, instead of a conditional request, whose response would be a 304
 //! ```
 //!
-//! After its first line, which another module writes, the note has a line for each fact: `pin URL ANSWER METADATA` or `connect ORIGIN`. A
+//! After its first line, which another module writes, the note has a line for each fact: `pin URL RESULT METADATA` or `connect ORIGIN`. A
 //! fact that is no longer known does not cause a rewrite, because the page that was rewritten with it is still correct.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -35,11 +35,11 @@ const MAX_LINE_BYTES: usize = 1024;
 const PIN: &str = "pin";
 /// The first word of a line about a preconnect hint.
 const CONNECT: &str = "connect";
-/// ANSWER: the sheet's rewritten bytes are not known.
+/// RESULT: the sheet's rewritten bytes are not known.
 const UNKNOWN: &str = "unknown";
-/// ANSWER: rewriting does not change the sheet.
+/// RESULT: rewriting does not change the sheet.
 const UNTOUCHED: &str = "untouched";
-/// ANSWER: the sheet's host is guarded by a content security policy (`spdy-rewrite/src/csp/guard.rs`), so the sheet is not served under
+/// RESULT: the sheet's host is guarded by a content security policy (`spdy-rewrite/src/csp/guard.rs`), so the sheet is not served under
 /// the site's name.
 const CSP_GUARDED: &str = "guarded";
 
@@ -68,7 +68,7 @@ impl PinnedStylesheet {
 }
 
 impl RewriteFacts {
-    /// Notes that the page pins the sheet at `url` with the integrity `metadata`, and what was `stale_entry` of the sheet. If it `is_guarded`,
+    /// Notes that the page pins the sheet at `url` with the integrity `metadata`, and the known `state` of the sheet. If it `is_guarded`,
     /// [`CSP_GUARDED`] is noted instead: the sheet stays at its host, whatever is known of it.
     ///
     /// Only the first note of a sheet with the same metadata is kept, and nothing is noted beyond the limits of a note.
@@ -144,7 +144,7 @@ impl RewriteFacts {
 
     /// A hash of the facts that are known now, if the page would be rewritten differently with them.
     ///
-    /// `stale_entry` returns what is known of the sheet at a URL that is pinned with some metadata, and whether it is guarded. `all_rewritten`
+    /// `state_of` returns the known state of the sheet at a URL that is pinned with some metadata, and whether it is guarded. `all_rewritten`
     /// returns whether all of the page's references to an origin are rewritten. This only saves a connection, so it is compared only if the
     /// page `is_stale` and will be requested from its origin in any case.
     pub(crate) fn would_change(
@@ -212,7 +212,7 @@ impl RewriteFacts {
     }
 }
 
-/// The ANSWER of a note for a pinned sheet.
+/// The RESULT of a note for a pinned sheet.
 fn result_word(state: &IntegrityState, is_guarded: bool) -> &str {
     match state {
         _ if is_guarded => CSP_GUARDED,

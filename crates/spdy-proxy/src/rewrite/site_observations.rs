@@ -15,7 +15,7 @@ use crate::rewrite::stylesheet_index::StylesheetIndex;
 use crate::sites::site::Site;
 use crate::telemetry::page_reports::PageReports;
 
-/// What was seen of one site, for a page of it.
+/// What was observed of one site, for a page of it.
 #[derive(Debug)]
 pub(crate) struct SiteObservations {
     stylesheets: Arc<StylesheetIndex>,

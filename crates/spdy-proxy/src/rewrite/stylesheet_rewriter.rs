@@ -1,5 +1,5 @@
-//! The text of a sheet on its way: held until its last byte has come, and then rewritten whole; one that is longer than may be held
-//! is rewritten in parts, each up to the end of a rule.
+//! Rewrites a style sheet: it is buffered to its last byte. A sheet that is longer than the buffer is rewritten in parts, each up to the end of a
+//! rule.
 //!
 //! ```text
 //! bytes ── coding undone ──▶ held, up to 8 MiB ──▶ rewritten at its end      what became of it is known, and may be pinned
@@ -7,7 +7,7 @@
 //!                              ▼
 //!                            up to its last whole rule ──▶ rewritten, given; and so on
 //!                            no such place, or not UTF-8 ─▶ the rest passes as it came, if the sheet is the site's own;
-//!                                                           a moved one is imported from its host instead
+//!                                                           a proxied one is imported from its host instead
 //! ```
 
 use std::borrow::Cow;
@@ -22,7 +22,7 @@ use spdy_rewrite::rules::Rules;
 use crate::body::decoder::{CodingError, Decoder};
 use crate::rewrite::stylesheet_index::StylesheetResult;
 
-/// The most text of a sheet that is held, bytes.
+/// The most text of a sheet that is buffered, bytes.
 const MAX_BUFFER_BYTES: usize = 8 * 1024 * 1024;
 
 #[derive(Debug)]
@@ -36,20 +36,20 @@ pub(crate) struct StylesheetRewriter {
     charset: Option<String>,
     progress: StylesheetProgress,
     references: Vec<Reference>,
-    /// There once it is rewritten whole.
+    /// Present after it was rewritten as a whole.
     result: Option<Box<StylesheetResult>>,
 }
 
-/// How far it was given.
+/// How much of it was returned.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 enum StylesheetProgress {
-    /// All of it is held.
+    /// Nothing: all of it is buffered.
     Buffering,
-    /// Its beginning is gone.
+    /// Its beginning.
     Partial,
-    /// What comes is given as it comes.
+    /// The rest passes unchanged.
     PassThrough,
-    /// It stays where it is: the given text states that.
+    /// An `@import` of the sheet at its host, in place of its text.
     ImportOnly,
 }
 
@@ -78,7 +78,7 @@ impl StylesheetRewriter {
         self.decoder.as_ref().map_or(usize::MAX, Decoder::chunk_len)
     }
 
-    /// What can be given by now.
+    /// The output for `piece`.
     pub(crate) fn write(&mut self, piece: &[u8]) -> Result<Bytes, CodingError> {
         let Some(decoder) = &mut self.decoder else {
             return Ok(Bytes::new());
@@ -98,7 +98,7 @@ impl StylesheetRewriter {
         }
         let (rules, charset) = (&self.rules, self.charset.as_deref());
         let beginning = css::rewrite_prefix(rules, &self.sheet, &self.buffer, charset);
-        // What is left is looked through again with what comes: so each part must be worth it.
+        // The rest is parsed again with the next bytes, so a part must have a minimum length.
         match beginning.filter(|(_, read)| *read >= self.max_buffer_bytes / 2) {
             Some((beginning, read)) => {
                 self.references.extend(beginning.references);
@@ -128,7 +128,7 @@ impl StylesheetRewriter {
         }
     }
 
-    /// What is left at the end.
+    /// The remaining output at the end.
     pub(crate) fn finish(&mut self) -> Result<Bytes, CodingError> {
         let Some(decoder) = self.decoder.take() else {
             return Ok(Bytes::new());
@@ -145,12 +145,12 @@ impl StylesheetRewriter {
         let end = css::rewrite_bytes(rules, &self.sheet, &self.buffer, charset);
         let is_elsewhere = end.left.is_some() && matches!(end.body, Cow::Owned(_));
         if self.progress == StylesheetProgress::Partial && is_elsewhere {
-            // An import is none behind rules.
+            // An `@import` after rules has no effect.
             output.extend_from_slice(&self.buffer);
             return Ok(output.into());
         }
         self.references.extend(end.references);
-        // What only imports the sheet is no sheet that a hash could pin.
+        // A sheet that only imports another has no result for a pin.
         if self.progress == StylesheetProgress::Buffering && !is_elsewhere {
             let served = Digests::of(&end.body);
             let original = match &end.body {
@@ -188,8 +188,8 @@ mod tests {
         let site = Url::parse("https://www.site.test/").expect("a URL");
         let kinds = ["image", "style"];
         let host = serde_json::json!({ "hosts": [{ "host": "cdn.test", "kinds": kinds }] });
-        let config: Config = serde_json::from_value(host).expect("rules");
-        Arc::new(Rules::compile(&site, &config, None).expect("valid rules"))
+        let config: Config = serde_json::from_value(host).expect("the rules are valid");
+        Arc::new(Rules::compile(&site, &config, None).expect("the rules are valid"))
     }
 
     /// What a sheet of the site's own becomes of which 1000 bytes are held, and its references.

@@ -37,7 +37,7 @@ use crate::telemetry::trace_context::{SpanContext, TraceId};
 pub struct ConnectionHandler {
     proxy: Arc<Proxy>,
     from: Option<IpAddr>,
-    /// Where else the same is served, as this listener announces it (RFC 7838).
+    /// The alternative services that this listener announces (RFC 7838).
     alt_svc: Option<HeaderValue>,
     pages: PushAndHints,
     log: Option<AccessLog>,
@@ -54,8 +54,7 @@ impl std::fmt::Debug for ConnectionHandler {
 }
 
 impl ConnectionHandler {
-    /// Handles a client at `from`. `alt_svc` announces HTTP/3 where the client connected. Clients get it with the port by which they reach
-    /// it.
+    /// Handles a client at `from`. `alt_svc` announces HTTP/3 on the listener. Clients get it with the public port.
     #[must_use]
     pub fn new(proxy: Arc<Proxy>, from: Option<IpAddr>, alt_svc: Option<HeaderValue>) -> Self {
         Self {
@@ -149,7 +148,7 @@ impl ConnectionHandler {
         }
     }
 
-    /// The entry for `log`, as far as it is known at the head of `response`.
+    /// The entry for `log`, as far as it is known when the head of `response` is sent.
     fn log_entry(
         &self,
         log: AccessLog,
@@ -265,20 +264,20 @@ struct PendingResponse {
     span: Option<OpenSpan>,
 }
 
-/// What a log entry has of a request.
+/// The part of a log entry that is about the request.
 struct LogContext {
     at: SystemTime,
     from: Option<IpAddr>,
     method: Method,
     uri: String,
-    /// The same as browsers see it, by the site's first name.
+    /// The URL with the site's first name.
     url: Option<String>,
     protocol: Option<Protocol>,
     trace: Option<TraceId>,
 }
 
 impl ConnectionHandler {
-    /// What a log entry has of a request with a place `within` a trace, or with the trace that its client names.
+    /// The part of a log entry about a request `within` a trace, or with the trace that its client sent.
     fn log_context(
         &self,
         head: &request::Parts,

@@ -1,4 +1,4 @@
-//! Handles requests that the cache cannot answer: each leads a fetch, or shares the fetch of another request.
+//! Handles requests without a usable stored response: each leads a fetch, or shares the fetch of another request.
 //!
 //! ```text
 //!  fetch_coalesced ── Leader ──────▶ fetch (fetch/foreground.rs), which shares its response

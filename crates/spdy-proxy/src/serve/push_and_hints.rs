@@ -1,7 +1,7 @@
-//! What goes with the pages that one client requests: pushes, early hints and `Link`; and what is learned from its requests.
+//! Pushes, early hints and `Link` for the pages that one client requests, and what is learned from its requests.
 //!
 //! Nothing is pushed or hinted before the page is known to be public: the cache has a public copy, and this request
-//! would be answered with it (`public`).
+//! would get it as its response (`public`).
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -49,9 +49,9 @@ pub(super) struct PushAndHints {
     session_history: Arc<Mutex<SessionHistory>>,
 }
 
-/// A GET that is being answered, as far as it is about pages.
+/// A GET in progress, as far as it is about pages.
 pub(super) struct TrackedRequest {
-    /// Recorded when the request is answered.
+    /// Recorded when the response is sent.
     digest: UrlDigest,
     page: Option<PageRequest>,
 }
@@ -61,11 +61,11 @@ struct PageRequest {
     url: String,
     from: Option<IpAddr>,
     is_new: bool,
-    /// The origin may know the client.
+    /// The request has credentials, so the origin may identify the client.
     has_credentials: bool,
     /// The variant of the public page that the request selects; `None` if the page is not known to be public.
     public: Option<Vec<u8>>,
-    /// Hints that go into the head of the answer.
+    /// Hints that go into the head of the response.
     links: Vec<Hint>,
     /// Targets that the client receives hints for.
     hinted: Vec<String>,
@@ -112,7 +112,7 @@ impl PushAndHints {
         Some(TrackedRequest { digest, page })
     }
 
-    /// Records that `tracked` is answered with `response`, and adds the hints of its page.
+    /// Records `response` to the request `tracked`, and adds the hints of its page.
     pub(super) fn finish_page(&self, tracked: TrackedRequest, response: &mut Response<Body>) {
         let status = response.status();
         if status.is_success() || status == StatusCode::NOT_MODIFIED {
@@ -219,7 +219,7 @@ impl PushAndHints {
     }
 
     /// The variant of the page at `url` that this request selects, if it is stored, and known to be public before the origin has
-    /// answered.
+    /// responded.
     fn public_variant(
         &self,
         site: &Arc<Site>,

@@ -2,9 +2,9 @@
 //! pages are hidden from other hosts.
 //!
 //! ```text
-//!  head of a page ───────┐               ┌──▶ a script or sheet is asked for: sent on to its host (spdy-rewrite/csp/guard.rs)
-//!  policies in its text ─┼─▶ remembered ─┴──▶ a moved thing is asked for with a Referer: its host hears nothing of the page
-//!        a page is kept ─┴─▶ a note with it ──▶ the same of whoever serves it: after a restart, on another machine
+//!  head of a page ───────┐               ┌──▶ a script or sheet is requested: redirected to its host (spdy-rewrite/csp/guard.rs)
+//!  policies in its text ─┼─▶ remembered ─┴──▶ a proxied resource is requested with a Referer: its host gets no Referer
+//!        a page is stored ┴─▶ a note with it ──▶ the same after a restart, and on another machine
 //! ```
 //!
 //! After a restart or a change of the rules, policies are learned again from each served page: from its head on arrival, from its text when
@@ -59,7 +59,7 @@ impl PagePolicy {
         note.into_bytes()
     }
 
-    /// Reads the first line of a note; `None` if it is none of a page.
+    /// Parses the first line of a note; `None` if it is not the note of a page.
     pub(crate) fn parse_note(note: &[u8]) -> Option<Self> {
         let note = note.split(|byte| *byte == b'\n').next()?;
         let mut words = std::str::from_utf8(note).ok()?.split(' ').peekable();
@@ -77,7 +77,7 @@ impl PagePolicy {
     }
 }
 
-/// What is remembered of a site.
+/// The page policies of a site.
 #[derive(Debug, Default)]
 pub struct PagePolicies(Mutex<SitePolicy>);
 
@@ -94,7 +94,7 @@ impl PagePolicies {
         self.0.lock()
     }
 
-    /// Records the policy in the head of the site's own answer for `page`, its URL in browsers, as far as that is known.
+    /// Records the policy in the head of a response of the site's own origin. `page` returns the URL that browsers have for it, if it is known.
     pub(crate) fn record_head(&self, page: impl FnOnce() -> Option<Url>, policy: PagePolicy) {
         if policy.is_empty() {
             return; // most pages, each time they are served
@@ -106,7 +106,7 @@ impl PagePolicies {
         }
     }
 
-    /// A page was read to its end: records its policy.
+    /// Records the policy of a page that was read to its end.
     pub(crate) fn record_page(&self, page: &Url, guarded: CspGuard, referrer_scope: ReferrerScope) {
         let mut state = self.lock();
         state.guarded.extend(guarded);
@@ -127,7 +127,7 @@ impl PagePolicies {
         self.lock().quiet.contains(&digest(referer))
     }
 
-    /// Knows what `other` did, of the same site under the same rules.
+    /// Copies the policies of `other`, of the same site under the same rules.
     pub(crate) fn copy_from(&self, other: &Self) {
         let state = other.lock().clone();
         *self.lock() = state;

@@ -16,16 +16,16 @@ pub struct Site {
     /// The first of its names.
     pub name: String,
     pub(super) names: Vec<String>,
-    /// Where its own pages come from.
+    /// The URL of its origin.
     pub(super) origin: Url,
     pub(super) preserve_host: bool,
-    /// What is one client's alone may be compressed here.
+    /// Whether private responses may be compressed.
     pub(crate) compress_private: bool,
-    /// How many WebSockets may go to its origin; `None` if none may.
+    /// The limits of WebSockets to its origin; `None` if they are not allowed.
     pub(crate) websocket: Option<WebSocketConfig>,
     /// The limits for its stored bytes in memory and on the disk, if configured.
     pub(super) quotas: (Option<u64>, Option<u64>),
-    /// What is moved.
+    /// The rules for rewriting.
     pub rules: Arc<Rules>,
     /// The policies of its pages.
     pub pages: Arc<PagePolicies>,
@@ -36,7 +36,7 @@ impl Site {
     ///
     /// # Errors
     ///
-    /// They make no URI.
+    /// They do not make a valid URI.
     pub fn own(&self, authority: &str, target: &str) -> Result<Uri, http::Error> {
         let (origin, host) = (&self.origin, self.upstream_host(authority));
         let authority = match origin.port() {
@@ -64,14 +64,14 @@ impl Site {
         host?.ok()
     }
 
-    /// The host that has the name `authority`, which may have a port, for this site.
+    /// The alias with the name `authority`, which may have a port, if it is one of this site.
     #[must_use]
     pub fn named(&self, authority: &str) -> Option<&HostAlias> {
         self.rules.zone()?;
         self.rules.named(&host_of(authority).to_ascii_lowercase())
     }
 
-    /// All of its names, the first of them first.
+    /// All names, the first name first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.names.iter().map(String::as_str)
     }
@@ -83,13 +83,13 @@ impl Site {
         named.map(String::as_str).chain(own)
     }
 
-    /// Changes redirects to the origin's own name so that they lead to `home`, where the client has the site from. If `home` is over `https`,
+    /// Changes redirects to the origin's own name so that they lead to `home`, the client's origin of the site. If `home` is over `https`,
     /// redirects to a name of the site over `http` lead to `https` instead, unless they would lead back to `requested`.
     pub fn rewrite_location(&self, home: &str, requested: Option<&Url>, headers: &mut HeaderMap) {
         for name in [header::LOCATION, header::CONTENT_LOCATION] {
             let location = headers.get(&name).and_then(|value| value.to_str().ok());
             let Some(url) = location.and_then(|location| Url::parse(location).ok()) else {
-                continue; // what is relative leads to the site as it is
+                continue; // a relative URL leads to the site without a change
             };
             let place = if url.origin() == self.origin.origin() {
                 Some(format!("{home}{}", &url[url::Position::BeforePath..]))
@@ -114,12 +114,12 @@ impl Site {
         secure.set_scheme("https").ok()?;
         secure.set_port(home.port()).ok()?;
         let target = |url: &Url| url[..url::Position::AfterQuery].to_owned();
-        // An origin that leads from `https` to `http` would lead in a circle.
+        // With an origin that redirects from `https` to `http`, the redirect would be a loop.
         let is_circle = requested.is_some_and(|requested| target(requested) == target(&secure));
         (!is_circle).then(|| secure.into())
     }
 
-    /// Host and port of the origin, the default one written out.
+    /// Scheme, host and port of the origin; the default port if its URL has none.
     #[must_use]
     pub fn origin(&self) -> (&str, &str, u16) {
         let port = self.origin.port_or_known_default().unwrap_or_default();
@@ -136,7 +136,7 @@ pub(super) fn host_of(authority: &str) -> &str {
     }
 }
 
-/// Whether `text` is a port, or none at all, which means the usual one (RFC 3986 §3.2.3).
+/// Whether `text` is a port, or empty, which means the default port (RFC 3986 §3.2.3).
 fn is_port(text: &str) -> bool {
     let is_of_digits = text.bytes().all(|byte| byte.is_ascii_digit());
     is_of_digits && (text.is_empty() || text.parse::<u16>().is_ok())

@@ -1,4 +1,4 @@
-//! The sites of a configuration, found by the requested name.
+//! All sites of a configuration: compiles them, and finds them by the requested name.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -23,26 +23,26 @@ use crate::sites::site::{Site, host_of};
 #[derive(Clone, Debug, Default)]
 pub struct Sites {
     by_name: BTreeMap<String, Arc<Site>>,
-    /// By the names that other hosts have here for a site.
+    /// By the aliases of other hosts.
     by_alias: BTreeMap<String, Arc<Site>>,
-    /// Names that are not looked up: name, port, address.
+    /// Names with a configured address: name, port, address.
     addresses: Vec<(String, Option<u16>, IpAddr)>,
-    /// Names that are contacted at the address of another.
+    /// Names of sites that are contacted at the address of another name.
     connect_hosts: BTreeMap<String, String>,
     /// Sites whose origin may be this accelerator.
     possible_loops: Vec<String>,
     /// Aliases of other hosts that pages do not use.
     withheld_aliases: BTreeSet<String>,
-    /// Where clients reach them by HTTP/3, if not where it is listened.
+    /// `Alt-Svc` with the public port of HTTP/3, if it differs from the port of the listener.
     alt_svc: Option<HeaderValue>,
     /// The proxies whose statements about clients are trusted.
     trusted_proxies: Arc<TrustedProxies>,
 }
 
-/// What is wrong with a site.
+/// Why a site cannot be compiled.
 #[derive(Debug, thiserror::Error)]
 pub enum SiteError {
-    /// Its rules.
+    /// Its rules are invalid.
     #[error("site {site}: {error}")]
     Rules {
         /// Its first name.
@@ -50,7 +50,7 @@ pub enum SiteError {
         /// What is wrong.
         error: RulesError,
     },
-    /// Its name makes no URL.
+    /// Its name does not make a valid URL.
     #[error("site {site}: {error}")]
     Name {
         /// Its first name.
@@ -58,7 +58,7 @@ pub enum SiteError {
         /// What is wrong.
         error: url::ParseError,
     },
-    /// A name of a site that shares cookies with the zone in which other hosts have names.
+    /// A name of a site shares cookies with the zone of the aliases.
     #[error("site {site}: names_under \"{zone}\": {reason}")]
     Zone {
         /// Its first name.
@@ -71,8 +71,8 @@ pub enum SiteError {
 }
 
 impl Sites {
-    /// Those of `config`. Capabilities are made and known by `keys`: a program that is started again finds its URLs in browsers, and
-    /// must know them.
+    /// Compiles the sites of `config`. `keys` makes and checks the capabilities in URLs. Browsers still have URLs from before a restart, so the
+    /// keys must stay the same.
     ///
     /// # Errors
     ///
@@ -81,8 +81,8 @@ impl Sites {
         Self::compile_with(config, keys, Ok)
     }
 
-    /// The same, with moved URLs in the form of the paper, `/HOST/PATH`, for listed hosts alone: for experiments. They hide the site's own
-    /// paths of the same name, and lose schemes and ports.
+    /// Compiles the sites with proxied URLs in the form of the paper, `/HOST/PATH`, for experiments. Only listed hosts have them. They hide the
+    /// site's own paths of the same name, and lose schemes and ports.
     ///
     /// # Errors
     ///
@@ -146,7 +146,7 @@ impl Sites {
         Ok(sites)
     }
 
-    /// The same, where pages call no other host by one of `withheld`, which browsers would refuse. All names are answered as before.
+    /// These sites, with pages that use no alias in `withheld`, because browsers would refuse it. Requests for all aliases are still served.
     #[must_use]
     pub fn without_aliases(&self, withheld: &BTreeSet<String>) -> Self {
         let mut sites = self.clone();
@@ -176,7 +176,7 @@ impl Sites {
     fn resolve(&mut self, site: &SiteConfig) {
         let host = site.origin.host_str().unwrap_or_default();
         let Some(address) = site.address else {
-            // The names lead here; the origin is at the address of its own name.
+            // The site's names resolve to this proxy; the origin is at the address of its own name.
             let names = site
                 .names
                 .iter()
@@ -193,7 +193,7 @@ impl Sites {
         }
     }
 
-    /// The site of `authority`, which may have a port.
+    /// The site with the name `authority`, which may have a port.
     #[must_use]
     pub fn find(&self, authority: &str) -> Option<&Arc<Site>> {
         let host = host_of(authority);
@@ -202,7 +202,7 @@ impl Sites {
             .or_else(|| self.by_name.get(&host.to_ascii_lowercase()))
     }
 
-    /// The site for which `authority`, which may have a port, is answered: as its own name, or as that of another host.
+    /// The site with the name or the alias `authority`, which may have a port.
     #[must_use]
     pub fn find_with_aliases(&self, authority: &str) -> Option<&Arc<Site>> {
         self.find(authority).or_else(|| {
@@ -222,7 +222,7 @@ impl Sites {
         self.quotas(|site| site.quotas.0)
     }
 
-    /// And on the disk.
+    /// The disk limits of single sites, in bytes, by the same names.
     pub(crate) fn disk_quotas(&self) -> BTreeMap<String, u64> {
         self.quotas(|site| site.quotas.1)
     }
@@ -232,7 +232,7 @@ impl Sites {
         self.all().filter_map(named).collect()
     }
 
-    /// Knows of each site what `former` did, if its rules are the same: the keys may be others.
+    /// Copies the page policies of each site from `former`, if its rules are the same except for the keys.
     pub(crate) fn copy_state_from(&self, former: &Self) {
         for site in self.all() {
             let before = former.by_name.get(&site.name);
@@ -244,11 +244,11 @@ impl Sites {
         }
     }
 
-    /// `url` as its host has it, if it is of a name that another host has here, or moved to a path of a site's.
+    /// The URL of the resource at its own host, if `url` is a proxied URL or has an alias; otherwise `url`.
     ///
     /// # Errors
     ///
-    /// It is of a site's paths for what is moved, and nothing that is moved is at it.
+    /// It is in the path of proxied URLs, and not a valid proxied URL.
     pub fn original_url(&self, url: Url) -> Result<Url, Refusal> {
         let target = &url[url::Position::BeforePath..url::Position::AfterQuery];
         let own = url.host_str().and_then(|host| self.find(host));
@@ -264,23 +264,23 @@ impl Sites {
         Ok(own.unwrap_or(url))
     }
 
-    /// The names that other hosts have here, in order.
+    /// All aliases, in order.
     pub fn alias_names(&self) -> impl Iterator<Item = &str> {
         self.by_alias.keys().map(String::as_str)
     }
 
-    /// Every name of a site that is answered for, in order.
+    /// All names of sites, in order.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.by_name.keys().map(String::as_str)
     }
 
-    /// The names of each certificate: those of a site and those that other hosts have here for it, and of sites that call one another's
-    /// names their own (`own_hosts`). Browsers use one session for names that stand in one certificate.
+    /// The names of each certificate: those of a site, its aliases, and those of sites that list one another's names as their own (`own_hosts`).
+    /// Browsers use one session for the names of one certificate.
     #[must_use]
     pub fn certificate_names(&self) -> Vec<Vec<String>> {
         let sites: Vec<&Arc<Site>> = self.all().collect();
         let mut groups: Vec<usize> = (0..sites.len()).collect();
-        // Few have any, and there may be thousands of sites.
+        // Few sites have own hosts, and there may be thousands of sites.
         let with_own = sites.iter().enumerate();
         for (one, site) in with_own.filter(|(_, site)| site.rules.has_site_hosts()) {
             for (other, its) in sites.iter().enumerate() {
@@ -312,8 +312,8 @@ impl Sites {
         &self.trusted_proxies
     }
 
-    /// The first names of sites whose origin has a name that is answered for here, and no `address`. Unless that name leads elsewhere from
-    /// here, this accelerator would contact itself.
+    /// The first names of sites whose origin has the name of a site and no `address`. Unless that name resolves to another machine, the proxy
+    /// would contact itself.
     #[must_use]
     pub fn possible_loops(&self) -> &[String] {
         &self.possible_loops
@@ -324,13 +324,13 @@ impl Sites {
         self.alt_svc.as_ref().unwrap_or(door).clone()
     }
 
-    /// Names that are contacted at the address of another.
+    /// Names of sites that are contacted at the address of another name.
     #[must_use]
     pub fn connect_hosts(&self) -> &BTreeMap<String, String> {
         &self.connect_hosts
     }
 
-    /// Where origins are that are not looked up.
+    /// The configured addresses of origins: name, port, address.
     #[must_use]
     pub fn addresses(&self) -> &[(String, Option<u16>, IpAddr)] {
         &self.addresses
@@ -341,8 +341,8 @@ fn mib(mib: usize) -> u64 {
     (mib as u64) << 20
 }
 
-/// The rewrite rules for `site`, with every name of the site among its own hosts: resources moved from there would be requested from this
-/// accelerator itself. Addresses are never moved.
+/// The rewrite rules for `site`, with every name of the site among its own hosts: the proxy would request resources of these hosts from
+/// itself. Addresses are never proxied.
 fn with_site_names(site: &SiteConfig) -> Rewrite {
     let mut rewrite = site.rewrite.clone();
     let is_domain = |name: &&String| matches!(url::Host::parse(name), Ok(url::Host::Domain(_)));
@@ -352,7 +352,7 @@ fn with_site_names(site: &SiteConfig) -> Rewrite {
     rewrite
 }
 
-/// Checks that no site shares cookies with the zone in which `site` gives names to others.
+/// Checks that no site shares cookies with the zone of the aliases of `site`.
 fn check_cookie_isolation(config: &Config, site: &SiteConfig) -> Result<(), SiteError> {
     let Some(zone) = &site.rewrite.names_under else {
         return Ok(());
@@ -375,7 +375,7 @@ mod tests {
     use crate::sites::page_policies::PagePolicy;
 
     fn keys(fill: u8) -> Keys {
-        Keys::from_secrets(&[fill; 32], None).expect("it is long enough")
+        Keys::from_secrets(&[fill; 32], None).expect("the secret is long enough")
     }
 
     /// A browser may still have a page from before the key changed, and the page's policy is still the same.
@@ -392,12 +392,14 @@ mod tests {
             Sites::compile(&config, &keys(fill)).expect("a valid value")
         };
         let guards = |sites: &Sites, host: &str| {
-            let site = sites.find("www.site.test").expect("it is there");
+            let site = sites.find("www.site.test").expect("the site is configured");
             let script = Url::parse(&format!("https://{host}/a.js")).expect("a URL");
             !site.pages.guarded_kinds(&site.rules, &script).is_empty()
         };
         let former = sites("cdn.test", 1);
-        let site = former.find("www.site.test").expect("it is there");
+        let site = former
+            .find("www.site.test")
+            .expect("the site is configured");
         let page = Url::parse("https://www.site.test/").expect("a URL");
         let head = HeaderMap::from_iter([
             (header::CONTENT_TYPE, HeaderValue::from_static("text/html")),

@@ -5,19 +5,19 @@ use spdy_rewrite::reference::Reference;
 use spdy_rewrite::reference::page_report::{PageReport, PageSkipReason};
 use spdy_rewrite::rules::verdict::SkipReason;
 
-/// Bytes that a URL counts beside its own, for its entry.
+/// Bytes that a URL counts in addition to its length, for its entry.
 const URL_OVERHEAD_BYTES: usize = 96;
 
 /// The report of a page.
 #[derive(Clone, Debug, Serialize)]
 pub struct Report {
-    /// As clients ask for it; the root of the site if it is one client's alone.
+    /// The URL that clients request; the root of the site if the page is private.
     pub url: String,
-    /// When it passed, as an HTTP date.
+    /// When it was rewritten, as an HTTP date.
     pub at: String,
     /// The page is public, so that the report may have URLs.
     pub is_public: bool,
-    /// The rules were only tried (`dry_run`): it went as it came, and this is what would have become of it.
+    /// The rules were only tried (`dry_run`): the page was not changed, and these are the results that it would have had.
     pub dry_run: bool,
     /// Time for decoding and rewriting the page, in ms.
     pub rewrite_ms: f64,
@@ -28,7 +28,7 @@ pub struct Report {
     pub references: Vec<ReportedReference>,
     /// What was prefetched into memory, as clients see it: fetched, or loaded from the disk or the shared tier.
     pub prefetched: Vec<String>,
-    /// What was pushed or hinted with it the last time that a client requested it.
+    /// What was pushed or hinted with it for the latest request of a client.
     pub last_delivery: Option<PushedAndHinted>,
     #[serde(skip)]
     pub(super) weight: usize,
@@ -37,9 +37,9 @@ pub struct Report {
 /// A reference to another host.
 #[derive(Clone, Debug, Serialize)]
 pub struct ReportedReference {
-    /// What it means, in full.
+    /// The full URL that it refers to.
     pub url: String,
-    /// What it is used as.
+    /// The kind of resource.
     pub kind: &'static str,
     /// The proxied URL; `None` if the reference was not rewritten.
     pub proxied_to: Option<String>,
@@ -110,7 +110,7 @@ pub(super) fn weight(key: &str, report: &Report) -> usize {
         text_weight(&reference.url) + len(&reference.proxied_to) + len(&reference.message)
     });
     let hosts = report.counts.hosts.keys().map(|host| text_weight(host));
-    // Twice in keys, and once in the report.
+    // The URL is twice in keys, and once in the report.
     2 * text_weight(key)
         + text_weight(&report.url)
         + references.sum::<usize>()
@@ -123,7 +123,7 @@ pub(super) fn weight(key: &str, report: &Report) -> usize {
             .map_or(0, PushedAndHinted::weight)
 }
 
-/// Nothing for what is the site's own.
+/// The entry for `reference`; `None` if it is of the site itself.
 pub(super) fn reported_reference(reference: &Reference) -> Option<ReportedReference> {
     let (proxied_to, reason) = match &reference.outcome {
         Ok(path) => (Some(path.clone()), None),

@@ -1,9 +1,8 @@
-//! Reports on pages that passed through, for a caller with the operator's token: which references were moved, which were left and why, what
-//! was prefetched, and what was pushed or hinted with the page the last time.
+//! Stores the latest report of each page, for a caller with the operator's token.
 //!
 //! ```text
-//! a page is rewritten ──▶ Reports::told      one report a page, the last; the oldest go
-//! a client asks for it ──▶ Reports::along    what was pushed and hinted with it
+//! a page is rewritten ───────▶ PageReports::record            one report for each page; the oldest are evicted
+//! a client requests it ──────▶ PageReports::record_delivery   what was pushed and hinted with it
 //! ```
 //!
 //! The report of a private page has numbers only, and the site's URL in place of the page's: the path and the references may be private. A
@@ -21,37 +20,37 @@ use crate::telemetry::page_report::{
     PageCounts, PageSummary, PushedAndHinted, Report, reported_reference, weight,
 };
 
-/// Pages that have a report.
+/// The number of pages with a report.
 pub const MAX_PAGES: usize = 256;
 
-/// Bytes of all that is remembered, about.
+/// Approximate bytes of all reports.
 pub const MAX_BYTES: usize = 8 * 1024 * 1024;
 
-/// Reports of the last pages.
+/// Reports of the latest pages.
 #[derive(Debug, Default)]
 pub struct PageReports(Mutex<PageReportsState>);
 
 #[derive(Debug, Default)]
 struct PageReportsState {
-    /// By the URL that clients ask for; without a query if the page is one client's alone.
+    /// By the URL that clients request; without a query if the page is private.
     pages: BTreeMap<String, Report>,
     /// Keys of `pages` by report time, the oldest first.
     order: VecDeque<String>,
     bytes: usize,
 }
 
-/// A page that passed.
+/// A page that was rewritten, or only parsed in a dry run.
 #[derive(Clone, Copy, Debug)]
 pub struct RewrittenPage<'a> {
-    /// As clients ask for it.
+    /// The URL that clients request.
     pub url: &'a str,
-    /// The hour.
+    /// When it was rewritten.
     pub at: SystemTime,
     /// The page is public.
     pub is_public: bool,
-    /// Time that rewriting took.
+    /// The time of rewriting.
     pub rewriting: Duration,
-    /// What it names.
+    /// The references in the page.
     pub named: &'a [Reference],
     /// Targets at the site that were prefetched into memory, from any tier or the origin.
     pub prefetched: &'a [String],
@@ -91,7 +90,7 @@ impl PageReports {
         self.lock().keep(key, report);
     }
 
-    /// Records that the page at `url` was requested again and `along` went with it; ignored if the page has no report.
+    /// Records that the page at `url` was requested again and `resources` were pushed or hinted with it; ignored if the page has no report.
     pub fn record_delivery(&self, url: &str, resources: impl FnOnce() -> PushedAndHinted) {
         let mut state = self.lock();
         let state = &mut *state;
@@ -109,7 +108,7 @@ impl PageReports {
         state.make_room(0, 0);
     }
 
-    /// The pages, the last first.
+    /// The pages, the latest first.
     #[must_use]
     pub fn list(&self) -> Vec<PageSummary> {
         let state = self.lock();
@@ -133,11 +132,11 @@ impl PageReports {
         self.lock().pages.get(url).cloned()
     }
 
-    /// The same in numbers, if it passed and is among the last.
+    /// The numbers of that report, if there is one.
     #[must_use]
     pub fn counts(&self, url: &str) -> Option<PageCounts> {
         let state = self.lock();
-        // One client's alone is known without its query.
+        // A private page is stored without its query.
         let path = url.split('?').next().unwrap_or_default();
         let report = state.pages.get(url).or_else(|| state.pages.get(path))?;
         Some(PageCounts {
@@ -148,13 +147,13 @@ impl PageReports {
         })
     }
 
-    /// How many references of the page at `url` to `origin` were moved and left when it last was rewritten.
+    /// How many references of the page at `url` to `origin` were proxied and skipped when it was last rewritten.
     pub(crate) fn host_counts(&self, url: &str, origin: &str) -> Option<HostCount> {
         let state = self.lock();
         state.pages.get(url)?.counts.hosts.get(origin).cloned()
     }
 
-    /// How long the page at `url` took to be rewritten when it last was.
+    /// The time that rewriting the page at `url` took the last time, in ms.
     #[must_use]
     pub fn rewriting_ms(&self, url: &str) -> Option<f64> {
         let state = self.lock();

@@ -43,14 +43,14 @@ const FORWARD: &str = "spdy.cache.forward";
 const BACKGROUND: &str = "spdy.background";
 /// `page` or `sheet`.
 const REWRITTEN: &str = "spdy.rewrite.kind";
-/// What the rewriting itself took, without waiting for bytes; ms.
+/// The time of rewriting, without the time that it waited for bytes; ms.
 const REWRITING_MS: &str = "spdy.rewrite.busy_ms";
-/// References in a page that were moved.
+/// References in a page that were proxied.
 const REFERENCES_REWRITTEN: &str = "spdy.rewrite.proxied";
-/// And that were left.
+/// References in a page that were skipped.
 const REFERENCES_UNCHANGED: &str = "spdy.rewrite.skipped";
 
-/// A span's name: the method, if it is one that is known, since a client may make up more.
+/// The name of a span: the method if it is registered, because clients may send any other.
 pub(crate) fn span_name(method: &Method) -> &'static str {
     known_method_name(method).unwrap_or("HTTP")
 }
@@ -106,7 +106,7 @@ pub(crate) fn set_request(
     }
 }
 
-/// What a client is answered.
+/// Describes the response to a client.
 pub(crate) fn set_response(span: &mut OpenSpan, response: &Response<Body>, outcome: Outcome) {
     span.set_ok();
     of_status(span, response.status());
@@ -122,7 +122,7 @@ pub(crate) fn set_response(span: &mut OpenSpan, response: &Response<Body>, outco
     }
 }
 
-/// Describes a request to an origin, and its reason; `before` counts earlier requests for the same, as when redirects led here.
+/// Describes a request to an origin, and its reason; `before` is the number of earlier requests of the same fetch, for example redirects.
 pub(crate) fn set_origin_request(
     span: &mut OpenSpan,
     method: &Method,
@@ -150,7 +150,7 @@ pub(crate) fn set_origin_request(
     }
 }
 
-/// What an origin answers, or the label of the error if it does not.
+/// Describes the response of an origin, or the label of the error if there is none.
 pub(crate) fn set_origin_response(
     span: &mut OpenSpan,
     result: Result<(StatusCode, Version), &'static str>,

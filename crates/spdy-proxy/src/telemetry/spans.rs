@@ -1,10 +1,10 @@
 //! Spans: how long each part of a request took, for a trace collector (OpenTelemetry).
 //!
 //! ```text
-//!  client ── traceparent ──▶ SERVER    a request, to the last byte of its answer                              serve/connection.rs
-//!                              ├─ CLIENT    each origin that is asked for it, to the head of what it answers   fetch/origin_spans.rs
-//!                              │              └─ traceparent ──▶ the site's own origin; no other is told
-//!                              ├─ INTERNAL  what is rewritten of the answer, to the last byte                  fetch/pump.rs
+//!  client ── traceparent ──▶ SERVER    a request, to the last byte of its response                              serve/connection.rs
+//!                              ├─ CLIENT    each request to an origin, to the head of its response             fetch/origin_spans.rs
+//!                              │              └─ traceparent ──▶ the site's own origin, and no other host
+//!                              ├─ INTERNAL  what is rewritten of the response, to the last byte                  fetch/pump.rs
 //!                              ┊ link
 //!                            CLIENT    what is fetched behind it or ahead of the client: a trace of its own
 //! ```
@@ -23,7 +23,7 @@ use crate::telemetry::trace_context::{SpanContext, SpanId, TraceId};
 
 /// The outcome of an exchange that was dropped before its end.
 const CANCELLED: &str = "cancelled";
-/// The outcome of an answer whose body broke off.
+/// The outcome of a response whose body broke off.
 pub(crate) const BROKEN: &str = "body-aborted";
 
 /// Collects spans, and assigns their IDs.
@@ -159,7 +159,7 @@ impl Spans {
         }
     }
 
-    /// The span of a request that came with the context `told`.
+    /// The span of a request that has the context `remote` of its client.
     pub(crate) fn server_span(
         self: &Arc<Self>,
         remote: Option<SpanContext>,

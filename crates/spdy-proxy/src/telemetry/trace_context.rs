@@ -128,7 +128,7 @@ impl SpanContext {
     pub fn traceparent(&self) -> HeaderValue {
         let (trace, span, flags) = (self.trace_id, self.span_id, u8::from(self.is_sampled));
         let value = format!("00-{trace}-{span}-{flags:02x}");
-        HeaderValue::try_from(value).expect("digits and dashes")
+        HeaderValue::try_from(value).expect("digits and dashes are visible ASCII")
     }
 
     /// Sets the context in `headers`, in place of what they had.
@@ -141,7 +141,7 @@ impl SpanContext {
     }
 }
 
-/// All of `tracestate`, which may be in pieces; nothing where it is too long to be passed on.
+/// All fields `tracestate` as one; `None` if that is too long to be passed on.
 fn state(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut values = headers.get_all(&TRACESTATE).iter();
     let first = values.next()?;

@@ -35,9 +35,9 @@ use crate::upstream::response_framing::{check_framing, normalize_content_length}
 use crate::upstream::slow_readers::{SLOW_AFTER, SlowReaders};
 use crate::upstream::uploads::{UploadLimit, with_permit};
 
-/// Bytes of an HTTP/2 answer that may arrive before they are read.
+/// Bytes of an HTTP/2 response that may arrive before they are read.
 const STREAM_WINDOW_BYTES: u32 = 512 * 1024;
-/// Answers of an origin over HTTP/2 that are open at a time, whatever it allows: many origins state no limit.
+/// The most concurrent responses of an origin over HTTP/2, even if it allows more: many origins state no limit.
 const MAX_STREAMS: u32 = 256;
 /// The same for all of them together. All requests to an origin share its connection: with a smaller window than that of all streams, slow
 /// readers would hold up others.
@@ -58,7 +58,7 @@ pub struct Upstream {
     slow_readers: SlowReaders,
     pub(crate) fetch_limits: KeyedSemaphore<FetchLimitKey>,
     pub(crate) queue_timeout: Duration,
-    /// From a request to the head of its answer.
+    /// From a request to the head of its response.
     pub(crate) head_timeout: Duration,
     retry_budget: Arc<RetryBudget>,
 }
@@ -124,7 +124,7 @@ impl Upstream {
     ///
     /// # Errors
     ///
-    /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale answer may take its place.
+    /// [`UpstreamError`]: the caller decides on the status for the client, and whether a stale response may take its place.
     pub async fn fetch(
         &self,
         kind: OriginKind,
@@ -155,7 +155,7 @@ impl Upstream {
         })
     }
 
-    /// The answer of `client` to `request`. While all connections are taken, answers that are read too slowly are broken off.
+    /// Sends `request` with `client`. While all connections are in use, responses that are read too slowly are aborted.
     async fn send(
         &self,
         client: &Client,
@@ -176,8 +176,8 @@ impl Upstream {
         }
     }
 
-    /// Requests another protocol from a site's own origin. An origin that does not answer this may answer all else, so such a failure does
-    /// not count.
+    /// Requests another protocol from a site's own origin. An origin that does not respond to this may respond to all other requests, so such a
+    /// failure does not count.
     ///
     /// # Errors
     ///
@@ -215,17 +215,17 @@ impl Upstream {
         }
     }
 
-    /// Answers that were broken off because they were read too slowly while others waited, since the last call.
+    /// The number of responses that were aborted since the last call, because they were read too slowly while other requests waited.
     pub(crate) fn take_broken_off(&self) -> u64 {
         self.slow_readers.take_aborted()
     }
 
-    /// Requests that might have been sent again and were not (`retry_percent`), since the last call.
+    /// The number of requests since the last call that were not retried because of the retry budget (`retry_percent`).
     pub(crate) fn take_retries_withheld(&self) -> u64 {
         self.retry_budget.take_withheld()
     }
 
-    /// Ends all connections in order.
+    /// Closes all connections gracefully.
     pub async fn close(&self) {
         self.site.close().await;
         self.others.close().await;

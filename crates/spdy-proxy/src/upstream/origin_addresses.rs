@@ -1,4 +1,4 @@
-//! Where sites' own origins are that are not looked up, by name and port.
+//! The configured addresses of sites' own origins, by name and port.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
@@ -8,8 +8,7 @@ use crate::sites::site_table::Sites;
 /// A name, its port (any if `None`), and its address.
 pub(crate) type OriginAddress = (String, Option<u16>, IpAddr);
 
-/// The addresses of `sites`' own origins that are not looked up. The `address` of a site overrides `resolve`. If both were used, both would
-/// be tried.
+/// The configured addresses of `sites`' own origins. The `address` of a site overrides `resolve`. If both were used, both would be tried.
 pub(crate) fn origin_addresses(
     sites: &Sites,
     resolve: &BTreeMap<String, IpAddr>,
@@ -25,7 +24,7 @@ pub(crate) fn origin_addresses(
         let mut addresses = sites.addresses().iter();
         addresses.any(|(addresses, at, _)| addresses == name && at.is_none_or(|at| at == port))
     };
-    // Another site's origin may be there at another port.
+    // Another site may have an origin with the same name at another port.
     let remaining_ports = |name: &str| {
         let origins = sites.all().map(|site| site.origin());
         let ports = origins.filter(|(_, host, port)| *host == name && !has_address_at(host, *port));
@@ -71,7 +70,7 @@ mod tests {
             [[site]]\nnames = ['www.e.test']\norigin = 'https://said.test:9443'\n\
             [[site]]\nnames = ['www.c.test', 'c.test']\norigin = 'https://kept.test'\nkeep_host = true\n";
         let config = Config::parse(text).expect("a valid value");
-        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("the secret is long enough");
         let sites = Sites::compile(&config, &keys).expect("valid sites");
         let placed = origin_addresses(&sites, &config.upstream.resolve);
         let of = |name: &str| {

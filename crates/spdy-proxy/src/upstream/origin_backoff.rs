@@ -19,7 +19,7 @@ const MAX_HEALTH_ENTRIES: usize = 1024;
 struct Health {
     failures: u32,
     backoff_until: Option<Instant>,
-    /// When it answered last.
+    /// When it responded last.
     last_response: Option<Instant>,
 }
 
@@ -51,7 +51,7 @@ impl OriginBackoff {
         match health.backoff_until {
             Some(until) if until > now => true,
             Some(_) => {
-                // One is let through to see; the others wait for what it finds.
+                // One request is the probe; other requests fail until it has a result.
                 health.backoff_until = Some(now + self.duration);
                 false
             }
@@ -77,13 +77,13 @@ impl OriginBackoff {
         error: Option<&Error>,
         now: Instant,
     ) {
-        // A body that does not come is another error, and its client's fault.
+        // A request body that does not arrive is another error, and the client's fault.
         let counts = error.is_some_and(|error| match error {
-            // Our own address rules deny it.
+            // The proxy's own address rules deny it.
             error if error.is_denied() => false,
             Error::Connect { .. } | Error::Resolve { .. } | Error::TimedOut { .. } => true,
-            // Counts only if the origin took nothing of a request. An answer that breaks off or cannot be read may concern one resource,
-            // and requests for that would close the site. Or the client broke off.
+            // Counts only if the origin did not read a request. A response that is incomplete or invalid may concern one resource, and requests
+            // for it would make the site unavailable. Or the client aborted the request.
             error => is_write_stalled(error),
         });
         if !(counts || error.is_none()) {
@@ -104,7 +104,7 @@ impl OriginBackoff {
             };
             return;
         }
-        // An origin that answered other requests meanwhile is slow for this resource only, and requests for that would close the site.
+        // An origin that responded to other requests meanwhile is slow for this resource only, and requests for it would make the site unavailable.
         let is_slow = error.is_some_and(|error| match error {
             Error::TimedOut { .. } => !error.is_unreachable(),
             error => is_write_stalled(error),

@@ -1,4 +1,4 @@
-//! Requests to other hosts, within the limits that the rules set for their answers.
+//! Requests to other hosts, within the limits that the rules set for their responses.
 
 use futures_util::future::{Either, select};
 use http::{Request, Response};
@@ -14,7 +14,7 @@ use crate::telemetry::counters::Counters;
 use crate::upstream::client::Upstream;
 use crate::upstream::error::UpstreamError;
 
-/// What a host's answers may cost a site.
+/// The limits for a host's responses to a site.
 pub(crate) struct ThirdPartyLimits<'a> {
     pub(crate) site: &'a str,
     pub(crate) limits: HostLimits,
@@ -22,7 +22,7 @@ pub(crate) struct ThirdPartyLimits<'a> {
 }
 
 impl Upstream {
-    /// Sends `request` to another host; the body of its answer fails past the limits.
+    /// Sends `request` to the third party `host`. The body of the response fails past the limits.
     pub(crate) async fn fetch_third_party(
         &self,
         host: &ThirdPartyLimits<'_>,

@@ -92,7 +92,7 @@ pub(crate) async fn open(
     response
 }
 
-/// The answer of the site's own origin to the handshake.
+/// The response of the site's own origin to the handshake.
 async fn request_upgrade(
     context: &FetchContext,
     proxy_request: &ProxyRequest,
@@ -119,7 +119,7 @@ async fn request_upgrade(
     outcome
 }
 
-/// 101, with what becomes of the connection.
+/// The 101 for the client, with the handler of the upgraded connection.
 fn start_tunnel(
     context: Arc<FetchContext>,
     request: &ProxyRequest,
@@ -147,7 +147,7 @@ fn start_tunnel(
     )
 }
 
-/// A WebSocket that its origin agreed to; dropped, it is counted, though its client may have left before it began.
+/// A WebSocket that the origin accepted. It is counted when it is dropped, even if the client left before it began.
 struct WebSocketConnection {
     context: Arc<FetchContext>,
     passed: TunnelStats,
@@ -155,7 +155,7 @@ struct WebSocketConnection {
 }
 
 impl WebSocketConnection {
-    /// Carries its bytes to its end.
+    /// Runs the tunnel to its end.
     async fn run(mut self, client: BoxIo, origin: BoxIo, idle: Duration, stop: &Latch) {
         self.passed = tunnel::run(client, origin, idle, stop, &self.context.clock.runtime).await;
     }
@@ -172,16 +172,16 @@ impl Drop for WebSocketConnection {
     }
 }
 
-/// Whether a 101 agrees to the WebSocket `request`.
+/// Whether a 101 accepts the WebSocket of `request`.
 fn is_valid_upgrade(request: &ProxyRequest, head: &Response<()>) -> bool {
     websocket_handshake::accepts_upgrade(&request.head.headers, head.version(), head.headers())
 }
 
-/// Makes of an origin's head the one that a client gets.
+/// Changes the head of an origin's response to the one that the client gets.
 fn to_client_head(request: &ProxyRequest, head: &mut response::Parts) {
     let headers = &mut head.headers;
     forward_headers::remove_hop_by_hop(headers);
-    // As for any answer: the proxy sets alternative services itself (RFC 7838).
+    // As for any response: the proxy sets alternative services itself (RFC 7838).
     headers.remove(header::ALT_SVC);
     request.rewrite_location(headers);
     forward_headers::append_via(headers, head.version, &request.site.name);
@@ -189,7 +189,7 @@ fn to_client_head(request: &ProxyRequest, head: &mut response::Parts) {
     head.version = Version::HTTP_11;
 }
 
-/// As many are open as may be.
+/// The response when a limit of WebSockets is reached.
 fn limit_reached() -> Response<Body> {
     let text = "too many WebSockets are open; try again soon\n";
     let mut response = respond::plain(StatusCode::SERVICE_UNAVAILABLE, text);
@@ -198,7 +198,7 @@ fn limit_reached() -> Response<Body> {
     respond::with_outcome(response, Outcome::RATE_LIMITED)
 }
 
-/// The origin switches to a protocol that was not requested (RFC 9209 §2.3.26).
+/// The response when the origin switches to a protocol that was not requested (RFC 9209 §2.3.26).
 fn unexpected_protocol() -> Response<Body> {
     let text = "the origin switched to a protocol that was not requested\n";
     let mut response = respond::plain(StatusCode::BAD_GATEWAY, text);

@@ -18,19 +18,19 @@ const LENGTH: u8 = 0x7f;
 /// The endpoint goes away (RFC 6455 §7.4.1).
 const GOING_AWAY: u16 = 1001;
 
-/// Where the bytes that passed so far end.
+/// The position in the frames of the bytes so far.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     head: [u8; LONGEST_HEAD],
-    /// Bytes of the head that are here.
+    /// Bytes of the current head so far.
     head_bytes: usize,
-    /// Bytes of payload to come.
+    /// Bytes of the current payload that are missing.
     remaining_payload: u64,
     is_closed: bool,
 }
 
 impl Frames {
-    /// `bytes` come next.
+    /// Parses the next `bytes`.
     pub(crate) fn advance(&mut self, mut bytes: &[u8]) {
         while !bytes.is_empty() {
             if self.remaining_payload > 0 {
@@ -51,12 +51,12 @@ impl Frames {
         }
     }
 
-    /// Whether one that closes has passed.
+    /// Whether a close frame has passed.
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed
     }
 
-    /// How long the head is, as far as that is known.
+    /// The length of the head, as far as its bytes so far show it.
     fn head_len(&self) -> usize {
         if self.head_bytes < 2 {
             return 2;
@@ -84,7 +84,7 @@ impl Frames {
         }
     }
 
-    /// A frame that ends the WebSocket, where one may follow: between two frames, and behind none that closes.
+    /// A close frame, if one may follow: between two frames, and not after a close frame.
     pub(crate) fn close_frame(&self, masked: bool) -> Option<Vec<u8>> {
         if self.head_bytes > 0 || self.remaining_payload > 0 || self.is_closed {
             return None;
@@ -143,7 +143,7 @@ mod tests {
                 .collect();
             let mut ends = vec![0];
             for frame in &frames {
-                ends.push(ends.last().expect("there is one") + frame.len());
+                ends.push(ends.last().expect("the first end is 0") + frame.len());
             }
             let wire = frames.concat();
             let (mut parser, mut position) = (Frames::default(), 0);

@@ -1,10 +1,10 @@
 //! Copies bytes both ways between a client and an origin, once they use another protocol than HTTP.
 //!
 //! ```text
-//!  client ──▶ 8 KiB ──▶ origin      neither is read while the other takes nothing
+//!  client ──▶ 8 KiB ──▶ origin      a side is not read while the other side does not read
 //!         ◀── 8 KiB ◀──
-//!    one ends its half, or is cut off ─▶ what it said passes, the other's half is ended, and what comes back still passes
-//!    nothing passes for `idle`, or we stop ─▶ both are told by a frame that closes, if one fits, and have a second to say the same
+//!    one ends its half, or is cut off ─▶ its bytes are delivered, the other half is ended, and bytes in the other direction are still delivered
+//!    nothing passes for `idle`, or we stop ─▶ both get a close frame, if one fits in the stream, and have a second to close
 //! ```
 
 use std::io;
@@ -22,7 +22,7 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf, cop
 
 use crate::websocket::frames::Frames;
 
-/// How long both sides have to end it from their side, too.
+/// How long both sides have to close.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
 /// The size of one read of discarded bytes.
 const DISCARD_BUFFER_BYTES: usize = 4096;
@@ -36,14 +36,14 @@ pub(crate) enum TunnelEnd {
     Origin,
     /// Nothing passed for too long.
     Idle,
-    /// We stop.
+    /// The program stops.
     Shutdown,
-    /// A connection broke, or a peer took nothing, before either ended it.
+    /// A connection failed, or a peer did not read, before either side ended it.
     Error,
 }
 
 impl TunnelEnd {
-    /// The other side's.
+    /// The end by the other side.
     fn other(self) -> Self {
         match self {
             Self::Client => Self::Origin,
@@ -64,18 +64,18 @@ impl TunnelEnd {
     }
 }
 
-/// What a tunnel came to.
+/// The result of a tunnel.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) struct TunnelStats {
     pub(crate) end: TunnelEnd,
-    /// Bytes that the origin took.
+    /// Bytes that were written to the origin.
     pub(crate) to_origin: u64,
-    /// Bytes that the client took.
+    /// Bytes that were written to the client.
     pub(crate) to_client: u64,
 }
 
 impl TunnelStats {
-    /// Of one that ended before it began.
+    /// The result of a tunnel that ended before it began.
     pub(crate) const NOTHING: Self = Self {
         end: TunnelEnd::Error,
         to_origin: 0,
@@ -130,7 +130,7 @@ pub(crate) async fn run(
     }
 }
 
-/// What both sides know.
+/// The state that both sides share.
 struct TunnelActivity(Mutex<ActivityState>);
 
 struct ActivityState {
@@ -161,10 +161,10 @@ impl TunnelActivity {
     }
 }
 
-/// One side's connection, and what is known of it.
+/// The connection of one side, and its state.
 struct Side<'a> {
     io: BoxIo,
-    /// What its end is called.
+    /// The end that this side causes.
     end: TunnelEnd,
     activity: &'a TunnelActivity,
     runtime: &'a SharedRuntime,
@@ -206,7 +206,7 @@ impl AsyncRead for Side<'_> {
         let this = &mut *self;
         let before = into.filled().len();
         let polled = match Pin::new(&mut this.io).poll_read(cx, into) {
-            // Earlier bytes are for the other side, and its answer may still be read.
+            // Earlier bytes are for the other side, and its response may still be read.
             Poll::Ready(Err(error)) if is_end(&error) => Poll::Ready(Ok(())),
             polled => polled,
         };

@@ -34,7 +34,7 @@ fn rewritten(page: &str, policy: Option<&str>, text: &str) -> (String, PageRepor
     let mut out = Vec::new();
     rewriter.write(text.as_bytes(), &mut out);
     let report = rewriter.end(&mut out);
-    (String::from_utf8(out).expect("it is text"), report)
+    (String::from_utf8(out).expect("the value is text"), report)
 }
 
 const PAGE: &str = "https://www.site.test/dir/page.html";

@@ -19,7 +19,7 @@ use crate::support::{config, discovering, keys, rules, url};
 const SITE: &str = "https://www.site.test";
 
 fn compiled(config: &Config) -> Rules {
-    let rules = Rules::compile(&url(SITE), config, Some(keys())).expect("valid rules");
+    let rules = Rules::compile(&url(SITE), config, Some(keys())).expect("the rules are valid");
     rules.with_literal_urls().expect("nothing is discovered")
 }
 
@@ -48,12 +48,18 @@ fn literal_url_round_trips_with_defaults() {
     ] {
         let path = moved(&rules, at, Kind::Image);
         assert_eq!(path.as_deref(), Some(want), "{at}");
-        let asked = want.split('#').next().expect("there is one");
+        let asked = want
+            .split('#')
+            .next()
+            .expect("split yields at least one part");
         assert!(rules.is_proxied_target(asked), "{asked}");
         let opened = rules
             .open(asked)
             .unwrap_or_else(|why| panic!("{asked}: {why}"));
-        let whole = at.split('#').next().expect("there is one");
+        let whole = at
+            .split('#')
+            .next()
+            .expect("split yields at least one part");
         assert_eq!(opened.url().as_str(), whole);
         assert_eq!(opened.path(), asked);
     }
@@ -80,7 +86,9 @@ fn literal_url_follows_the_same_rules() {
     }
     let long = format!("/cdn.test/{}", "a".repeat(8192));
     assert_eq!(rules.open(&long).unwrap_err().name(), "too-long");
-    let shared = rules.open("/shared.test/a.js").expect("its images are");
+    let shared = rules
+        .open("/shared.test/a.js")
+        .expect("images of the host are listed");
     assert!(
         !shared.kinds().has(Kind::Script),
         "no capability, no script"
@@ -166,7 +174,7 @@ fn urls_needing_capabilities_are_unchanged() {
         },
         Some(keys()),
     );
-    let refused = discovered.expect("valid rules").with_literal_urls();
+    let refused = discovered.expect("the rules are valid").with_literal_urls();
     assert_eq!(refused.err(), Some(RulesError::Literal));
     assert!(
         discovering().is_proxied_target("/.spdy/"),

@@ -1,9 +1,9 @@
 //! The disk tier of the cache: stored responses survive a restart or a kill, and a damaged one is never served.
 //!
 //! ```text
-//!  keep ──queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
+//!  store ─queue──▶ writer: new file ──▶ all bytes ──▶ fsync ──▶ rename        a kill leaves a .new, which the start removes
 //!  find ──queue──▶ readers: head ──▶ seal ──▶ chunks, each checked            what does not check is removed: a miss
-//!  purge ────────▶ index, at once; files by the writer, and their folders synced, before it says so
+//!  purge ────────▶ index, at once; files by the writer, and their folders synced, before it returns
 //!  start ────────▶ reads every head; what is torn, or of another version, is removed
 //! ```
 //!

@@ -103,12 +103,12 @@ pub(crate) fn start(fetch: &mut FetchState) -> Option<RangeFill> {
 
 /// A request that was sent to an origin.
 pub(crate) struct SentRequest<'a> {
-    /// The place where redirects led.
+    /// The request at the place where redirects led.
     pub(crate) at: &'a ProxyRequest,
     pub(crate) headers: &'a HeaderMap,
 }
 
-/// Why the whole that was requested by `sent_request` will not be stored, if a part is wanted.
+/// Why the whole that was requested by `sent_request` will not be stored, if the client requested a part.
 pub(crate) fn reject_reason(
     fetch: &FetchState,
     sent_request: &SentRequest<'_>,

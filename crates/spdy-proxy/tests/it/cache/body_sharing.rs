@@ -23,7 +23,8 @@ fn room(bytes: usize) -> Arc<BodyMemory> {
 }
 
 fn claim(all: &Arc<BodyMemory>) -> MemoryReservation {
-    all.reserve(0).expect("nothing is always there")
+    all.reserve(0)
+        .expect("a reservation of 0 bytes always succeeds")
 }
 
 /// A recording that is stored up to `limit` bytes, and has memory for them.
@@ -38,7 +39,12 @@ fn piece(nth: usize) -> Bytes {
 /// The next piece, if it is there.
 fn next(body: &mut Body) -> Option<Bytes> {
     let frame = body.frame().now_or_never()??;
-    Some(frame.expect("it is whole").into_data().expect("it is data"))
+    Some(
+        frame
+            .expect("the body is complete")
+            .into_data()
+            .expect("the frame is data"),
+    )
 }
 
 async fn all_of(body: Body) -> Result<Vec<u8>, String> {
@@ -56,10 +62,10 @@ async fn retained_body_continues_without_readers() {
             .await
             .expect("the response is stored");
     }
-    let early = recording.read().expect("all of it is there");
+    let early = recording.read().expect("the recording has its beginning");
     let pieces = writer.finish().expect("the response is stored");
     assert_eq!(pieces.len(), 20);
-    let late = recording.read().expect("all of it is there");
+    let late = recording.read().expect("the recording has its beginning");
     assert_eq!(all_of(early).await, all_of(late).await);
 }
 
@@ -77,7 +83,7 @@ async fn unstored_body_stays_until_last_reader() {
     assert!(claimed > 0);
     writer.finish().expect("the response is stored");
     writer.finish_unstored();
-    let late = recording.read().expect("all of it is there");
+    let late = recording.read().expect("the recording has its beginning");
     drop(recording);
     assert_eq!(room.bytes(), claimed);
     assert_eq!(all_of(late).await.map(|body| body.len()), Ok(20 * PIECE));
@@ -217,7 +223,7 @@ async fn stored_body_replaces_retained_pieces() {
     writer.replace_with_stored(retained.clone());
     assert_eq!(all.bytes(), 0);
     assert!(retained.is_shared(), "shared by its readers");
-    let late = recording.read().expect("all of it is there");
+    let late = recording.read().expect("the recording has its beginning");
     assert_eq!(all_of(late).await.as_ref(), Ok(&full));
     assert_eq!(all_of(early).await.as_deref(), Ok(&full[PIECE..]));
     drop(recording);

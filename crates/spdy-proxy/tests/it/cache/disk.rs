@@ -323,7 +323,11 @@ async fn purged_entry_is_gone_after_restart_and_from_queue() {
         }
     }
     // Some of it is written by now, and some is not.
-    disk.purge(&Scope::Url(parts("/a")).prefix().expect("no zero bytes"));
+    disk.purge(
+        &Scope::Url(parts("/a"))
+            .prefix()
+            .expect("a test key has no zero byte"),
+    );
     disk.purge_tag(&PurgeTag::of_site("site.test", "lang-de"));
     disk.flush_removals().await;
     let expect = [
@@ -348,7 +352,11 @@ async fn purged_entry_is_gone_after_restart_and_from_queue() {
             "{target} {language}, restarted"
         );
     }
-    disk.purge(&Scope::Site("site.test").prefix().expect("no zero bytes"));
+    disk.purge(
+        &Scope::Site("site.test")
+            .prefix()
+            .expect("a test key has no zero byte"),
+    );
     disk.flush_removals().await;
     assert_eq!((disk.usage(), files(folder.path()).len()), ((0, 0), 0));
     disk.store(&key("/a"), stored("en", 0), body(1000, 1));
@@ -502,7 +510,7 @@ mod hangs {
         // It opens what it then waits for.
         let opened = tokio::task::spawn_blocking(move || File::create(path));
         let opened = tokio::time::timeout(WAIT_LIMIT, opened).await;
-        let opened = opened.expect("it is read").unwrap().unwrap();
+        let opened = opened.expect("a reader opens the pipe").unwrap().unwrap();
         disk.store(&key("/a"), stored("en", 9), body(2000, 2));
         assert!(disk.flush_removals().await);
         drop(opened);
@@ -520,7 +528,11 @@ mod hangs {
         disk.flush_removals().await;
         let mut hanging = hanging(&disk, folder.path());
         disk.store(&key("/b"), stored("en", 0), body(1000, 1));
-        disk.purge(&Scope::Url(parts("/gone")).prefix().expect("no zero bytes"));
+        disk.purge(
+            &Scope::Url(parts("/gone"))
+                .prefix()
+                .expect("a test key has no zero byte"),
+        );
         let mut settled = pin!(disk.flush_removals());
         let mut context = Context::from_waker(Waker::noop());
         assert!(settled.as_mut().poll(&mut context).is_pending());

@@ -154,7 +154,11 @@ async fn waiters_of_a_failed_fetch_use_the_negative_entry() {
     let other = Origin::start(move |_| {
         let permits = permits.clone();
         async move {
-            permits.acquire().await.expect("it is open").forget();
+            permits
+                .acquire()
+                .await
+                .expect("the semaphore is never closed")
+                .forget();
             let mut response = respond(&[], "no such thing");
             *response.status_mut() = StatusCode::GONE;
             response

@@ -40,7 +40,7 @@ async fn bytes(io: &mut DuplexStream, len: usize) -> String {
     io.read_exact(&mut buffer)
         .await
         .expect("the responses arrive");
-    String::from_utf8(buffer).expect("text")
+    String::from_utf8(buffer).expect("the text is UTF-8")
 }
 
 async fn is_part(client: &mut DuplexStream, range: &str) {
@@ -249,7 +249,7 @@ fn record_ranges(between: &mut Between, len: usize) -> Arc<Mutex<Vec<Option<Stri
     let log = spans.clone();
     between.serve_origin(move |request: Request<Body>| {
         let range = request.headers().get("range");
-        let range = range.map(|range| range.to_str().expect("text").to_owned());
+        let range = range.map(|range| range.to_str().expect("the value is ASCII").to_owned());
         let mut response = Response::builder().header("cache-control", "max-age=60");
         let body = match &range {
             Some(_) => {

@@ -19,13 +19,13 @@ const PAGE: &str = "<!doctype html><title>a</title><img src=/b.png>";
 
 fn with_disk(origin: &Origin, folder: &Path) -> Arc<Proxy> {
     let proxy = accelerator(origin, "");
-    proxy.set_disk(DiskStore::open(folder, 10 << 20).expect("a folder of its own"));
+    proxy.set_disk(DiskStore::open(folder, 10 << 20).expect("a temporary folder"));
     proxy
 }
 
 /// Waits until everything is on the disk, then drops the proxy, and waits until no task holds its cache: the folder is free then.
 async fn end(proxy: Arc<Proxy>) {
-    let disk = proxy.cache.disk().expect("it has one");
+    let disk = proxy.cache.disk().expect("the cache has a disk tier");
     disk.flush_removals().await;
     let cache = Arc::downgrade(&proxy.cache);
     drop(proxy);
@@ -43,7 +43,7 @@ async fn stored_response_is_served_after_restart() {
             "pixels",
         ),
     ]));
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     get(&proxy, "/", &[]).await;
     let first = get(&proxy, "/", &[]).await;
@@ -81,7 +81,7 @@ async fn stored_response_is_served_after_restart() {
         proxy
             .cache
             .disk()
-            .expect("it has one")
+            .expect("the cache has a disk tier")
             .counters()
             .hits
             .load(Ordering::Relaxed),
@@ -94,7 +94,7 @@ async fn stored_response_is_served_after_restart() {
 #[tokio::test]
 async fn hung_disk_times_out_then_origin_is_used() {
     let origin = Origin::start(pages(&[("/a", &[FRESH], "a"), ("/b", &[FRESH], "b")]));
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     for target in ["/a", "/b"] {
         get(&proxy, target, &[]).await;
@@ -104,9 +104,9 @@ async fn hung_disk_times_out_then_origin_is_used() {
     // Opening a pipe blocks until there is a writer.
     let mut pipes = 0;
     for entry in objects(folder.path()) {
-        std::fs::remove_file(&entry).expect("it is there");
+        std::fs::remove_file(&entry).expect("the file exists");
         let status = std::process::Command::new("mkfifo").arg(&entry).status();
-        assert!(status.expect("there is one").success());
+        assert!(status.expect("mkfifo can be run").success());
         pipes += 1;
     }
     assert_eq!(pipes, 2);
@@ -119,10 +119,10 @@ async fn hung_disk_times_out_then_origin_is_used() {
 
 /// The objects in a disk's folder.
 fn objects(folder: &Path) -> Vec<std::path::PathBuf> {
-    let entries = std::fs::read_dir(folder).expect("it is there");
+    let entries = std::fs::read_dir(folder).expect("the body has arrived");
     let folders = entries.map(|entry| entry.expect("an entry").path());
     let folders = folders.filter(|path| path.is_dir());
-    let files = folders.flat_map(|path| std::fs::read_dir(path).expect("it is there"));
+    let files = folders.flat_map(|path| std::fs::read_dir(path).expect("the body has arrived"));
     files.map(|entry| entry.expect("an entry").path()).collect()
 }
 
@@ -142,7 +142,7 @@ async fn page_policies_are_restored_from_disk() {
         ("/b.png", &[FRESH, ("content-type", "image/png")], "pixels"),
     ]));
     let (origin, port) = (own.address, other.address.port());
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let begin = || {
         let proxy = accelerator_of(&format!(
             "[listen]\ntls = []\nplain = ['127.0.0.1:80']\n\
@@ -150,7 +150,7 @@ async fn page_policies_are_restored_from_disk() {
              [[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n\
              [[site.rewrite.hosts]]\nhost = 'cdn.test:{port}'\nscheme = 'http'\nkinds = ['script', 'image']\n"
         ));
-        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a temporary folder"));
         proxy
     };
     let proxied_path = format!("/.spdy/1/-/p/cdn.test~{port}/a.js");
@@ -199,7 +199,7 @@ async fn purged_or_replaced_entries_do_not_return_after_restart() {
         let body = request.uri().path().to_owned();
         std::future::ready(respond(&[FRESH, ("cache-tag", "t")], body))
     });
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     let targets = ["/url", "/soft", "/posted", "/kept"];
     for target in targets {
@@ -251,7 +251,7 @@ async fn response_made_uncacheable_by_304_is_removed() {
         let is_revalidation = request.headers().contains_key("if-none-match");
         std::future::ready(if is_revalidation { again } else { first })
     });
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let proxy = with_disk(&origin, folder.path());
     for _ in 0..2 {
         assert_eq!(get(&proxy, "/a", &[]).await.text(), "once");
@@ -260,10 +260,17 @@ async fn response_made_uncacheable_by_304_is_removed() {
     proxy
         .cache
         .disk()
-        .expect("it has one")
+        .expect("the cache has a disk tier")
         .flush_removals()
         .await;
-    assert_eq!(proxy.cache.disk().expect("it has one").usage(), (0, 0));
+    assert_eq!(
+        proxy
+            .cache
+            .disk()
+            .expect("the cache has a disk tier")
+            .usage(),
+        (0, 0)
+    );
 }
 
 #[test]
@@ -289,7 +296,10 @@ async fn site_quota_is_enforced_separately() {
     let image = ("content-type", "image/png");
     let origin =
         Origin::start(move |_| std::future::ready(respond(&[FRESH, image], vec![7; 400 << 10])));
-    let (folder, at) = (tempfile::tempdir().expect("a folder"), origin.address);
+    let (folder, at) = (
+        tempfile::tempdir().expect("a temporary folder"),
+        origin.address,
+    );
     let disk = folder.path().join("disk");
     let text = format!(
         "secret_file = 'unread'\n[cache]\ndisk = '{}'\n\
@@ -298,7 +308,7 @@ async fn site_quota_is_enforced_separately() {
         disk.display()
     );
     let proxy = accelerator_of(&text);
-    proxy.set_disk(DiskStore::open(&disk, 10 << 20).expect("a folder of its own"));
+    proxy.set_disk(DiskStore::open(&disk, 10 << 20).expect("a temporary folder"));
     for path in ["/1.png", "/2.png", "/3.png"] {
         for host in ["www.site.test", "other.test"] {
             let request = http::Request::get(path).header("host", host);
@@ -306,18 +316,26 @@ async fn site_quota_is_enforced_separately() {
             support::collect_response(&proxy, request, 1)
                 .await
                 .body
-                .expect("whole");
+                .expect("the body is complete");
         }
     }
     proxy
         .cache
         .disk()
-        .expect("it has one")
+        .expect("the cache has a disk tier")
         .flush_removals()
         .await;
     let (_, bytes, objects) = proxy.cache.usage();
     assert_eq!(objects, 2 + 3, "{bytes} bytes");
-    assert_eq!(proxy.cache.disk().expect("it has one").usage().0, 2 + 3);
+    assert_eq!(
+        proxy
+            .cache
+            .disk()
+            .expect("the cache has a disk tier")
+            .usage()
+            .0,
+        2 + 3
+    );
     let requests = origin.times("/1.png");
     get(&proxy, "/1.png", &[]).await;
     assert_eq!(

@@ -197,10 +197,10 @@ async fn stale_entry_is_replaced_by_fresh_shared_one() {
 async fn remote_purge_removes_memory_and_disk_entries() {
     let (origin, table) = (echo(), Arc::<Table>::default());
     let (one, other) = (sharing(&origin, &table), sharing(&origin, &table));
-    let folder = tempfile::tempdir().expect("a folder");
-    other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    other.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a temporary folder"));
     let counts = || async {
-        let disk = other.cache.disk().expect("it has one");
+        let disk = other.cache.disk().expect("the cache has a disk tier");
         disk.flush_removals().await;
         (other.cache.usage().2, disk.usage().0)
     };

@@ -583,7 +583,7 @@ async fn soft_purged_response_is_revalidated() {
 #[tokio::test]
 async fn truncated_body_is_not_stored() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let origin = listener.local_addr().expect("it is bound");
+    let origin = listener.local_addr().expect("the listener has an address");
     let requests = Arc::new(AtomicUsize::new(0));
     let count = requests.clone();
     tokio::spawn(async move {

@@ -74,7 +74,7 @@ async fn uploads_use_a_limited_number_of_connections() {
     );
     let long = || Bytes::from(vec![b'x'; 20_000]);
     let (first, pieces) = mpsc::channel(4);
-    first.send(long()).await.expect("it is read");
+    first.send(long()).await.expect("the reader is alive");
     let first_status = post(&proxy, pieces);
     until("the upload is begun", || {
         origin.request_lines() == ["POST /upload"]
@@ -82,7 +82,7 @@ async fn uploads_use_a_limited_number_of_connections() {
     .await;
 
     let (second, pieces) = mpsc::channel(4);
-    second.send(long()).await.expect("there is room");
+    second.send(long()).await.expect("the limit is not reached");
     let refused = post(&proxy, pieces).await.expect("no panic");
     assert_eq!(refused, StatusCode::SERVICE_UNAVAILABLE);
     assert_eq!(limits(&proxy), [("uploads", 1)]);
@@ -140,7 +140,11 @@ async fn body_past_fetch_timeout_is_streamed_unstored() {
     let origin = Origin::start(move |_| {
         let permits = permits.clone();
         let rest = futures_util::stream::once(async move {
-            permits.acquire().await.expect("it is open").forget();
+            permits
+                .acquire()
+                .await
+                .expect("the semaphore is never closed")
+                .forget();
             Ok::<_, std::io::Error>(Bytes::from("and the rest"))
         });
         let begun = futures_util::stream::iter([Ok(Bytes::from("the beginning "))]);
@@ -174,7 +178,7 @@ async fn body_past_fetch_timeout_is_streamed_unstored() {
 #[tokio::test]
 async fn unread_body_past_fetch_timeout_is_aborted() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let origin = listener.local_addr().expect("it is bound");
+    let origin = listener.local_addr().expect("the listener has an address");
     let proxy = accelerator_of(&format!(
         "[cache]\nfetch_timeout_s = 0\n[[site]]\nnames = ['www.site.test']\norigin = 'http://{origin}'\n"
     ));
@@ -239,7 +243,7 @@ async fn get_with_empty_body_has_no_content() {
 /// An origin that hangs up without an answer on the second request of its first connection.
 async fn hangs_up_once() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("it is bound");
+    let address = listener.local_addr().expect("the listener has an address");
     let requests = Arc::new(AtomicUsize::new(0));
     let count = requests.clone();
     tokio::spawn(async move {
@@ -279,7 +283,7 @@ async fn idempotent_request_is_retried_after_connection_close() {
 /// An origin that reads each request and hangs up, and its number of requests.
 async fn hangs_up_always() -> (SocketAddr, Arc<AtomicUsize>) {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
-    let address = listener.local_addr().expect("it is bound");
+    let address = listener.local_addr().expect("the listener has an address");
     let requests = Arc::new(AtomicUsize::new(0));
     let count = requests.clone();
     tokio::spawn(async move {
@@ -312,7 +316,7 @@ async fn client_upload_abort_does_not_count_against_origin() {
     let proxy = accelerator(&origin, "[upstream]\nfailures = 1\n");
     let (upload, pieces) = mpsc::channel(4);
     let long = Bytes::from(vec![b'x'; 20_000]);
-    upload.send(long).await.expect("it is read");
+    upload.send(long).await.expect("the reader is alive");
     let pieces = futures_util::stream::unfold(pieces, |mut pieces| async {
         let piece = pieces
             .recv()
@@ -346,7 +350,8 @@ async fn retry_budget_limits_retries() {
     }
     let again = requests.load(Ordering::SeqCst) - 100;
     // Ten, and a fifth of a hundred, and one for each second that this took.
-    let seconds = usize::try_from(begun.elapsed().as_secs()).expect("not long");
+    let seconds =
+        usize::try_from(begun.elapsed().as_secs()).expect("the test takes less than an hour");
     assert!(
         (29..=30 + seconds).contains(&again),
         "{again} in {seconds} s"

@@ -128,7 +128,10 @@ async fn slowly(proxy: Arc<Proxy>, number: usize, on_piece: impl Fn(usize)) -> S
     let (head, mut body) = proxy.answer(request, None).await.into_parts();
     let mut received = Vec::with_capacity(LEN);
     while let Some(frame) = body.frame().await {
-        let piece = frame.expect("it is whole").into_data().expect("it is data");
+        let piece = frame
+            .expect("the body is complete")
+            .into_data()
+            .expect("the frame is data");
         received.extend_from_slice(&piece);
         on_piece(piece.len());
         assert_within_limits(&proxy);
@@ -224,7 +227,7 @@ async fn bodies_held_by_slow_readers_count_after_eviction() {
         site: Some("www.site.test".to_owned()),
         ..PurgeRequest::default()
     };
-    proxy.purge(&all).expect("it is a site");
+    proxy.purge(&all).expect("the purge is valid");
     let (_, bytes_in_use, objects) = proxy.cache.usage();
     assert_eq!(objects, 0);
     assert!(

@@ -80,9 +80,9 @@ async fn read_some(proxy: &Arc<Proxy>, number: usize, pieces: usize) -> (usize, 
         let piece = body
             .frame()
             .await
-            .expect("there is more")
+            .expect("the body has more frames")
             .expect("the response arrives");
-        read_bytes += piece.into_data().expect("data").len();
+        read_bytes += piece.into_data().expect("the frame is data").len();
     }
     (read_bytes, body)
 }
@@ -105,9 +105,9 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
         let target = format!("/another-{number}");
         let another = get(&proxy, &target, &[]);
         let another = tokio::time::timeout(Duration::from_secs(3), another).await;
-        let another = another.expect("there is room in a moment");
+        let another = another.expect("a slow reader is aborted");
         assert_eq!(another.status, StatusCode::OK);
-        assert_eq!(another.body.expect("all of it").len(), LEN);
+        assert_eq!(another.body.expect("the body is complete").len(), LEN);
     }
     assert_eq!(
         proxy.telemetry.counters.read(CounterFamily::Limits),
@@ -121,7 +121,7 @@ async fn slowest_reader_is_aborted_when_connections_are_needed() {
                 assert!(error.contains("read too slowly"), "{error}");
             }
             _ => {
-                let rest = rest.expect("all of it").to_bytes().len();
+                let rest = rest.expect("the body is complete").to_bytes().len();
                 assert_eq!(read_bytes + rest, LEN, "{number}");
             }
         }

@@ -120,11 +120,11 @@ async fn stalled_http2_readers_do_not_block_others() {
     let another = get(&proxy, "/another", &[]);
     let another = tokio::time::timeout(Duration::from_secs(10), another).await;
     let another = another.expect("slow readers do not delay other clients");
-    let body = another.body.expect("all of it");
+    let body = another.body.expect("the body is complete");
     assert_eq!(body.len(), LEN);
     // And they have lost nothing.
     for body in stalled {
-        let body = body.collect().await.expect("all of it");
+        let body = body.collect().await.expect("the body is complete");
         assert_eq!(body.to_bytes().len(), LEN);
     }
 }

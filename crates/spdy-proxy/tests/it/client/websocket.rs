@@ -88,17 +88,17 @@ async fn messages_and_close_pass_both_ways() {
         Message::text(""),
     ] {
         let (sending, received) = tokio::join!(client.send(message.clone()), next(&mut origin));
-        sending.expect("it is taken");
+        sending.expect("the peer reads");
         assert!(received == message, "to the origin");
         let (sending, received) = tokio::join!(origin.send(message.clone()), next(&mut client));
-        sending.expect("it is taken");
+        sending.expect("the peer reads");
         assert!(received == message, "to the client");
     }
     let frame = CloseFrame {
         code: CloseCode::Library(4001),
         reason: "enough".into(),
     };
-    origin.close(Some(frame)).await.expect("it is taken");
+    origin.close(Some(frame)).await.expect("the peer reads");
     let Message::Close(Some(last)) = next(&mut client).await else {
         panic!("expected a close frame");
     };
@@ -152,7 +152,7 @@ async fn upgrade_request_has_the_usual_proxy_headers() {
             tokio_tungstenite::accept_hdr_async(between.next_connection().await, record).await;
         (
             accepted.expect("a handshake"),
-            upgrade_request.expect("it was seen"),
+            upgrade_request.expect("the origin received the request"),
         )
     };
     let (connected, (_origin, upgrade_request)) = tokio::join!(connect, accept);
@@ -412,7 +412,7 @@ async fn idle_timeout_closes_and_ping_keeps_open() {
         client
             .send(Message::Ping("".into()))
             .await
-            .expect("it is open");
+            .expect("the connection is open");
         assert!(next(&mut origin).await.is_ping());
     }
     let both = async { tokio::join!(closed(&mut client), closed(&mut origin)) };
@@ -449,7 +449,7 @@ async fn shutdown_does_not_split_a_message() {
     origin
         .write_all(&[0x82, 100, 1, 2, 3])
         .await
-        .expect("it is taken");
+        .expect("the peer reads");
     let mut begun = [0; 5];
     client
         .read_exact(&mut begun)
@@ -517,7 +517,7 @@ async fn half_closed_side_still_receives() {
     let mut between = Between::start("");
     let (mut client, mut origin, serving) = switched(&mut between).await;
     write(&mut client, "the last").await;
-    client.shutdown().await.expect("it is open");
+    client.shutdown().await.expect("the connection is open");
     assert_eq!(between.read_available(&mut origin).await, "the last");
     write(&mut origin, "and the answer").await;
     drop(origin);

@@ -26,7 +26,7 @@ async fn available_text(between: &Between, io: &mut DuplexStream) -> String {
     let mut bytes = [0; 4096];
     tokio::select! {
         biased;
-        len = io.read(&mut bytes) => String::from_utf8_lossy(&bytes[..len.expect("no error")]).into_owned(),
+        len = io.read(&mut bytes) => String::from_utf8_lossy(&bytes[..len.expect("the body has no error")]).into_owned(),
         () = between.clock.advance(Duration::ZERO) => String::new(),
     }
 }

@@ -32,7 +32,7 @@ async fn received(between: &Between, client: &mut DuplexStream, pause: Duration)
         let mut piece = [0; 4096];
         tokio::select! {
             biased;
-            read = client.read(&mut piece) => match read.expect("it is open") {
+            read = client.read(&mut piece) => match read.expect("the connection is open") {
                 0 => break,
                 read => bytes.extend_from_slice(&piece[..read]),
             },
@@ -61,11 +61,11 @@ fn split_response(response: &[u8]) -> (String, Vec<u8>) {
 async fn chunk(origin: &mut DuplexStream, data: &[u8]) {
     let size = format!("{:x}\r\n", data.len());
     let piece = [size.as_bytes(), data, b"\r\n"].concat();
-    origin.write_all(&piece).await.expect("it is taken");
+    origin.write_all(&piece).await.expect("the peer reads");
 }
 
 fn text(data: &[u8]) -> &str {
-    std::str::from_utf8(data).expect("it is text")
+    std::str::from_utf8(data).expect("the value is text")
 }
 
 const BEGIN: &str =
@@ -129,7 +129,9 @@ async fn page_start_is_sent_on_pause_for_all_codings() {
             let decoded = match head.contains("content-encoding") {
                 true => {
                     let mut decoder = Decoder::new(coding, 1 << 20);
-                    decoder.write(&data).expect("it is of the coding")
+                    decoder
+                        .write(&data)
+                        .expect("the body is valid in its coding")
                 }
                 false => data,
             };

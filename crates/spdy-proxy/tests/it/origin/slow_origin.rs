@@ -201,7 +201,7 @@ async fn request_after_purge_does_not_share_earlier_fetch() {
             between.wait(head(&mut early)).await;
         }
         let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
-        between.proxy.purge(&purge).expect("it is a site");
+        between.proxy.purge(&purge).expect("the purge is valid");
         let (mut late, _) = between.client();
         write(&mut late, request).await;
         let mut new = between.next_connection().await;
@@ -297,7 +297,7 @@ async fn purge_during_revalidation_leaves_one_fetch() {
     let mut between = Between::start("");
     let (mut clients, mut origin) = with_stale_entry(&mut between).await;
     let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
-    between.proxy.purge(&purge).expect("it is a site");
+    between.proxy.purge(&purge).expect("the purge is valid");
     let good =
         "HTTP/1.1 304 Not Modified\r\nConnection: close\r\nCache-Control: max-age=60\r\n\r\n";
     write(&mut origin, good).await;

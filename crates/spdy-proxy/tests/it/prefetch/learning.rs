@@ -133,7 +133,10 @@ async fn origin(request: Request<Body>, gate: Arc<Semaphore>) -> Response<Body> 
         response = response.header(name, value);
     }
     if request.headers().contains_key("if-none-match") {
-        gate.acquire().await.expect("it is open").forget();
+        gate.acquire()
+            .await
+            .expect("the semaphore is never closed")
+            .forget();
         response = response.status(StatusCode::NOT_MODIFIED);
         return response.body(Body::empty()).expect("a response");
     }
@@ -188,7 +191,9 @@ impl Stage {
         let response = async {
             let response = client.send(request, Priority::new(1)).await;
             let (head, body) = response.expect("a response").into_parts();
-            body.collect_up_to(1 << 20).await.expect("it is whole");
+            body.collect_up_to(1 << 20)
+                .await
+                .expect("the body is complete");
             head
         };
         let head = self.between.wait(response).await.0;
@@ -248,7 +253,9 @@ impl Stage {
                 .await
                 .0;
             let (head, body) = response.expect("a response").into_parts();
-            body.collect_up_to(1 << 20).await.expect("it is whole");
+            body.collect_up_to(1 << 20)
+                .await
+                .expect("the body is complete");
             offered.extend(links(&head.headers));
             while let Ok(early) = interim.try_recv() {
                 offered.extend(links(&early.headers));

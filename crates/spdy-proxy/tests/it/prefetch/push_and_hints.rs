@@ -47,7 +47,10 @@ async fn origin(
         .header("cache-control", control)
         .header("etag", "\"1\"");
     if request.headers().contains_key("if-none-match") {
-        gate.acquire().await.expect("it is open").forget();
+        gate.acquire()
+            .await
+            .expect("the semaphore is never closed")
+            .forget();
         let response = response
             .status(StatusCode::NOT_MODIFIED)
             .body(Body::empty());
@@ -100,7 +103,9 @@ fn navigation_request() -> Request<Body> {
 }
 
 async fn text(body: Body) -> Bytes {
-    body.collect_up_to(1 << 20).await.expect("it is whole")
+    body.collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete")
 }
 
 /// What comes for `target`.
@@ -178,7 +183,10 @@ async fn spdy_pushes_render_critical_resources() {
         let (page, text_of_page) = get(&between, &client, "/").await;
         assert_eq!(&text_of_page[..], PAGE.as_bytes());
         assert_eq!(links(&page.headers), [""; 0], "it has them");
-        let stream = *page.extensions.get::<StreamId>().expect("its stream");
+        let stream = *page
+            .extensions
+            .get::<StreamId>()
+            .expect("the response has a stream ID");
         let pushes = client.take_pushes();
         let expected =
             ["a.css", "b.js"].map(|name| (format!("http://www.site.test/{name}"), stream));
@@ -315,13 +323,18 @@ async fn http2_pushes_only_if_enabled_and_accepted() {
     tokio::spawn(connection);
     let (head, _) = request_for("/").into_parts();
     let request = Request::from_parts(head, ());
-    let (mut response, _) = client.send_request(request, true).expect("it is open");
+    let (mut response, _) = client
+        .send_request(request, true)
+        .expect("the connection is open");
     let mut promises = response.push_promises();
     let page = between.wait(response).await.0.expect("a response");
     assert_eq!(links(page.headers()), [""; 0], "it has them");
     for (target, body) in [("/a.css", SHEET), ("/b.js", SCRIPT)] {
         let promised = between.wait(promises.push_promise()).await.0;
-        let (request, pushed) = promised.expect("one more").expect("valid").into_parts();
+        let (request, pushed) = promised
+            .expect("the server promises another")
+            .expect("the value is valid")
+            .into_parts();
         assert_eq!(request.uri().path(), target);
         let mut pushed = between
             .wait(pushed)
@@ -330,6 +343,6 @@ async fn http2_pushes_only_if_enabled_and_accepted() {
             .expect("the response arrives")
             .into_body();
         let data = between.wait(pushed.data()).await.0.expect("a body");
-        assert_eq!(&data.expect("it is whole")[..], body.as_bytes());
+        assert_eq!(&data.expect("the body is complete")[..], body.as_bytes());
     }
 }

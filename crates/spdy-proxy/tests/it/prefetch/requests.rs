@@ -73,7 +73,7 @@ async fn image_prefetch_uses_the_browser_accept() {
 
     // Now it is known, and for another page it is fetched as it is wanted.
     let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
-    proxy.purge(&purge).expect("it is a site");
+    proxy.purge(&purge).expect("the purge is valid");
     get(&proxy, "/", &PAGE).await;
     until("both are fetched as they are wanted", || {
         origin.times("/a.png") >= 3 && origin.times("/b.png") >= 2
@@ -105,7 +105,7 @@ async fn purged_resource_is_prefetched_again_at_once() {
     .await;
     get(&proxy, "/", &[]).await; // and finds it
     let purge = serde_json::from_str(r#"{"site": "www.site.test"}"#).expect("a purge");
-    proxy.purge(&purge).expect("it is a site");
+    proxy.purge(&purge).expect("the purge is valid");
     get(&proxy, "/", &[]).await;
     until("it is fetched again", || origin.times("/a.png") == 2).await;
     assert_eq!(preload_count(&proxy, "prefetched"), 2);
@@ -238,7 +238,11 @@ async fn concurrent_prefetches_are_limited_globally() {
                 let images = ["a", "b", "c"].map(|name| format!("<img src={name}.png>"));
                 return respond(&[("content-type", "text/html")], images.concat());
             }
-            permits.acquire().await.expect("it is open").forget();
+            permits
+                .acquire()
+                .await
+                .expect("the semaphore is never closed")
+                .forget();
             respond(&[("content-type", "image/png"), FRESH], "x")
         }
     });

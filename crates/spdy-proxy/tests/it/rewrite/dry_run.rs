@@ -81,7 +81,7 @@ async fn dry_run_passes_pages_and_reports() {
         .reports
         .of(&format!("{SITE}/"))
         .expect("the page has a report");
-    let report_json = serde_json::to_value(&report).expect("it is JSON");
+    let report_json = serde_json::to_value(&report).expect("the report is JSON");
     assert_eq!(
         (&report_json["dry_run"], &report_json["proxied"]),
         (&json!(true), &json!(2))
@@ -111,7 +111,7 @@ async fn dry_run_passes_pages_and_reports() {
 async fn dry_run_page_keeps_its_content_coding() {
     const PAGE: &[u8] = b"<img src=https://else.test/c.png>";
     let mut coded = GzEncoder::new(Vec::new(), Compression::fast());
-    coded.write_all(PAGE).expect("memory takes it");
+    coded.write_all(PAGE).expect("writing to a Vec never fails");
     let coded = Bytes::from(coded.finish().expect("the folder can be created"));
     let body = coded.clone();
     let own = Origin::start(move |request: Request<Bytes>| {
@@ -156,7 +156,7 @@ async fn dry_run_reports_https_upgrade_of_site_urls() {
         .reports
         .of(&format!("{SITE}/"))
         .expect("the page has a report");
-    let report = serde_json::to_value(&report).expect("it is data");
+    let report = serde_json::to_value(&report).expect("the report is JSON");
     assert_eq!(
         (&report["dry_run"], &report["proxied"]),
         (&json!(true), &json!(1))

@@ -84,8 +84,14 @@ async fn door(
     let request = request.header("authorization", format!("Bearer {token}"));
     let request = request.body(Body::empty()).expect("a request");
     let (head, body) = admin.answer(request).await.into_parts();
-    let body = body.collect_up_to(1 << 20).await.expect("it is whole");
-    (head.status, String::from_utf8(body.to_vec()).expect("text"))
+    let body = body
+        .collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
+    (
+        head.status,
+        String::from_utf8(body.to_vec()).expect("the text is UTF-8"),
+    )
 }
 
 /// A page whose name resolves to loopback (DNS rebinding) sends its own name as the host.
@@ -114,7 +120,7 @@ async fn report(proxy: &Arc<Proxy>, target: &str) -> Value {
     let query: String = url::form_urlencoded::byte_serialize(url.as_bytes()).collect();
     let (status, text) = door(proxy, Method::GET, &format!("/pages?url={query}"), TOKEN).await;
     assert_eq!(status, StatusCode::OK, "{text}");
-    serde_json::from_str(&text).expect("it is JSON")
+    serde_json::from_str(&text).expect("the text is JSON")
 }
 
 #[tokio::test]
@@ -153,7 +159,7 @@ async fn page_report_lists_rewritten_and_unchanged_with_reason() {
     // The URL as in a log, of a client of another listener.
     let target = "/pages?url=http://www.site.test:18080/";
     let (status, text) = door(&proxy, Method::GET, target, TOKEN).await;
-    let same: Value = serde_json::from_str(&text).expect("it is JSON");
+    let same: Value = serde_json::from_str(&text).expect("the text is JSON");
     assert_eq!((status, same), (StatusCode::OK, page_report));
 }
 
@@ -179,7 +185,9 @@ async fn page_report_lists_last_pushes_and_hints() {
         let request = request.body(Body::empty()).expect("a request");
         let visit = ConnectionHandler::new(proxy.clone(), None, None);
         let (head, body) = visit.answer(request).await.into_parts();
-        body.collect_up_to(1 << 20).await.expect("it is whole");
+        body.collect_up_to(1 << 20)
+            .await
+            .expect("the body is complete");
         head.headers.contains_key("link")
     };
     assert!(!visit().await, "the page has no history yet");
@@ -264,7 +272,7 @@ async fn reports_require_the_token() {
         assert!(!text.contains("site.test"), "{text}");
     }
     let (status, text) = door(&proxy, Method::GET, "/pages", TOKEN).await;
-    let list: Value = serde_json::from_str(&text).expect("it is JSON");
+    let list: Value = serde_json::from_str(&text).expect("the text is JSON");
     assert_eq!(status, StatusCode::OK);
     let page = &list["pages"][0];
     assert_eq!(
@@ -302,7 +310,9 @@ async fn trace_context_reaches_site_origin_and_log_only() {
             .header("tracestate", "a=b");
         let request = request.body(Body::empty()).expect("a request");
         let (head, body) = visit.answer(request).await.into_parts();
-        body.collect_up_to(1 << 20).await.expect("it is whole");
+        body.collect_up_to(1 << 20)
+            .await
+            .expect("the body is complete");
         assert_eq!(head.status, StatusCode::OK, "{target}");
     }
     assert_eq!(
@@ -373,7 +383,10 @@ async fn access_log_is_written_at_body_end_with_reason() {
     };
     let page = request("/").await;
     assert!(logged.lock().unwrap().is_empty(), "it has not ended");
-    let page = page.collect_up_to(1 << 20).await.expect("it is whole");
+    let page = page
+        .collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
     let len = page.len() as u64;
     drop(request("/?again").await);
     let broken = request("/breaks").await;
@@ -419,7 +432,9 @@ async fn timed(
     }
     let request = request.body(Body::empty()).expect("a request");
     let (head, body) = visit.answer(request).await.into_parts();
-    body.collect_up_to(1 << 20).await.expect("it is whole");
+    body.collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
     let values = head.headers.get_all("server-timing").iter();
     values
         .map(|value| value.to_str().expect("ASCII").to_owned())

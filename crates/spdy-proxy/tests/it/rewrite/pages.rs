@@ -123,8 +123,13 @@ async fn page_head_is_sent_with_first_bytes() {
         let response = proxy.answer(request.expect("a request"), None).await;
         let mut body = pin!(response.into_body());
         let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
-        let first = first.expect("it is there").expect("at least one byte");
-        let first = first.expect("it is whole").into_data().expect("data");
+        let first = first
+            .expect("the body has arrived")
+            .expect("at least one byte");
+        let first = first
+            .expect("the body is complete")
+            .into_data()
+            .expect("the frame is data");
         match coding {
             "br" => assert!(!first.is_empty()),
             _ => {
@@ -151,10 +156,15 @@ async fn page_head_is_sent_for_compressed_page_without_charset() {
     let response = proxy.answer(request, None).await;
     let mut body = pin!(response.into_body());
     let first = poll_fn(|cx| body.as_mut().poll_frame(cx)).now_or_never();
-    let first = first.expect("it is there").expect("at least one byte");
-    let first = first.expect("it is whole").into_data().expect("data");
+    let first = first
+        .expect("the body has arrived")
+        .expect("at least one byte");
+    let first = first
+        .expect("the body is complete")
+        .into_data()
+        .expect("the frame is data");
     let mut decoder = spdy_proxy::body::decoder::Decoder::new(Coding::Gzip, text.len());
-    let first = decoder.write(&first).expect("it is gzip");
+    let first = decoder.write(&first).expect("the body is valid gzip");
     assert!(
         !first.is_empty() && first.len() < 16 * 1024,
         "{}",
@@ -184,9 +194,11 @@ async fn long_page_streams_while_rewriting() {
     let mut received = 0;
     while received < text.len() {
         let frame = poll_fn(|cx| body.as_mut().poll_frame(cx)).await;
-        let frame = frame.expect("more of it").expect("it is whole");
+        let frame = frame
+            .expect("the page has more bytes")
+            .expect("the body is complete");
         let received_before = received;
-        received += frame.into_data().expect("data").len();
+        received += frame.into_data().expect("the frame is data").len();
         assert!(
             received - received_before <= 20 * 1024,
             "about as much as one poll processes"
@@ -317,7 +329,7 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
                 "{origin_coding:?} {accept}"
             );
             assert_eq!(response.field("vary"), "accept-encoding");
-            let body = response.body.expect("whole");
+            let body = response.body.expect("the body is complete");
             let spoken = match coding {
                 "br" => Coding::Brotli,
                 "gzip" => Coding::Gzip,
@@ -325,9 +337,11 @@ async fn compressed_page_is_rewritten_and_recompressed_per_client() {
                 _ => Coding::Identity,
             };
             let mut decoder = spdy_proxy::body::decoder::Decoder::new(spoken, 1 << 20);
-            let mut text = decoder.write(&body).expect("it is of the coding");
-            text.extend(decoder.finish().expect("it is whole"));
-            bodies.push(String::from_utf8(text).expect("text"));
+            let mut text = decoder
+                .write(&body)
+                .expect("the body is valid in its coding");
+            text.extend(decoder.finish().expect("the body is complete"));
+            bodies.push(String::from_utf8(text).expect("the text is UTF-8"));
         }
         assert!(bodies.iter().all(|body| *body == bodies[0]));
         assert!(bodies[0].contains("/.spdy/1/-/p/cdn.test~"));
@@ -360,10 +374,10 @@ async fn error_page_is_rewritten() {
         let page = get(&proxy, &format!("/{status}"), &fields).await;
         assert_eq!(page.status.as_str(), status);
         assert_eq!(page.field("content-encoding"), "gzip");
-        let body = page.body.expect("whole");
+        let body = page.body.expect("the body is complete");
         let mut decoder = spdy_proxy::body::decoder::Decoder::new(Coding::Gzip, 1 << 20);
-        let text = decoder.write(&body).expect("it is gzip");
-        let text = String::from_utf8(text).expect("text");
+        let text = decoder.write(&body).expect("the body is valid gzip");
+        let text = String::from_utf8(text).expect("the text is UTF-8");
         assert!(text.contains("/.spdy/1/-/p/cdn.test~"), "{status}: {text}");
     }
     let part = get(&proxy, "/206", &[]).await;
@@ -476,7 +490,7 @@ async fn bytes_after_gzip_are_ignored_and_empty_body_is_valid() {
         for _ in 0..2 {
             let response = get(&proxy, target, &[]).await;
             assert_eq!(response.status, StatusCode::OK, "{target}");
-            let body = response.body.as_ref().expect("all of it");
+            let body = response.body.as_ref().expect("the body is complete");
             let body = String::from_utf8_lossy(body);
             assert!(body.contains(text), "{target}: {body}");
             assert_eq!(text.is_empty(), body.is_empty(), "{target}: {body}");
@@ -725,7 +739,9 @@ async fn preserve_host_sends_client_host() {
         origin.address
     ));
     for host in ["www.site.test", "www.site.test:8443"] {
-        let mut request = Request::get("/a").body(Body::empty()).expect("valid");
+        let mut request = Request::get("/a")
+            .body(Body::empty())
+            .expect("the value is valid");
         let host = http::HeaderValue::from_static(host);
         request.headers_mut().insert("host", host.clone());
         support::collect_response(&proxy, request, 1).await;

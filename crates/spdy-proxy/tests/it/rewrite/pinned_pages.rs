@@ -85,7 +85,7 @@ fn assert_rewritten(page: &CollectedResponse, path: &str, sheet: &CollectedRespo
     let hash = text
         .split("integrity=\"")
         .nth(1)
-        .expect("it has another pin");
+        .expect("the page has another pin");
     let hash = hash.split('"').next().expect("a hash");
     assert!(
         matches(hash, &Digests::of(sheet.text().as_bytes())),
@@ -267,16 +267,16 @@ async fn stylesheet_digests_are_known_after_restart() {
     let other = other();
     let cdn = format!("http://cdn.test:{}", other.address.port());
     let own = site(&cdn, FRESH);
-    let folder = tempfile::tempdir().expect("a folder");
+    let folder = tempfile::tempdir().expect("a temporary folder");
     let with_disk = || {
         let proxy = before(&own, &other);
-        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a folder of its own"));
+        proxy.set_disk(DiskStore::open(folder.path(), 10 << 20).expect("a temporary folder"));
         proxy
     };
     let proxy = with_disk();
     let first = get(&proxy, "/", &[]).await;
     let (path, sheet) = sheet(&proxy, &other).await;
-    let disk = proxy.cache.disk().expect("it has one");
+    let disk = proxy.cache.disk().expect("the cache has a disk tier");
     disk.flush_removals().await;
     let cache = std::sync::Arc::downgrade(&proxy.cache);
     drop(proxy);
@@ -313,7 +313,7 @@ async fn stored_page_pins_rewritten_site_stylesheet_once_known() {
     let hash = text
         .split("integrity=\"")
         .nth(1)
-        .expect("it has another pin");
+        .expect("the page has another pin");
     let hash = hash.split('"').next().expect("a hash");
     assert!(
         matches(hash, &Digests::of(sheet.text().as_bytes())),

@@ -85,7 +85,11 @@ async fn response_announced_too_large_redirects_to_host() {
     let other = Origin::start(|_| std::future::ready(respond(&[PNG, ONCE], vec![0; MIB])));
     let proxy = before(&other, "max_mib = 1", "");
     let response = get_proxied(&proxy, &other, &IMAGE).await;
-    assert_eq!(response.body.expect("all of it").len(), MIB, "it just fits");
+    assert_eq!(
+        response.body.expect("the body is complete").len(),
+        MIB,
+        "it just fits"
+    );
 }
 
 #[tokio::test]

@@ -169,7 +169,11 @@ async fn relative_load_of_proxied_script_redirects_to_host() {
         host("cdn.test", "path = '/lib/'"),
     ));
     let page = get(&proxy, "/", &[]).await;
-    let script_path = page.text().split('"').nth(1).expect("it is moved");
+    let script_path = page
+        .text()
+        .split('"')
+        .nth(1)
+        .expect("the page has a proxied URL");
     let (beside, _) = script_path.rsplit_once('/').expect("a path");
     let of_folder = format!("/.spdy/1/-/p/cdn.test~{port}");
     for (base, destination, host, path) in [

@@ -146,7 +146,9 @@ async fn hints(proxy: &Arc<Proxy>, origin: &str) -> Vec<String> {
         .answer(request)
         .await;
     let (head, body) = response.into_parts();
-    body.collect_up_to(1 << 20).await.expect("it is whole");
+    body.collect_up_to(1 << 20)
+        .await
+        .expect("the body is complete");
     let links = head.headers.get_all("link").into_iter();
     let link = |link: &HeaderValue| link.to_str().expect("ASCII").to_owned();
     links.map(link).collect()
@@ -198,7 +200,7 @@ async fn alt_svc_uses_the_public_port_and_follows_reload() {
         let request = request.body(Body::empty()).expect("a request");
         let response = visit.answer(request).await;
         let alt_svc = response.headers().get("alt-svc");
-        alt_svc.map(|alt_svc| alt_svc.to_str().expect("text").to_owned())
+        alt_svc.map(|alt_svc| alt_svc.to_str().expect("the value is ASCII").to_owned())
     };
     let at = |port: u16| Some(format!("h3=\":{port}\"; ma=3600"));
     assert_eq!(alt_svc(&over_tls).await, at(443));
@@ -257,7 +259,7 @@ async fn http_site_urls_on_https_page_use_https() {
         .reports
         .of("https://www.site.test/")
         .expect("the page has a report");
-    let report = serde_json::to_value(&report).expect("it is data");
+    let report = serde_json::to_value(&report).expect("the report is JSON");
     assert_eq!(report["aliased"], 0);
     let hosts = &report["hosts"];
     assert_eq!(hosts["http://www.site.test"]["proxied"], 2, "{report}");

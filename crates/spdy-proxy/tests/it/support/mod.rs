@@ -103,7 +103,11 @@ impl Origin {
         let origin = Self::start(move |request| {
             let (permits, respond) = (permits.clone(), respond.clone());
             async move {
-                permits.acquire().await.expect("it is open").forget();
+                permits
+                    .acquire()
+                    .await
+                    .expect("the semaphore is never closed")
+                    .forget();
                 respond(request)
             }
         });
@@ -158,7 +162,7 @@ pub(crate) fn accelerator(own: &Origin, more: &str) -> Arc<Proxy> {
 
 /// What capabilities are made with.
 pub(crate) fn keys() -> Keys {
-    Keys::from_secrets(&[7; 32], None).expect("it is long enough")
+    Keys::from_secrets(&[7; 32], None).expect("the secret is long enough")
 }
 
 /// The accelerator that `text` configures.
@@ -258,7 +262,7 @@ pub(crate) struct CollectedResponse {
 impl CollectedResponse {
     pub(crate) fn text(&self) -> &str {
         let body = self.body.as_ref().expect("a whole body");
-        std::str::from_utf8(body).expect("text")
+        std::str::from_utf8(body).expect("the text is UTF-8")
     }
 
     pub(crate) fn field(&self, name: &str) -> &str {

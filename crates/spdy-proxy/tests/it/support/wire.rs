@@ -66,7 +66,7 @@ impl Between {
             None => [more, site].concat(),
         };
         let config = Config::parse(&text).unwrap_or_else(|error| panic!("{error}\n{text}"));
-        let keys = Keys::from_secrets(&[7; 32], None).expect("it is long enough");
+        let keys = Keys::from_secrets(&[7; 32], None).expect("the secret is long enough");
         let sites = Sites::compile(&config, &keys).expect("valid sites");
         let clock = Clock::default();
         let runtime = SharedRuntime::new(clock.clone());
@@ -179,9 +179,9 @@ pub(crate) async fn head(io: &mut DuplexStream) -> String {
     while !head.ends_with(b"\r\n\r\n") {
         head.push(io.read_u8().await.expect("the head continues"));
     }
-    String::from_utf8(head).expect("text")
+    String::from_utf8(head).expect("the text is UTF-8")
 }
 
 pub(crate) async fn write(io: &mut DuplexStream, text: &str) {
-    io.write_all(text.as_bytes()).await.expect("it is taken");
+    io.write_all(text.as_bytes()).await.expect("the peer reads");
 }

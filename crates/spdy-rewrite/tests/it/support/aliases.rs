@@ -43,5 +43,7 @@ pub(crate) fn opened(rules: &Rules, url_text: &str) -> ProxiedUrl {
     let url = url(url_text);
     let named = rules.alias_of(&url).expect("a named host");
     let target = &url[url::Position::BeforePath..];
-    rules.open_alias(named, target).expect("it opens")
+    rules
+        .open_alias(named, target)
+        .expect("the URL is of the alias")
 }
