@@ -18,7 +18,7 @@ pub enum CounterFamily {
     Uncacheable,
     /// Pages, by whether they were rewritten, or why not.
     Pages,
-    /// References in pages, by whether they were moved, or why not.
+    /// References in pages, by whether they were proxied, or why not.
     References,
     /// Resources that were pushed, hinted or prefetched.
     Preloads,

@@ -27,7 +27,7 @@ fn literal() -> Rules {
     compiled(&config())
 }
 
-fn moved(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
+fn proxied_path(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
     match rules.verdict(&url(at), kind, ReferenceSource::Site) {
         Verdict::Rewrite(path) => Some(path),
         Verdict::Skip(_) => None,
@@ -37,7 +37,7 @@ fn moved(rules: &Rules, at: &str, kind: Kind) -> Option<String> {
 #[test]
 fn literal_url_round_trips_with_defaults() {
     let rules = literal();
-    for (at, want) in [
+    for (at, expected) in [
         ("https://cdn.test/a/b.png?c=/d", "/cdn.test/a/b.png?c=/d"),
         ("https://cdn.test/", "/cdn.test/"),
         ("https://folder.test/lib/a.png", "/folder.test/lib/a.png"),
@@ -46,22 +46,22 @@ fn literal_url_round_trips_with_defaults() {
         ("http://plain.test/a.png", "/plain.test/a.png"),
         ("https://cdn.test/a.png#b", "/cdn.test/a.png#b"),
     ] {
-        let path = moved(&rules, at, Kind::Image);
-        assert_eq!(path.as_deref(), Some(want), "{at}");
-        let asked = want
+        let path = proxied_path(&rules, at, Kind::Image);
+        assert_eq!(path.as_deref(), Some(expected), "{at}");
+        let target = expected
             .split('#')
             .next()
             .expect("split yields at least one part");
-        assert!(rules.is_proxied_target(asked), "{asked}");
+        assert!(rules.is_proxied_target(target), "{target}");
         let opened = rules
-            .open(asked)
-            .unwrap_or_else(|why| panic!("{asked}: {why}"));
-        let whole = at
+            .open(target)
+            .unwrap_or_else(|why| panic!("{target}: {why}"));
+        let without_fragment = at
             .split('#')
             .next()
             .expect("split yields at least one part");
-        assert_eq!(opened.url().as_str(), whole);
-        assert_eq!(opened.path(), asked);
+        assert_eq!(opened.url().as_str(), without_fragment);
+        assert_eq!(opened.path(), target);
     }
 }
 
@@ -155,7 +155,7 @@ fn urls_needing_capabilities_are_unchanged() {
         ..Config::default()
     };
     let rules = compiled(&both);
-    let image = |at| moved(&rules, at, Kind::Image);
+    let image = |at| proxied_path(&rules, at, Kind::Image);
     assert_eq!(
         image("https://cdn.test/a.png").as_deref(),
         Some("/cdn.test/a.png")
@@ -163,7 +163,7 @@ fn urls_needing_capabilities_are_unchanged() {
     assert_eq!(image("http://cdn.test/a.png"), None, "another scheme");
     assert_eq!(image("https://cdn.test:8443/a.png"), None, "another port");
     assert_eq!(
-        moved(&literal(), "https://shared.test/a.js", Kind::Script),
+        proxied_path(&literal(), "https://shared.test/a.js", Kind::Script),
         None
     );
     let discovered = Rules::compile(
