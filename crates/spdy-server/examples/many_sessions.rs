@@ -126,7 +126,7 @@ async fn serve(tls: bool) -> anyhow::Result<()> {
 /// The server's process, and how to reach it.
 struct Server {
     child: Child,
-    /// What it says; it must not fail to say it.
+    /// Its standard output, which stays open so that the server can write to it.
     _stdout: Lines<BufReader<ChildStdout>>,
     address: SocketAddr,
     tls: Option<ClientTls>,
@@ -144,7 +144,7 @@ impl Server {
         let mut line = || {
             lines
                 .next()
-                .context("the server says nothing")?
+                .context("the server printed nothing")?
                 .map_err(anyhow::Error::from)
         };
         let address = line()?.parse()?;

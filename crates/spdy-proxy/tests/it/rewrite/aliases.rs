@@ -76,7 +76,7 @@ impl Named {
         }
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         method: Method,
         host: &str,
@@ -105,7 +105,8 @@ impl Named {
 
     /// Requests `widgets.test` by its alias.
     async fn get(&self, target: &str, fields: &[(&str, &str)]) -> CollectedResponse {
-        self.ask(Method::GET, &self.names[0], target, fields).await
+        self.send_request(Method::GET, &self.names[0], target, fields)
+            .await
     }
 }
 
@@ -335,7 +336,7 @@ async fn post_to_alias_invalidates_that_url() {
     named.get("/form", &[]).await;
     assert_eq!(named.widgets.times("/form"), 2);
     let elsewhere = named
-        .ask(Method::POST, &named.names[1], "/form", &own)
+        .send_request(Method::POST, &named.names[1], "/form", &own)
         .await;
     assert_eq!(elsewhere.status, StatusCode::METHOD_NOT_ALLOWED);
 }
@@ -410,7 +411,10 @@ async fn alias_serves_no_site_page_and_unknown_names_fail() {
     let named = Named::start("");
     let [widgets, pictures] = &named.names;
     let status = async |host: &str, target: &str, fields: &[(&str, &str)]| {
-        named.ask(Method::GET, host, target, fields).await.status
+        named
+            .send_request(Method::GET, host, target, fields)
+            .await
+            .status
     };
     assert_eq!(
         status(&widgets.to_uppercase(), "/a.png", &[]).await,
@@ -473,7 +477,7 @@ async fn former_proxied_url_redirects_to_aliased_host() {
             ("sec-fetch-dest", destination),
             ("sec-fetch-site", "same-origin"),
         ];
-        let response = named.ask(Method::GET, "www.site.test", &target, &fields);
+        let response = named.send_request(Method::GET, "www.site.test", &target, &fields);
         let response = response.await;
         match destination {
             "iframe" | "document" => assert_eq!(response.status, StatusCode::NOT_FOUND),
@@ -502,7 +506,7 @@ async fn post_to_alias_is_not_retried() {
             ("sec-fetch-site", "same-origin"),
         ];
         for path in ["/collect", "/fixed.css"] {
-            let done = named.ask(Method::POST, name, path, &own).await;
+            let done = named.send_request(Method::POST, name, path, &own).await;
             assert_eq!(done.status, StatusCode::OK, "{path} {destination}");
         }
     }
@@ -522,11 +526,15 @@ async fn unknown_requester_cannot_post_or_invalidate() {
     let (name, port) = (&named.names[0], named.widgets.address.port());
     named.get("/form", &[]).await;
     for origin in [&[][..], &[("origin", "null")]] {
-        let refused = named.ask(Method::POST, name, "/form", origin).await;
+        let refused = named
+            .send_request(Method::POST, name, "/form", origin)
+            .await;
         assert_eq!(refused.status, StatusCode::NOT_FOUND);
         // A sandboxed frame's form.
         let fields = [origin, &[("sec-fetch-dest", "iframe")]].concat();
-        let response = named.ask(Method::POST, name, "/form", &fields).await;
+        let response = named
+            .send_request(Method::POST, name, "/form", &fields)
+            .await;
         assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
         let host_url = format!("http://widgets.test:{port}/form");
         assert_eq!(response.field("location"), host_url);
@@ -618,7 +626,9 @@ async fn unlisted_path_of_alias_redirects_to_host() {
     let (name, port) = (&named.names[1], named.widgets.address.port());
     let load = async |destination: &str| {
         let fields = [("sec-fetch-dest", destination)];
-        named.ask(Method::GET, name, "/b.js?c", &fields).await
+        named
+            .send_request(Method::GET, name, "/b.js?c", &fields)
+            .await
     };
     let response = load("script").await;
     assert_eq!(response.status, StatusCode::TEMPORARY_REDIRECT);
@@ -662,7 +672,9 @@ async fn purge_by_either_url_removes_alias_entry() {
 #[tokio::test]
 async fn alias_of_private_host_is_refused() {
     let named = Named::start("");
-    let response = named.ask(Method::GET, &named.rebound, "/a.png", &[]).await;
+    let response = named
+        .send_request(Method::GET, &named.rebound, "/a.png", &[])
+        .await;
     assert_eq!(response.status, StatusCode::BAD_GATEWAY);
     assert!(!response.text().contains("10.0.0.1"), "{}", response.text());
 }
@@ -673,7 +685,7 @@ async fn alias_is_usable_only_by_its_site() {
     assert_ne!(named.of_second, named.names[0]);
     let by = async |origin: &str| {
         let fields = [("origin", origin)];
-        let response = named.ask(Method::GET, &named.of_second, "/a.png", &fields);
+        let response = named.send_request(Method::GET, &named.of_second, "/a.png", &fields);
         response.await.status
     };
     assert_eq!(by("https://www.second.test:8443").await, StatusCode::OK);
@@ -707,7 +719,7 @@ async fn unreachable_alias_redirects_safe_requests_only() {
     assert_eq!(response.field("access-control-allow-origin"), "*");
     // The host may have acted on the request, so the browser must not send it again.
     let response = named
-        .ask(Method::POST, &named.names[0], "/a.json", &of_page)
+        .send_request(Method::POST, &named.names[0], "/a.json", &of_page)
         .await;
     assert_eq!(response.status, StatusCode::BAD_GATEWAY);
 }
