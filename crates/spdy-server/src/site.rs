@@ -117,7 +117,7 @@ impl Site {
                 None => all.push(recorded_exchange),
                 // A client that has nothing yet needs a full response, neither "not modified" nor a part.
                 Some(old) if is_fuller(&recorded_exchange.response, &old.response) => {
-                    *old = recorded_exchange
+                    *old = recorded_exchange;
                 }
                 Some(old) => old.response.merge_parts(&recorded_exchange.response),
             }

@@ -109,7 +109,7 @@ mod tests {
             let events = Arc::<Mutex<Vec<_>>>::default();
             let pieces = Body::wrap(Pieces(pieces.iter().copied().collect()));
             let mut body = with_guard(pieces, RecordingGuard(events.clone()), |guard| {
-                guard.record("broken")
+                guard.record("broken");
             });
             for _ in 0..polls {
                 let mut context = Context::from_waker(Waker::noop());
